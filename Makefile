@@ -1,0 +1,75 @@
+# Everything happens in .venv, which the first target that needs it makes. `make PYTHON=/path/to/python3 ...` chooses
+# the interpreter; otherwise the newest Python that will do is found.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+BIN := .venv/bin
+RUNTIME := .venv/.installed
+DEVELOPMENT := .venv/.installed-dev
+PYTHON ?=
+PYTEST_ARGS ?= -n auto
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+
+.PHONY: help setup run test lint bench clean
+
+help:
+	@echo 'make run     install cellrisk into .venv and run its demo'
+	@echo 'make test    install everything into .venv and run every check'
+	@echo 'make setup   install cellrisk and the development tools into .venv'
+	@echo 'make lint    check style and types'
+	@echo 'make bench   measure speed and memory'
+	@echo 'make clean   remove .venv and everything else that was made'
+
+setup: $(DEVELOPMENT)
+
+run: $(RUNTIME)
+	@$(BIN)/cellrisk demo
+
+test: lint
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
+	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
+
+bench: setup
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(RUNTIME): pyproject.toml | $(BIN)/python
+	@echo 'Installing cellrisk into .venv; the first time takes a minute or two.'
+	@$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(DEVELOPMENT): pyproject.toml | $(BIN)/python
+	@echo 'Installing cellrisk and its development tools into .venv; the first time takes a minute or two.'
+	@$(PIP_INSTALL) --editable '.[dev]'
+	@touch $(RUNTIME) $@
+
+# A candidate counts only if it really starts: version managers leave names behind that do not.
+$(BIN)/python:
+	@found=; old=; bare=; \
+	for python in $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3.10 python3 python); do \
+	  version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue; \
+	  if ! "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then old="$$old $$version"; continue; fi; \
+	  if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then bare="$$bare $$version"; continue; fi; \
+	  found=$$python; break; \
+	done; \
+	if [ -n "$$found" ]; then \
+	  echo "Making .venv with Python $$version."; \
+	  "$$found" -m venv --clear .venv; \
+	elif [ -n "$$bare" ]; then \
+	  set -- $$bare; \
+	  echo "Python $$1 cannot make virtual environments: its venv module is missing. On Debian or Ubuntu: apt install python$$1-venv" >&2; exit 1; \
+	elif [ -n "$$old" ]; then \
+	  set -- $$old; \
+	  echo "cellrisk needs Python 3.10 or later; found only $$1. Install a newer one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; \
+	else \
+	  echo "cellrisk needs Python 3.10 or later; found none. On Debian or Ubuntu: apt install python3 python3-venv" >&2; exit 1; \
+	fi

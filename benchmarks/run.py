@@ -1,0 +1,157 @@
+"""Speed and memory, measured side by side in one run: `make bench`.
+
+Each line says what was measured, what it took, and what it is compared with: a goal, or another way to do the same
+work in the same run. Machines differ and are noisy; read the ratios.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import cellrisk as cr
+from cellrisk.measures import (
+    MEASURES,
+    Expected,
+    Local,
+    Survival,
+    average_risks,
+    fit_dirichlet,
+    fit_sizes,
+    make_measure,
+)
+from cellrisk.profiles import Profiles
+
+QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
+BINS = {"age": 5, "hours-per-week": 10}
+
+
+def seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    """Median time after one warm-up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def show(what: str, took: str, compared: str) -> None:
+    print(f"{what:<66} {took:>12}   {compared}")
+
+
+def bench_adult() -> None:
+    table = cr.tabulate(cr.datasets.adult_as_published(), QIDS, "income", bins=BINS)
+    one = seconds(lambda: cr.assess(table, cr.Laplace(epsilon=1.0)))
+    show("Adult, assess: 5 measures, 3 forms, 2 weights, 1 epsilon", f"{one * 1e3:.0f} ms", "goal 50 ms")
+    attribute = table.attribute("income")
+    for name in ("laplace", "gaussian-analytic", "geometric"):
+        pure = name != "gaussian-analytic"
+        settings = [
+            cr.mechanism(name, epsilon=float(e), delta=None if pure else 1e-5) for e in np.geomspace(1e-3, 100, 501)
+        ]
+
+        def curve(settings: list[cr.Mechanism] = settings) -> None:
+            prior = fit_dirichlet(attribute.profiles, attribute.levels)
+            sizes = fit_sizes(attribute.profiles)
+            measures = [make_measure(measure, prior, sizes) for measure in MEASURES]
+            survival = Survival(tuple(setting.noise for setting in settings))
+            list(average_risks(attribute.profiles, measures, survival))
+
+        many = seconds(curve, repeats=3)
+        ratio = f"goal 1.5 s; {501 * one / many:.0f} times faster than one by one"
+        show(f"Adult, the same at 501 epsilons, {name}", f"{many:.2f} s", ratio)
+
+
+def synthetic_profiles(n_profiles: int, n_levels: int) -> Profiles:
+    """Distinct profiles of skewed cells, as large administrative tables have them."""
+    generator = np.random.default_rng(5)
+    shares = np.array([0.4, 0.25, 0.15, 0.12, 0.08])[:n_levels]
+    sizes = generator.negative_binomial(1.2, 0.02, 8 * n_profiles) + 1
+    profiles = Profiles.from_cells(generator.multinomial(sizes, shares / shares.sum()), n_levels)
+    kept = []
+    for block in profiles.blocks:
+        kept.append(block[: max(0, n_profiles - sum(len(other) for other in kept))])
+    return Profiles(n_levels, tuple(block for block in kept if len(block)))
+
+
+def bench_many_profiles() -> None:
+    profiles = synthetic_profiles(200_000, 5)
+    survival = Survival(tuple(cr.Laplace(epsilon=float(e)).noise for e in np.geomspace(1e-3, 100, 101)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    took = seconds(lambda: Local().average(profiles, survival), repeats=1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    what = f"{profiles.n_profiles:,} profiles, K = 5, 101 epsilons, local, 3 forms"
+    memory = f"peak {peak / 1024:.0f} MB, of it {(peak - before) / 1024:.0f} MB for this"
+    show(what, f"{took:.2f} s", f"goal 3 s; {memory}; goal 1 GB")
+    one = seconds(lambda: Expected().average(profiles, Survival((cr.Laplace(epsilon=1.0).noise,))), repeats=1)
+    show(f"{profiles.n_profiles:,} profiles, K = 5, 1 epsilon, expected, 3 forms", f"{one:.2f} s", "")
+
+
+def bench_large_cell() -> None:
+    survival = Survival((cr.Laplace(epsilon=0.1).noise,))
+
+    def cell(size: int) -> Callable[[], object]:
+        profiles = Profiles.from_cells([[size - 60, 50, 10]], 5)
+        return lambda: Expected().average(profiles, survival, ("exact",))
+
+    small, large = seconds(cell(10_000)), seconds(cell(1_000_000))
+    ratio = f"{large / small:.1f} times a cell of 10,000 (n^2 would be 10,000 times)"
+    show("expected, exact: one cell of a million records", f"{large * 1e3:.1f} ms", ratio)
+
+
+def bench_start() -> None:
+    def starts(code: str) -> float:
+        return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True), 7)
+
+    bare = starts("pass")
+    imported = starts("import cellrisk")
+    helped = starts("from cellrisk.cli import main; main(['--help'])")
+    show("import cellrisk", f"{imported:.3f} s", f"goal 0.3 s; bare interpreter {bare:.3f} s")
+    show("cellrisk --help", f"{helped:.3f} s", f"goal 0.5 s; bare interpreter {bare:.3f} s")
+
+
+def bench_tabulate(rows: int = 2_000_000) -> None:
+    import duckdb
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "people.parquet"
+        columns = ", ".join(f"'v' || floor(random() * {size}) AS q{i}" for i, size in enumerate((9, 5, 7, 4, 6)))
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"COPY (SELECT {columns}, floor(random() * 90) AS age, 'y' || floor(random() * random() * 5) AS y "
+                f"FROM range({rows})) TO '{path}' (FORMAT parquet)"
+            )
+
+            def bare() -> object:
+                return connection.execute(
+                    f"SELECT count(*) FROM (SELECT DISTINCT q0, q1, q2, q3, q4, age FROM '{path}')"
+                ).fetchall()
+
+            def ours() -> object:
+                return cr.tabulate(path, ["q0", "q1", "q2", "q3", "q4", "age"], "y")
+
+            distinct, tabulated = seconds(bare, 3), seconds(ours, 3)
+    ratio = f"{tabulated / distinct:.2f} times a bare SELECT DISTINCT of the QIDs ({distinct:.2f} s)"
+    show(f"tabulate {rows:,} rows, six QIDs, K = 5, Parquet to profiles", f"{tabulated:.2f} s", ratio)
+
+
+def main() -> None:
+    bench_start()
+    bench_adult()
+    bench_large_cell()
+    bench_tabulate()
+    bench_many_profiles()
+
+
+if __name__ == "__main__":
+    main()

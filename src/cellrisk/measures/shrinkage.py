@@ -1,0 +1,162 @@
+"""Shrinkage risk: labels drawn from proportions that themselves follow a Dirichlet law over cells (Definition 8)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cellrisk.measures.dirichlet import Dirichlet, all_same
+from cellrisk.measures.measure import Measure, Risks, published_risk
+from cellrisk.measures.pmf import negative_binomial_pmf, poisson_pmf
+from cellrisk.measures.sequences import convolve
+from cellrisk.measures.sizes import CellSizes
+from cellrisk.measures.survival import Survival, SurvivalTable
+from cellrisk.profiles import Block, Floats, Integers, Profiles
+
+NUMBERS_IN_MEMORY = 1 << 24
+"""The convolutions of many labels are kept; noises are taken few at a time where they would need more than this."""
+
+
+@dataclass(frozen=True)
+class Shrinkage(Measure):
+    """What is the risk of a cell of n records whose proportions are drawn from a Dirichlet(alpha)?
+
+    The counts are Dirichlet-multinomial: independent negative binomial counts (shapes alpha_k, one common success
+    probability), given that their total is n. So the expected risk's convolutions serve again, with negative
+    binomial weights, and one pass gives every n at once. At alpha. = 0 every cell is homogeneous, at alpha. =
+    infinity the counts are multinomial with the pooled proportions.
+    """
+
+    prior: Dirichlet
+    name: ClassVar[str] = "shrinkage"
+
+    def reduce(self, profiles: Profiles) -> Profiles:
+        return profiles.by_size()
+
+    def rows_at_once(self, block: Block, survival: Survival) -> int:
+        return len(block)
+
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        return risk_by_size(self.prior, block.sizes, survival, forms)
+
+
+@dataclass(frozen=True)
+class MarginalShrinkage(Measure):
+    """The shrinkage risk of a cell whose size is random too: one number for the table (Definition 10)."""
+
+    prior: Dirichlet
+    sizes: CellSizes
+    name: ClassVar[str] = "marginal_shrinkage"
+    one_number: ClassVar[bool] = True
+
+    def reduce(self, profiles: Profiles) -> Profiles:
+        """Nothing of the cells matters any more: one row stands for all."""
+        one = np.ones((1, 1), np.int64)
+        whole = Block(one, np.array([profiles.n_cells]), np.array([profiles.n_records]))
+        return Profiles(profiles.n_levels, (whole,))
+
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        sizes = np.arange(1, self.sizes.last() + 1)
+        chance = self.sizes.pmf(sizes)
+        risks = risk_by_size(self.prior, sizes, survival, forms)
+        return {form: np.repeat((chance @ risk)[None], len(block), axis=0) for form, risk in risks.items()}
+
+
+def risk_by_size(prior: Dirichlet, sizes: Integers, survival: Survival, forms: Sequence[str]) -> Risks:
+    """Shrinkage risk of a cell of each size: (sizes, noises) for each form."""
+    n_levels = len(prior.mean)
+    risks: Risks = {}
+    if "published" in forms:
+        risks["published"] = published_risk(all_same(prior, sizes), sizes, n_levels, survival)
+    if "exact" in forms or "tight" in forms:
+        exact, tight = _dirichlet_multinomial_risk(prior, sizes, survival)
+        risks.update({form: risk for form, risk in (("exact", exact), ("tight", tight)) if form in forms})
+    return risks
+
+
+def _dirichlet_multinomial_risk(prior: Dirichlet, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
+    n_levels = len(prior.mean)
+    if prior.concentration == 0:
+        risk = survival.survive(sizes) * survival.vanish_empty ** (n_levels - 1)
+        return risk, risk
+    labels = Counter(share for share in prior.mean if share > 0)
+    absent = survival.vanish_empty ** (n_levels - labels.total())
+    exact = np.empty((len(sizes), len(survival)))
+    tight = np.empty_like(exact)
+    for rows in _groups(prior.concentration, sizes):
+        here = sizes[rows]
+        largest = int(here.max())
+        table = survival.up_to(largest)
+        laws = {share: _count_pmf(np.arange(largest + 1), share, prior.concentration, largest) for share in labels}
+        total = _count_pmf(here, 1.0, prior.concentration, largest)
+        step = max(1, NUMBERS_IN_MEMORY // (labels.total() * min(largest + 1, table.end + 1)))
+        for start in range(0, len(survival), step):
+            few = slice(start, start + step)
+            one, records = _survivors(labels, laws, table[few], here)
+            exact[rows, few] = one / total[:, None]
+            tight[rows, few] = records / (total * here)[:, None]
+    return exact * absent, tight * absent
+
+
+def _survivors(
+    labels: Counter[float], laws: dict[float, Floats], table: SurvivalTable, sizes: Integers
+) -> tuple[Floats, Floats]:
+    """sum_k [a_k * prod_{j != k} b_j](n) and the same with m a_k(m), at each size n: (sizes, noises)."""
+    counts = np.arange(int(sizes.max()) + 1)
+    kept = min(len(counts), table.end + 1)
+    vanish = {share: (table.vanish[:kept] * law[:kept, None])[None] for share, law in laws.items()}
+    one = np.zeros((len(sizes), table.vanish.shape[1]))
+    records = np.zeros_like(one)
+    for share, others in _leave_one_out(labels, vanish, len(counts)):
+        law = laws[share] * (counts > 0) * labels[share]
+        one += _at_sizes(others, law, table, sizes)
+        records += _at_sizes(others, law * counts, table, sizes)
+    return one, records
+
+
+def _at_sizes(others: Floats, law: Floats, table: SurvivalTable, sizes: Integers) -> Floats:
+    """The convolution of the other labels with s(m) law(m), at each size: (sizes, noises)."""
+    if len(law) <= 16 * len(sizes):
+        every = convolve(others, (table.survive_at(np.arange(len(law))) * law[:, None])[None], len(law))
+        return np.asarray(every[0, sizes])
+    found = np.empty((len(sizes), others.shape[2]))
+    for row, size in enumerate(sizes):
+        left = np.arange(size, max(0, size - others.shape[1]), -1)
+        found[row] = law[left] @ (others[0, : len(left)] * table.survive_at(left))
+    return found
+
+
+def _leave_one_out(labels: Counter[float], vanish: dict[float, Floats], limit: int) -> Iterator[tuple[float, Floats]]:
+    """For each distinct label, the convolution of all labels but one of its kind."""
+    ordered = sorted(labels.elements())
+    unit = np.ones((1, 1, next(iter(vanish.values())).shape[2]))
+    before = [unit]
+    for share in ordered[:-1]:
+        before.append(convolve(before[-1], vanish[share], limit))
+    after = unit
+    for place in range(len(ordered) - 1, -1, -1):
+        share = ordered[place]
+        if place == 0 or ordered[place - 1] != share:  # equal labels stand together; the first speaks for all
+            yield share, convolve(before[place], after, limit)
+        after = convolve(after, vanish[share], limit)
+
+
+def _count_pmf(counts: Integers, share: float, concentration: float, size: int) -> Floats:
+    """A label's count before the total is fixed: negative binomial, Poisson in the limit, with mean share * size."""
+    if math.isinf(concentration):
+        return poisson_pmf(counts, share * size)
+    return negative_binomial_pmf(counts, share * concentration, share * size)
+
+
+def _groups(concentration: float, sizes: Integers) -> Iterator[Integers]:
+    """Rows of sizes that one choice of the common mean serves without underflow: largest sizes first."""
+    left = np.argsort(-sizes, kind="stable")
+    while len(left):
+        fits = _count_pmf(sizes[left], 1.0, concentration, int(sizes[left[0]])) > 1e-200
+        yield left[fits]
+        left = left[~fits]

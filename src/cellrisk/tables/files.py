@@ -1,0 +1,172 @@
+"""Files: found, checked and described before an engine opens them."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import glob
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from cellrisk.errors import InvalidInput
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+KINDS = ".csv, .tsv, .txt (also with .gz), .parquet"
+DELIMITERS = (",", ";", "\t", "|")
+HEAD = 64 * 1024
+CHUNK = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A delimited text file: how to split it, and what its header says."""
+
+    path: Path
+    packed: bool
+    delimiter: str
+    names: tuple[str, ...]
+
+    def looks_headless(self, columns: Sequence[str]) -> bool:
+        """None of the columns in the first line: it may be a record, so no message may quote it."""
+        return not {fold(name) for name in columns} & {fold(name) for name in self.names}
+
+
+def fold(name: str) -> str:
+    return name.strip().casefold()
+
+
+def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The file, or the files that a glob matches, in order of name."""
+    given = os.fspath(source)
+    if not isinstance(given, str):
+        raise InvalidInput("a path must be text", got=f"a {type(given).__name__}")
+    if "\0" in given or not given.strip():
+        raise InvalidInput("a path must name a file", got="an empty path" if not given.strip() else "a NUL character")
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", given)
+    if scheme:
+        raise InvalidInput(
+            "addresses are not read", got=f"an address that starts with {scheme[1]}://", allowed=f"files: {KINDS}"
+        )
+    path = Path(given).expanduser()
+    if exists(path):
+        return (path,)
+    if glob.has_magic(str(path)):
+        matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
+        files = tuple(match for match in matches if not match.is_dir())
+        if not files:
+            raise InvalidInput("no file matches the pattern", got=given)
+        return files
+    raise InvalidInput("there is no such file", got=given, allowed=KINDS)
+
+
+def exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long, or a folder on the way that may not be entered
+        return False
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file is Parquet (else delimited text), by its name; refuses other kinds, folders and empty files."""
+    if path.is_dir():
+        raise InvalidInput("the source is a folder", got=path, fix=f"name its files, for instance '{path}/*.parquet'")
+    if not path.is_file():
+        raise InvalidInput("the source is not a regular file", got=path, allowed=KINDS)
+    with refusals_of_the_system(path):
+        if path.stat().st_size == 0:
+            raise InvalidInput("the file is empty", got=path)
+        with path.open("rb") as stream:
+            stream.read(1)
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if suffixes and suffixes[-1] in PARQUET_SUFFIXES:
+        return True
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    if suffixes and suffixes[-1] in TEXT_SUFFIXES:
+        return False
+    raise InvalidInput("the kind of the file is not known from its name", got=path, allowed=KINDS)
+
+
+def check_parquet(path: Path) -> None:
+    """Refuses a file without Parquet's mark at both ends."""
+    with refusals_of_the_system(path), path.open("rb") as stream:
+        start = stream.read(4)
+        stream.seek(-min(4, path.stat().st_size), os.SEEK_END)
+        end = stream.read(4)
+    if b"PARE" in (start, end):
+        raise InvalidInput("the Parquet file is encrypted", got=path, fix="decrypt it first")
+    if start != b"PAR1":
+        raise InvalidInput("the file is not Parquet, whatever its name says", got=path, allowed=KINDS)
+    if end != b"PAR1" or path.stat().st_size < 12:
+        raise InvalidInput("the Parquet file is cut short", got=path, fix="copy or write it again")
+
+
+def describe_text(path: Path, columns: Sequence[str]) -> TextFile:
+    """Delimiter and header of a text file. The delimiter is the one under which most of the columns are found."""
+    packed = path.suffix.lower() == ".gz"
+    with refusals_of_the_system(path):
+        with open_bytes(path, packed) as stream:
+            check_text(path, stream.read(HEAD))
+            while packed and stream.read(CHUNK):  # to the end, where gzip keeps its checksum: the engine ignores it
+                pass
+        order = ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS
+        headers = [(read_header(path, packed, delimiter), delimiter) for delimiter in order]
+    names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
+    if not names:
+        raise InvalidInput("the first line is empty", got=path, allowed="a first line with the names of the columns")
+    return TextFile(path, packed, delimiter, names)
+
+
+def check_text(path: Path, head: bytes) -> None:
+    """Refuses what is not UTF-8 text, going by its first 64 KB."""
+    if not head.strip():
+        raise InvalidInput("the file is empty", got=path)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidInput("the file is UTF-16 text", got=path, fix="save it as UTF-8")
+    if head.startswith(b"PAR1"):
+        raise InvalidInput("the file is Parquet, whatever its name says", got=path, fix="name it .parquet")
+    if b"\0" in head:
+        raise InvalidInput("the file is binary, not text", got=path, allowed=KINDS)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
+    except UnicodeDecodeError:
+        raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
+
+
+def read_header(path: Path, packed: bool, delimiter: str) -> tuple[str, ...]:
+    """The fields of the first line."""
+    with open_bytes(path, packed) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+        try:
+            return tuple(next(csv.reader(text, delimiter=delimiter), []))
+        except csv.Error:
+            raise InvalidInput(
+                "the header cannot be read", got=path, fix="check the quotation marks in its first line"
+            ) from None
+
+
+def open_bytes(path: Path, packed: bool) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+@contextmanager
+def refusals_of_the_system(path: Path) -> Iterator[None]:
+    """Turns what the operating system says of a file into one line."""
+    try:
+        yield
+    except PermissionError:
+        raise InvalidInput("the file may not be read: no permission", got=path) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InvalidInput("the file is not whole gzip, whatever its name says", got=path) from None
+    except UnicodeDecodeError:
+        raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
+    except OSError as error:
+        raise InvalidInput(f"the file cannot be read: {error.strerror or type(error).__name__}", got=path) from None

@@ -1,0 +1,155 @@
+"""Levels: the values that a sensitive column can take, in a fixed order, as labels and as engine values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+from cellrisk.errors import InvalidInput
+from cellrisk.tables.binning import Binning, exact, plain, scalar
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+MOST_LEVELS = 100_000
+MISSING_LABEL = "(missing)"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of one sensitive column."""
+
+    labels: tuple[str, ...]
+    places: Mapping[Any, int]
+    """The level of each engine value that occurs; None stands for a missing value."""
+    declared: bool
+    missing: bool
+    """Whether the last level is that of missing values."""
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidInput("levels must differ", got=f"{len(self.labels)} labels with repeats")
+        if self.missing != (None in self.places):
+            raise InvalidInput("a level for missing values needs missing values, and the other way round")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One engine value of a sensitive column, and how many records hold it."""
+
+    key: Any
+    records: int
+
+
+def label_key(key: Any, kind: str, binning: Binning | None) -> str:
+    """An engine value as a label: bins by their interval, numbers without trailing zeros, the rest as it is.
+
+    >>> label_key("1.0", "number", None), label_key("1.0", "text", None)
+    ('1', '1.0')
+    """
+    if binning is not None:
+        return binning.label(key)
+    return label_number(key) if kind == "number" else str(key)
+
+
+def label_number(text: str) -> str:
+    """One text for one number, however it was written.
+
+    >>> label_number("1.50"), label_number("2e3"), label_number("-0.0")
+    ('1.5', '2000', '0')
+    """
+    number = Decimal(text)
+    if not number.is_finite():
+        return str(float(number))
+    return plain(number) if -10 <= number.adjusted() < 40 or number.is_zero() else str(number)
+
+
+def order_levels(name: str, seen: Sequence[Seen], kind: str, binning: Binning | None, given: Any) -> Levels:
+    """The levels of a column from what was seen and what was declared."""
+    values = [value for value in seen if value.key is not None]
+    missing = any(value.key is None and value.records > 0 for value in seen)
+    if given is None:
+        labels, places = observe(values, kind, binning)
+    else:
+        labels, places = match(name, values, kind, binning, given)
+    if missing:
+        label = MISSING_LABEL
+        while label in labels:
+            label = f"({label})"
+        places[None] = len(labels)
+        labels.append(label)
+    if len(labels) < 2:
+        every = " (every value is missing)" if missing else ""
+        raise InvalidInput(
+            f"sensitive column '{name}' has one level only{every}: there is nothing to protect",
+            allowed="two levels or more",
+            fix="declare the other levels with levels=",
+        )
+    return Levels(tuple(labels), places, given is not None, missing)
+
+
+def observe(values: Sequence[Seen], kind: str, binning: Binning | None) -> tuple[list[str], dict[Any, int]]:
+    """Levels as they occur: bins in order, numbers by size, text by alphabet."""
+    labelled = [(label_key(value.key, kind, binning), value.key) for value in values]
+    if binning is not None:
+        labelled.sort(key=lambda pair: pair[1])
+    elif all(NUMBER.fullmatch(label) or label in ("inf", "-inf") for label, _ in labelled):
+        labelled.sort(key=lambda pair: (Decimal(pair[0]), pair[0]))
+    else:
+        labelled.sort()
+    return [label for label, _ in labelled], {key: place for place, (_, key) in enumerate(labelled)}
+
+
+def match(
+    name: str, values: Sequence[Seen], kind: str, binning: Binning | None, given: Sequence[Any]
+) -> tuple[list[str], dict[Any, int]]:
+    """Levels as declared, each matched with the value of the same text; other values are refused."""
+    given = [scalar(level) for level in given]
+    if not given:
+        raise InvalidInput(f"levels for column '{name}' are an empty list", allowed="two levels or more")
+    if any(level is None or (isinstance(level, float) and math.isnan(level)) for level in given):
+        raise InvalidInput(
+            f"levels for column '{name}' hold a missing value",
+            fix="leave it out: missing= decides about missing values",
+        )
+    by_label = {label_key(value.key, kind, binning): value.key for value in values}
+    labels: list[str] = []
+    places: dict[Any, int] = {}
+    for level in given:
+        forms = spell(level, "text" if binning else kind)
+        label = next((form for form in forms if form in by_label), forms[0])
+        if label in labels:
+            raise InvalidInput(f"levels for column '{name}' are declared twice", got=f"{len(given)} with repeats")
+        if label in by_label:
+            places[by_label[label]] = len(labels)
+        labels.append(label)
+    outside = [value for value in values if value.key not in places and value.records > 0]
+    if outside:
+        spaces = sum(label_key(value.key, kind, binning).strip() in labels for value in outside)
+        raise InvalidInput(
+            f"column '{name}' holds values that are not among its declared levels",
+            got=f"{sum(value.records for value in outside):,} records with {len(outside):,} other values",
+            fix="strip the spaces around the values" if spaces == len(outside) else "declare them with levels= as well",
+        )
+    return labels, places
+
+
+def spell(level: Any, kind: str) -> list[str]:
+    """The texts under which a declared level may occur, the likeliest first.
+
+    >>> spell(True, "text"), spell(1.0, "text"), spell("1.0", "number")
+    (['True', 'true', 'TRUE'], ['1', '1.0'], ['1'])
+    """
+    text = str(level)
+    if isinstance(level, bool):
+        return [text, text.lower(), text.upper()]
+    if kind == "boolean":
+        return [text.strip().capitalize()]
+    if kind in ("number", "integer") and isinstance(level, str) and NUMBER.fullmatch(text.strip()):
+        return [label_number(text.strip())]
+    if isinstance(level, Real | Decimal) and math.isfinite(level):
+        return list(dict.fromkeys([label_number(str(exact(level))), text]))
+    return [text]

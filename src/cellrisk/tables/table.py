@@ -1,0 +1,109 @@
+"""The frequency table: what is left of a source once its cells are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.profiles import LevelCounts, Profiles
+from cellrisk.tables.counting import Homogeneity
+from cellrisk.tables.schema import listed
+from cellrisk.tables.summary import Summary, summarise
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """One sensitive attribute of a table: its levels in order, and the profiles of the cells."""
+
+    name: str
+    levels: LevelCounts
+    profiles: Profiles
+    declared: bool
+    """Whether the levels were declared; else they are the ones observed."""
+    missing_level: bool
+    """Whether the last level stands for missing values."""
+
+    def __post_init__(self) -> None:
+        if len(self.levels.labels) != self.profiles.n_levels:
+            raise InvalidInput(
+                f"levels and profiles of '{self.name}' do not go together",
+                got=f"{len(self.levels.labels)} labels, {self.profiles.n_levels} levels",
+            )
+        if int(self.levels.totals.sum()) != self.profiles.n_records:
+            raise InvalidInput(f"levels and profiles of '{self.name}' hold different numbers of records")
+
+    @property
+    def n_levels(self) -> int:
+        return self.profiles.n_levels
+
+    @property
+    def exposed_share(self) -> float:
+        """The share of records whose value the table reveals with no noise at all."""
+        return self.profiles.n_exposed / self.profiles.n_records
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyTable:
+    """Counts of the sensitive attributes in the cells of the quasi-identifiers. It holds no record and no cell key.
+
+    Made by `tabulate`.
+    """
+
+    quasi_identifiers: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    homogeneity: Homogeneity
+    missing: str = "category"
+    missing_records: tuple[tuple[str, int], ...] = ()
+    """Records with a missing value, for each column in use that has any."""
+    dropped_records: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise InvalidInput("a frequency table needs a sensitive attribute")
+        cells = self.homogeneity.complete + self.homogeneity.partial + self.homogeneity.none
+        for attribute in self.attributes:
+            if (attribute.profiles.n_cells, attribute.profiles.n_records) != (cells, self.n_records):
+                raise InvalidInput("the attributes of a frequency table must describe the same cells and records")
+
+    @property
+    def n_records(self) -> int:
+        return self.attributes[0].profiles.n_records
+
+    @property
+    def n_cells(self) -> int:
+        """Combinations of quasi-identifiers that hold at least one record."""
+        return self.attributes[0].profiles.n_cells
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The names of the sensitive attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def attribute(self, name: str | None = None) -> Attribute:
+        """The sensitive attribute of that name; the name may be left out where there is one only."""
+        if name is None:
+            if len(self.attributes) > 1:
+                raise InvalidInput(
+                    "the table has several sensitive attributes", allowed=listed(self.sensitive), fix="name one of them"
+                )
+            return self.attributes[0]
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise UnknownName(f"the table has no sensitive attribute '{name}'", allowed=listed(self.sensitive))
+
+    def profiles(self, name: str | None = None) -> Profiles:
+        """The profiles of one sensitive attribute; the name may be left out where there is one only."""
+        return self.attribute(name).profiles
+
+    def summary(self) -> Summary:
+        """Records, cells, levels, and what the table reveals before any noise."""
+        return summarise(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_records:,} records in {self.n_cells:,} cells of {', '.join(self.quasi_identifiers)}; "
+            f"sensitive: {', '.join(f'{each.name} ({each.n_levels:,} levels)' for each in self.attributes)}"
+        )
+
+    __repr__ = __str__

@@ -1,0 +1,35 @@
+"""Numbers and tables as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def percent(share: float) -> str:
+    """A share with one decimal, and more where that would hide a small risk.
+
+    >>> percent(0.29606), percent(0.00002), percent(0.0)
+    ('29.6%', '0.002%', '0.0%')
+    """
+    if 0 < share < 0.001:
+        return f"{100 * share:.1g}%" if share >= 1e-6 else "under 0.0001%"
+    return f"{100 * share:.1f}%"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A plain table: the first ``left`` columns flush left, the rest flush right.
+
+    >>> print(aligned(["what", "n"], [["cells", "5,009"], ["records", "27,504"]]))
+    what          n
+    cells     5,009
+    records  27,504
+    """
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = []
+    for row in [header, *rows]:
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)

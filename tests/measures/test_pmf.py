@@ -1,0 +1,124 @@
+"""Poisson and negative binomial probabilities against mpmath at 60 digits."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from cellrisk.errors import InvalidInput
+from cellrisk.measures.pmf import (
+    negative_binomial_log_pmf,
+    negative_binomial_pmf,
+    poisson_log_pmf,
+    poisson_pmf,
+    stirling_error,
+)
+
+
+def mp_poisson(m: int, mean: float) -> mpmath.mpf:
+    with mpmath.workdps(60):
+        rate = mpmath.mpf(mean)
+        return mpmath.exp(m * mpmath.log(rate) - rate - mpmath.loggamma(m + 1))
+
+
+def mp_negative_binomial(m: int, shape: float, mean: float) -> mpmath.mpf:
+    with mpmath.workdps(60):
+        a, mu = mpmath.mpf(shape), mpmath.mpf(mean)
+        log = mpmath.loggamma(a + m) - mpmath.loggamma(a) - mpmath.loggamma(m + 1)
+        return mpmath.exp(log + a * mpmath.log(a / (a + mu)) + m * mpmath.log(mu / (a + mu)))
+
+
+def near_and_far(mean: float) -> list[int]:
+    """Counts from the lower tail, through the mode, to the upper tail, where the probability is above e^-600."""
+    width = np.sqrt(mean + 1)
+    centre = [mean + step * width for step in (-30, -10, -3, -1, 0, 0.3, 1, 3, 10, 30)]
+    return sorted({0, 1, 2, *(int(value) for value in centre if value >= 0)})
+
+
+@pytest.mark.parametrize("mean", [1e-12, 1e-3, 0.7, 1.0, 9.99, 10.0, 47.3, 1e3, 123456.789, 1e7, 3.3e9])
+def test_poisson_agrees_with_mpmath(mean: float) -> None:
+    for m in near_and_far(mean):
+        expected = mp_poisson(m, mean)
+        if expected > 1e-280:
+            assert abs(mpmath.mpf(float(poisson_pmf(m, mean))) / expected - 1) < 2e-13, (m, mean)
+
+
+@pytest.mark.parametrize("shape", [1e-9, 1e-4, 0.3, 1.0, 8.5, 250.0, 1e6, 1e12])
+@pytest.mark.parametrize("mean", [1e-9, 0.01, 1.0, 33.3, 1e4, 1e7])
+def test_negative_binomial_agrees_with_mpmath(shape: float, mean: float) -> None:
+    spread = np.sqrt(mean + mean * mean / shape) if shape > 1 else mean
+    counts = {0, 1, 2, 10, *(int(max(0.0, mean + step * spread)) for step in (-9, -3, -1, 0, 0.5, 1, 3, 9))}
+    for m in sorted(counts):
+        expected = mp_negative_binomial(m, shape, mean)
+        if expected > 1e-280:
+            actual = mpmath.mpf(float(negative_binomial_pmf(m, shape, mean)))
+            assert abs(actual / expected - 1) < 2e-13, (m, shape, mean)
+
+
+def test_the_plain_formula_would_have_lost_nine_digits() -> None:
+    from scipy.special import gammaln
+
+    mean = 1e7
+    plain = np.exp(1e7 * np.log(mean) - mean - gammaln(1e7 + 1))
+    expected = float(mp_poisson(10**7, mean))
+    assert abs(plain / expected - 1) > 1e-10
+    assert abs(float(poisson_pmf(10**7, mean)) / expected - 1) < 1e-14
+
+
+@pytest.mark.parametrize("x", [1e-9, 1e-3, 0.5, 1.0, 3.7, 9.999999, 10.0, 15.0, 1e4, 1e12])
+def test_stirling_error_agrees_with_mpmath(x: float) -> None:
+    with mpmath.workdps(60):
+        value = mpmath.mpf(x)
+        stirling = mpmath.log(2 * mpmath.pi * value) / 2 + value * (mpmath.log(value) - 1)
+        expected = float(mpmath.loggamma(value + 1) - stirling)
+    assert float(stirling_error(x)) == pytest.approx(expected, abs=2e-14)
+
+
+def test_probabilities_sum_to_one_and_broadcast() -> None:
+    m = np.arange(400)[:, None]
+    poisson = poisson_pmf(m, np.array([0.0, 0.5, 20.0, 200.0]))
+    assert poisson.shape == (400, 4)
+    np.testing.assert_allclose(poisson.sum(axis=0), 1.0, rtol=1e-13)
+    mixed = negative_binomial_pmf(np.arange(4000)[:, None], np.array([1.5, 3.0, np.inf]), np.array([20.0, 5.0, 7.0]))
+    np.testing.assert_allclose(mixed.sum(axis=0), 1.0, rtol=1e-13)
+    np.testing.assert_array_equal(mixed[:50, 2], poisson_pmf(np.arange(50), 7.0))
+
+
+def test_edges() -> None:
+    assert poisson_pmf([0, 1, 5], 0.0).tolist() == [1.0, 0.0, 0.0]
+    assert negative_binomial_pmf([0, 1, 5], 2.0, 0.0).tolist() == [1.0, 0.0, 0.0]
+    assert poisson_pmf([-1, 0], 1.0)[0] == 0.0
+    assert negative_binomial_pmf(-3, 1.0, 1.0) == 0.0
+    assert poisson_pmf(np.zeros(0, np.int64), 1.0).shape == (0,)
+    assert float(poisson_pmf(0, 1e4)) == 0.0
+    assert float(poisson_log_pmf(0, 1e4)) == -1e4
+    assert float(negative_binomial_log_pmf(10**7, 1e-300, 1.0)) < -690
+
+
+def test_the_negative_binomial_is_the_gamma_mixture_of_poissons() -> None:
+    """Oracle by quadrature: integral of Poisson(m; l) against the Gamma density with shape 1.7 and mean 4."""
+    shape, mean = 1.7, 4.0
+    for m in (0, 1, 6):
+        with mpmath.workdps(30):
+            scale = mpmath.mpf(mean) / shape
+
+            def integrand(rate: mpmath.mpf, m: int = m, scale: mpmath.mpf = scale) -> mpmath.mpf:
+                gamma = rate ** (shape - 1) * mpmath.exp(-rate / scale) / (mpmath.gamma(shape) * scale**shape)
+                return gamma * mpmath.exp(-rate) * rate**m / mpmath.factorial(m)
+
+            expected = float(mpmath.quad(integrand, [0, 1, 5, 20, mpmath.inf]))
+        assert float(negative_binomial_pmf(m, shape, mean)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInput, match="mean of a count must be finite"):
+        poisson_pmf(1, -0.5)
+    with pytest.raises(InvalidInput, match="mean of a count must be finite"):
+        poisson_pmf(1, np.nan)
+    with pytest.raises(InvalidInput, match="mean of a count must be finite"):
+        negative_binomial_pmf(1, 1.0, np.inf)
+    with pytest.raises(InvalidInput, match="shape of a negative binomial must be positive"):
+        negative_binomial_pmf(1, 0.0, 1.0)
+    with pytest.raises(InvalidInput, match="counts must be whole numbers"):
+        poisson_pmf(1.5, 1.0)

@@ -1,0 +1,187 @@
+"""What must hold for any table, any noise, any measure."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cellrisk.errors import InvalidInput
+from cellrisk.measures import (
+    FORMS,
+    WEIGHTS,
+    Dirichlet,
+    Expected,
+    Local,
+    Marginal,
+    MarginalShrinkage,
+    Measure,
+    Shrinkage,
+    Survival,
+    average_risks,
+)
+from cellrisk.measures.sizes import NegativeBinomialSizes, PoissonSizes
+from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.profiles import Profiles
+
+noises = st.builds(
+    lambda kind, scale: kind(scale),
+    st.sampled_from([LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]),
+    st.floats(0.02, 200.0),
+)
+tables = st.integers(2, 5).flatmap(
+    lambda k: st.lists(st.lists(st.integers(0, 30), min_size=k, max_size=k), min_size=1, max_size=8).filter(
+        lambda cells: any(any(cell) for cell in cells)
+    )
+)
+sizes = st.one_of(
+    st.builds(PoissonSizes, st.floats(0.05, 30.0), st.booleans(), st.just("given")),
+    st.builds(NegativeBinomialSizes, st.floats(0.05, 50.0), st.floats(0.1, 20.0), st.booleans(), st.just("given")),
+)
+
+
+def every_measure(n_levels: int, alpha: float, law: PoissonSizes | NegativeBinomialSizes) -> list[Measure]:
+    prior = Dirichlet.given([alpha * (k + 1) for k in range(n_levels)], n_levels)
+    return [Local(), Expected(), Shrinkage(prior), Marginal(law), MarginalShrinkage(prior, law)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(tables, st.lists(noises, min_size=1, max_size=3), st.sampled_from([0.5, 3.5]), st.floats(0.01, 20.0), sizes)
+def test_range_order_and_average(
+    cells: list[list[int]],
+    laws: list[Noise],
+    threshold: float,
+    alpha: float,
+    law: PoissonSizes | NegativeBinomialSizes,
+) -> None:
+    n_levels = len(cells[0])
+    profiles = Profiles.from_cells(cells, n_levels)
+    survival = Survival(tuple(laws), threshold)
+    for measure in every_measure(n_levels, alpha, law):
+        found = measure.average(profiles, survival)
+        for weights in WEIGHTS:
+            published, exact, tight = (found[form, weights] for form in FORMS)
+            for risk in (published, exact, tight):
+                assert risk.shape == (len(laws),)
+                assert ((risk >= 0) & (risk <= 1 + 1e-12)).all()
+            assert (tight <= exact * (1 + 1e-11) + 1e-16).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(tables, noises, st.randoms(use_true_random=False))
+def test_order_of_levels_and_cells_does_not_matter(cells: list[list[int]], noise: Noise, random: object) -> None:
+    shuffled = [random.sample(cell, len(cell)) for cell in random.sample(cells, len(cells))]  # type: ignore[attr-defined]
+    n_levels = len(cells[0])
+    for measure in (Local(), Expected()):
+        first, second = (
+            measure.average(Profiles.from_cells(table, n_levels), Survival((noise,))) for table in (cells, shuffled)
+        )
+        for key in first:
+            assert first[key][0] == second[key][0]  # to the last bit
+
+
+@settings(deadline=None, max_examples=40)
+@given(tables, noises, st.integers(2, 5))
+def test_duplicated_cells_change_nothing(cells: list[list[int]], noise: Noise, times: int) -> None:
+    n_levels = len(cells[0])
+    for measure in (Local(), Expected()):
+        once, often = (
+            measure.average(Profiles.from_cells(table, n_levels), Survival((noise,)))
+            for table in (cells, cells * times)
+        )
+        for key in once:
+            assert math.isclose(once[key][0], often[key][0], rel_tol=1e-13)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(2, 6), noises)
+def test_homogeneous_cells_have_one_risk(sizes: list[int], n_levels: int, noise: Noise) -> None:
+    """With one label in every cell all forms of local and expected agree."""
+    profiles = Profiles.from_cells([[n] + [0] * (n_levels - 1) for n in sizes], n_levels)
+    survival = Survival((noise,))
+    reference = Local().average(profiles, survival)
+    for measure in (Local(), Expected()):
+        for (_, weights), risk in measure.average(profiles, survival).items():
+            assert math.isclose(risk[0], reference["exact", weights][0], rel_tol=1e-12)
+
+
+@settings(deadline=None, max_examples=25)
+@given(tables, noises)
+def test_limits_of_alpha(cells: list[list[int]], noise: Noise) -> None:
+    """alpha to 0 makes every cell homogeneous; alpha to infinity draws every cell from one set of proportions."""
+    n_levels = len(cells[0])
+    profiles = Profiles.from_cells(cells, n_levels)
+    survival = Survival((noise,))
+    mean = tuple((k + 1) / (n_levels * (n_levels + 1) / 2) for k in range(n_levels))
+    for limit, near in ((0.0, 1e-9), (math.inf, 1e9)):
+        at_limit = Shrinkage(Dirichlet(mean, limit, "mle")).average(profiles, survival)
+        close = Shrinkage(Dirichlet(mean, near, "mle")).average(profiles, survival)
+        for key in at_limit:
+            assert math.isclose(at_limit[key][0], close[key][0], rel_tol=1e-5, abs_tol=1e-9), (limit, key)
+
+
+def test_shrinkage_at_the_limits_is_local_and_pooled_multinomial() -> None:
+    survival = Survival((LaplaceNoise(1.0), GaussianNoise(4.0)))
+    homogeneous = Profiles.from_cells([[3, 0, 0], [1, 0, 0], [0, 7, 0]], 3)
+    zero = Shrinkage(Dirichlet((0.5, 0.3, 0.2), 0.0, "mle")).average(homogeneous, survival)
+    local = Local().average(homogeneous, survival)
+    for key in zero:
+        assert np.allclose(zero[key], local[key], rtol=1e-13)
+    one_cell = Profiles.from_cells([[5, 3, 2]], 3)
+    pooled = Shrinkage(Dirichlet((0.5, 0.3, 0.2), math.inf, "mle")).average(one_cell, survival)
+    expected = Expected().average(one_cell, survival)
+    for key in pooled:
+        assert np.allclose(pooled[key], expected[key], rtol=1e-12)
+
+
+def test_many_noises_at_once_are_the_same_as_one_by_one() -> None:
+    profiles = Profiles.from_cells([[3, 0, 1], [1, 9, 0], [0, 70, 4], [2, 2, 2]], 3)
+    laws = tuple(LaplaceNoise(scale) for scale in np.geomspace(0.01, 1000, 150))
+    prior, size_law = Dirichlet.given([0.4, 1.0, 2.0], 3), PoissonSizes(4.0, True, "given")
+    for measure in (
+        Local(),
+        Expected(),
+        Shrinkage(prior),
+        Marginal(size_law),
+        MarginalShrinkage(prior, size_law),
+    ):
+        together = measure.average(profiles, Survival(laws))
+        for place in (0, 63, 64, 149):
+            alone = measure.average(profiles, Survival((laws[place],)))
+            for key, value in alone.items():
+                assert math.isclose(together[key][place], value[0], rel_tol=1e-12)
+
+
+def test_large_cells_cost_a_window_not_a_square() -> None:
+    """A cell of ten million records: an n^2 table would need 800 TB."""
+    profiles = Profiles.from_cells([[9_999_000, 990, 10], [10_000_000, 0, 0], [5_000_000, 5_000_000, 0]], 3)
+    laws = tuple(LaplaceNoise(scale) for scale in (0.1, 1.0, 1000.0))
+    found = Expected().average(profiles, Survival(laws))
+    assert (found["exact", "uniform"] > 0).all()
+    prior = Dirichlet.given([1.0, 0.5, 0.1], 3)
+    shrunk = Shrinkage(prior).average(profiles, Survival(laws))
+    assert (shrunk["tight", "records"] > 0).all()
+
+
+def test_rows_name_their_weights() -> None:
+    profiles = Profiles.from_cells([[2, 1]], 2)
+    law = PoissonSizes(2.0, True, "given")
+    measures = every_measure(2, 1.0, law)
+    rows = list(average_risks(profiles, measures, Survival((LaplaceNoise(1.0),))))
+    assert len(rows) == 4 * 3 * 2 + 3
+    assert {weights for measure, _, weights, _ in rows if measure == "marginal_shrinkage"} == {None}
+
+
+def test_an_empty_table_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="without records"):
+        Local().average(Profiles.from_cells([[0, 0]], 2), Survival((LaplaceNoise(1.0),)))
+
+
+def test_profiles_are_checked() -> None:
+    with pytest.raises(InvalidInput, match="negative"):
+        Profiles.from_cells([[1, -1]], 2)
+    with pytest.raises(InvalidInput, match="matrix"):
+        Profiles.from_cells([[1, 1, 1]], 2)

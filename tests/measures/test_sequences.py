@@ -1,0 +1,31 @@
+"""Three ways to convolve, one answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cellrisk.measures.sequences import convolve, convolve_fast
+
+
+@pytest.mark.parametrize(("long", "short"), [(5, 1), (40, 64), (300, 64), (300, 65), (1000, 700)])
+@pytest.mark.parametrize("limit", [1, 37, 900, 5000])
+def test_agrees_with_polynomial_product(long: int, short: int, limit: int) -> None:
+    generator = np.random.default_rng(long + short)
+    x, y = generator.random((3, long, 2)), generator.random((3, short, 2))
+    for way in (convolve, convolve_fast):
+        for first, second in ((x, y), (y, x)):
+            found = way(first, second, limit)
+            for cell in range(3):
+                for noise in range(2):
+                    full = np.polymul(x[cell, ::-1, noise], y[cell, ::-1, noise])[::-1][:limit]
+                    assert found[cell, :, noise] == pytest.approx(full, rel=1e-12, abs=1e-12)
+
+
+def test_the_careful_way_keeps_small_terms() -> None:
+    """Terms 200 orders of magnitude below the largest are right to the last digits."""
+    terms = np.exp(-np.arange(400.0))[None, :, None]
+    found = convolve(terms, terms, 400)[0, :, 0]
+    exact = (np.arange(400) + 1) * np.exp(-np.arange(400.0))
+    assert found == pytest.approx(exact, rel=1e-12)
+    assert (convolve_fast(terms, terms, 400) >= 0).all()

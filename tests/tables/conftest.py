@@ -1,0 +1,117 @@
+"""A second opinion on every count: plain Python, one record at a time."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the tests compare: profiles, level totals and sums of products by label, kinds of cells."""
+
+    profiles: dict[tuple[int, ...], int]
+    totals: dict[str | None, int]
+    products: dict[str | None, float]
+    histogram: dict[tuple[str | None, int], int]
+
+
+def count_by_hand(records: Sequence[dict[str, Any]], quasi: Sequence[str], sensitive: str, weight: str = "") -> Counted:
+    cells: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
+    for record in records:
+        times = int(record[weight]) if weight else 1
+        if times:
+            key = tuple((type(record[name]).__name__, record[name]) for name in quasi)
+            cells[key][record[sensitive]] += times
+    profiles: Counter[tuple[int, ...]] = Counter()
+    totals: Counter[str | None] = Counter()
+    products: Counter[str | None] = Counter()
+    histogram: Counter[tuple[str | None, int]] = Counter()
+    for counts in cells.values():
+        profiles[tuple(sorted(counts.values(), reverse=True))] += 1
+        for value, times in counts.items():
+            label = None if value is None else str(value)
+            totals[label] += times
+            products[label] += times * sum(counts.values())
+            histogram[label, times] += 1
+    return Counted(dict(profiles), dict(totals), dict(products), dict(histogram))
+
+
+def counted(table: Any, name: str | None = None) -> Counted:
+    """The same shape from a FrequencyTable."""
+    attribute = table.attribute(name if name is not None else table.sensitive[0])
+    levels = attribute.levels
+    labels: list[str | None] = list(levels.labels)
+    if attribute.missing_level:
+        labels[-1] = None
+    totals = dict(zip(labels, levels.totals.tolist(), strict=True))
+    products = dict(zip(labels, levels.size_products.tolist(), strict=True))
+    histogram = {
+        (labels[level], count): cells
+        for level, count, cells in zip(levels.level.tolist(), levels.count.tolist(), levels.cells.tolist(), strict=True)
+    }
+    return Counted(
+        dict(attribute.profiles.rows()),
+        {label: total for label, total in totals.items() if total},
+        {label: product for label, product in products.items() if product},
+        histogram,
+    )
+
+
+@pytest.fixture(scope="session")
+def by_hand() -> Callable[..., Counted]:
+    return count_by_hand
+
+
+@pytest.fixture(scope="session")
+def as_counted() -> Callable[..., Counted]:
+    return counted
+
+
+@pytest.fixture(scope="session")
+def shared_frame() -> Callable[[str], Any]:
+    """A table of the paper's authors; their last column repeats the name of the one before and is renamed to n."""
+
+    def read(name: str) -> Any:
+        import pandas
+
+        path = SHARED / name
+        if not path.exists():
+            pytest.skip(f"the authors' tables are not here: {path}")
+        with path.open(newline="") as stream:
+            header, *rows = list(csv.reader(stream))
+        return pandas.DataFrame(rows, columns=[*header[:-1], "n"])
+
+    return read
+
+
+PEOPLE: list[dict[str, Any]] = [
+    {"age": age, "sex": sex, "city": city, "job": job, "ill": ill}
+    for age, sex, city, job, ill in [
+        (31, "f", "Ulm", "cook", 0),
+        (31, "f", "Ulm", "cook", 1),
+        (31, "m", "Ulm", "smith", 0),
+        (31, "m", "Ulm", "smith", 0),
+        (45, "f", None, "cook", 1),
+        (45, "f", None, "clerk", 1),
+        (45, "f", "Köln", None, 0),
+        (45, "f", "Köln", "clerk", 0),
+        (62, "m", "Köln", "clerk", 0),
+        (62, "m", "Köln", "smith", 1),
+        (62, "m", "Köln", "cook", 1),
+        (62, "m", "Köln", "cook", 1),
+    ]
+]
+
+
+@pytest.fixture
+def people() -> list[dict[str, Any]]:
+    return [dict(record) for record in PEOPLE]

@@ -1,0 +1,265 @@
+"""The command line, run as a person would: arguments in, text or JSON and an exit code out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cellrisk.cli import main
+from tests.shared_data import FOLDER, needs_shared_data
+
+SECRET = "Zanzibar-7"
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Twelve people, one of whom has a value that no message may show."""
+    rows = [
+        "age,sex,ward,illness,weight",
+        *[f"{20 + i},{'fm'[i % 2]},w{i % 3},{'ab'[i % 4 == 0]},{i % 4}" for i in range(11)],
+    ]
+    rows.append(f"40,f,{SECRET},{SECRET},1")
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def refused(capsys: Capture, *arguments: str | Path) -> str:
+    """The one line on standard error of a command that must fail with code 2."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("cellrisk: ")
+    assert len(err.splitlines()) == 1
+    assert SECRET not in err
+    assert "Traceback" not in err
+    return err
+
+
+BASIC = ("--qid", "sex,ward", "--sensitive", "illness")
+
+
+def test_assess_leads_with_the_sentence(capsys: Capture, table: Path) -> None:
+    code, out, err = run(capsys, "assess", table, *BASIC, "--epsilon", "1")
+    assert (code, err) == (0, "")
+    assert out.startswith("At epsilon 1, about ")
+    for word in ("local", "expected", "shrinkage", "marginal", "marginal_shrinkage", "published", "exact", "tight"):
+        assert word in out
+
+
+def test_assess_json_is_one_document(capsys: Capture, table: Path) -> None:
+    code, out, err = run(capsys, "assess", table, *BASIC, "--epsilon", "1", "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert list(document)[:3] == ["table", "mechanism", "risks"]
+    assert len(document["risks"]) == 27
+
+
+def test_options_reach_the_library(capsys: Capture, table: Path) -> None:
+    code, out, _ = run(
+        capsys, "assess", table, "--qid", "age", "--qid", "sex", "--sensitive", "illness", "--bin", "age=0/25/60",
+        "--mechanism", "gaussian-analytic", "--epsilon", "2", "--delta", "1e-3", "--neighbours", "replace",
+        "--threshold", "1.5", "--measure", "local,shrinkage", "--form", "exact", "--weights", "uniform",
+        "--alpha", "1,2,3,4", "--levels", f"illness=a|b|{SECRET}|d", "--json",
+    )  # fmt: skip
+    assert code == 0
+    document = json.loads(out)
+    assert document["table"]["cells"] == 4
+    assert document["table"]["sensitive"]["illness"]["levels"] == 4
+    assert document["mechanism"]["neighbours"] == "replace"
+    assert document["mechanism"]["threshold"] == 1.5
+    assert [row["measure"] for row in document["risks"]] == ["local", "shrinkage"]
+    assert document["fitted"]["illness"]["alpha"]["alpha"] == [1, 2, 3, 4]
+
+
+def test_inspect(capsys: Capture, table: Path) -> None:
+    code, out, err = run(capsys, "inspect", table, *BASIC)
+    assert (code, err) == (0, "")
+    assert out.startswith("12 records in ")
+    code, out, _ = run(capsys, "inspect", table, *BASIC, "--json")
+    assert json.loads(out)["records"] == 12
+
+
+def test_demo(capsys: Capture) -> None:
+    code, out, err = run(capsys, "demo")
+    assert (code, err) == (0, "")
+    assert out.startswith("At epsilon 1, about 8,143 of 27,504 people (29.6%) would have their income read off")
+    assert "0.4677" in out
+    code, out, _ = run(capsys, "demo", "--epsilon", "0.1", "--json")
+    assert json.loads(out)["mechanism"]["epsilon"] == 0.1
+
+
+def test_gate(capsys: Capture, table: Path) -> None:
+    arguments = ("assess", table, *BASIC, "--epsilon", "5")
+    assert run(capsys, *arguments, "--max-risk", "1")[0] == 0
+    code, out, err = run(capsys, *arguments, "--max-risk", "0.001")
+    assert code == 3
+    assert out.startswith("At epsilon 5")
+    assert "above the limit" in err
+    narrowed = (*arguments, "--measure", "local", "--form", "published", "--weights", "uniform", "--json")
+    code, out, _ = run(capsys, *narrowed, "--max-risk", "0.2")
+    assert (code == 3) == (json.loads(out)["risks"][0]["risk"] > 0.2)
+
+
+def test_config_file(capsys: Capture, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cellrisk.toml").write_text(
+        'qid = ["sex", "ward"]\nsensitive = "illness"\nepsilon = 2.0\nalpha = [1, 1, 1]\nno-zero-truncation = true\n'
+        'json = true\n[inspect]\nmissing = "error"\n',
+        encoding="utf-8",
+    )
+    code, out, _ = run(capsys, "assess", table)
+    assert code == 0
+    document = json.loads(out)
+    assert document["mechanism"]["epsilon"] == 2.0
+    assert document["fitted"]["illness"]["alpha"]["alpha"] == [1, 1, 1]
+    assert document["fitted"]["illness"]["sizes"]["truncated"] is False
+    assert json.loads(run(capsys, "assess", table, "--epsilon", "3")[1])["mechanism"]["epsilon"] == 3.0
+    other = tmp_path / "other.toml"
+    other.write_text('bin = {age = [0, 25, 60]}\nqid = "age"\nsensitive = "illness"\n', encoding="utf-8")
+    assert json.loads(run(capsys, "inspect", table, "--config", other, "--json")[1])["cells"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("epsilom = 1", "unknown setting"), ("epsilon = = 1", "not valid TOML")],
+)
+def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, text: str, says: str) -> None:
+    config = tmp_path / "bad.toml"
+    config.write_text(text, encoding="utf-8")
+    assert says in refused(capsys, "assess", table, *BASIC, "--epsilon", "1", "--config", config)
+    assert "does not exist" in refused(capsys, "assess", table, *BASIC, "--config", tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [
+        (["--epsilon", "0"], "epsilon must be"),
+        (["--epsilon", "-1"], "epsilon must be"),
+        (["--epsilon", "nan"], "epsilon must be"),
+        (["--epsilon", "inf"], "epsilon must be"),
+        (["--epsilon", "one"], "--epsilon"),
+        ([], "no epsilon"),
+        (["--epsilon", "1", "--delta", "0.1"], "takes no delta"),
+        (["--epsilon", "1", "--mechanism", "gaussian", "--delta", "0.1"], "gaussian-analytic"),
+        (["--epsilon", "0.5", "--mechanism", "gaussian"], "needs a delta"),
+        (["--epsilon", "0.5", "--mechanism", "gaussian-pdp", "--delta", "1"], "needs a delta"),
+        (["--epsilon", "0.5", "--mechanism", "gaussian-pdp", "--delta", "0"], "needs a delta"),
+        (["--epsilon", "1", "--mechanism", "gauss"], "unknown mechanism"),
+        (["--epsilon", "1", "--neighbours", "swap"], "unknown neighbours"),
+        (["--epsilon", "1", "--threshold", "2"], "half-integer"),
+        (["--epsilon", "1", "--measure", "global"], "unknown measure"),
+        (["--epsilon", "1", "--form", "loose"], "unknown form"),
+        (["--epsilon", "1", "--weights", "x"], "unknown weights"),
+        (["--epsilon", "1", "--alpha", "1,1"], "alpha"),
+        (["--epsilon", "1", "--alpha", "1,1,-1"], "alpha"),
+        (["--epsilon", "1", "--alpha", "1,x,1"], "--alpha"),
+        (["--epsilon", "1", "--sizes", "normal"], "sizes"),
+        (["--epsilon", "1", "--sizes-fit", "guess"], "guess"),
+        (["--epsilon", "1", "--attack", "linkage"], "attack"),
+        (["--epsilon", "1", "--engine", "abacus"], "engine"),
+        (["--epsilon", "1", "--max-risk", "2"], "--max-risk"),
+        (["--epsilon", "1", "--qid", "sx"], "sx"),
+        (["--epsilon", "1", "--qid", "sex"], "sex"),
+        (["--epsilon", "1", "--qid", "illness"], "illness"),
+        (["--epsilon", "1", "--count", "ward"], "ward"),
+        (["--epsilon", "1", "--count", "age1"], "age1"),
+        (["--epsilon", "1", "--bin", "age"], "--bin"),
+        (["--epsilon", "1", "--bin", "ward=5"], "ward"),
+        (["--epsilon", "1", "--bin", "age=x"], "--bin"),
+        (["--epsilon", "1", "--levels", "illness=a|b"], "illness"),
+        (["--epsilon", "1", "--levels", "illness"], "--levels"),
+        (["--epsilon", "1", "--missing", "ignore"], "missing"),
+        (["--epsilon", "1", "--no-such-option"], "no-such-option"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(capsys: Capture, table: Path, extra: list[str], says: str) -> None:
+    assert says in refused(capsys, "assess", table, *BASIC, *extra)
+
+
+def test_bad_files_are_one_line_and_code_2(capsys: Capture, tmp_path: Path) -> None:
+    empty, header, binary, parquet = (tmp_path / name for name in ("e.csv", "h.csv", "b.csv", "p.parquet"))
+    empty.write_bytes(b"")
+    header.write_bytes(b"sex,ward,illness\n")
+    binary.write_bytes(bytes(range(256)) * 20)
+    parquet.write_bytes(b"not parquet at all")
+    for source in (tmp_path / "none.csv", empty, header, binary, parquet, tmp_path, tmp_path / "*.tsv"):
+        message = refused(capsys, "assess", source, *BASIC, "--epsilon", "1")
+        assert "internal error" not in message
+        refused(capsys, "inspect", source, *BASIC)
+
+
+@pytest.mark.parametrize("column", ["-1", "1.5", "many", "99999999999999999999999999", ""])
+def test_bad_counts_are_refused(capsys: Capture, tmp_path: Path, column: str) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text(f"q,y,n\n1,a,3\n1,b,{column}\n", encoding="utf-8")
+    assert "n" in refused(capsys, "assess", path, "--qid", "q", "--sensitive", "y", "--count", "n", "--epsilon", "1")
+
+
+def test_missing_arguments(capsys: Capture, table: Path) -> None:
+    assert "--qid" in refused(capsys, "assess", table, "--sensitive", "illness", "--epsilon", "1")
+    assert "--sensitive" in refused(capsys, "assess", table, "--qid", "sex", "--epsilon", "1")
+    assert "FILE" in refused(capsys, "assess")
+    assert "frobnicate" in refused(capsys, "frobnicate")
+
+
+def test_help_and_version(capsys: Capture) -> None:
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    for command in ("inspect", "assess", "demo"):
+        assert command in out
+    assert run(capsys, "--version")[1].startswith("cellrisk ")
+
+
+def test_internal_errors_show_no_data(capsys: Capture, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(*_: object, **__: object) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr("cellrisk.tables.tabulate", explode)
+    code, out, err = run(capsys, "inspect", table, *BASIC)
+    assert (code, out) == (1, "")
+    assert "internal error (RuntimeError)" in err
+    assert SECRET not in err
+
+
+def test_a_reader_that_goes_away_is_no_error(table: Path) -> None:
+    command = (
+        f"{sys.executable} -c 'import sys; from cellrisk.cli import main; sys.exit(main())' inspect {table} "
+        + " ".join(BASIC)
+    )
+    done = subprocess.run(["bash", "-c", f"{command} | true"], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+@needs_shared_data
+def test_the_interface_page_example(capsys: Capture, tmp_path: Path) -> None:
+    lines = (FOLDER / "FFcount.csv").read_text(encoding="utf-8").splitlines()
+    lines[0] = "IR,MR,OR,CR,CO,FF,n"
+    path = tmp_path / "ff.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    arguments = ("assess", path, "--qid", "IR,MR,OR,CR,CO", "--sensitive", "FF", "--count", "n", "--epsilon", "1")
+    document = json.loads(run(capsys, *arguments, "--json")[1])
+    assert document["table"] == {
+        "records": 250,
+        "cells": 78,
+        "sensitive": {"FF": {"levels": 3, "homogeneous": 54, "heterogeneous": 24, "unique": 18, "profiles": 17}},
+    }
+    tight = [
+        row["risk"]
+        for row in document["risks"]
+        if (row["measure"], row["form"], row["weights"]) == ("local", "tight", "records")
+    ]
+    assert tight == [pytest.approx(0.282627, abs=5e-7)]
+    repeated = refused(capsys, "assess", FOLDER / "FFcount.csv", *arguments[2:6], "--count", "FF_1", "--epsilon", "1")
+    assert "FF" in repeated

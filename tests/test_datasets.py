@@ -1,0 +1,78 @@
+"""The shipped Adult data, against what is known of it and against the count table that the paper's authors made."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cellrisk import datasets
+from tests.shared_data import needs_shared_data, read
+
+KEYS = ("age", "relationship", "education", "race", "sex", "hours-per-week", "income")
+WIDTHS = {"age": 5, "hours-per-week": 10}
+
+
+def test_adult_keeps_every_row_of_the_training_set() -> None:
+    table = datasets.adult()
+    assert table.num_rows == 32_561
+    assert table.column_names == [
+        "age",
+        "workclass",
+        "education",
+        "marital-status",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "hours-per-week",
+        "native-country",
+        "income",
+    ]
+
+
+def test_adult_marks_missing_values_as_null_and_trims_text() -> None:
+    table = datasets.adult()
+    missing = {name: table[name].null_count for name in table.column_names if table[name].null_count}
+    assert missing == {"workclass": 1_836, "occupation": 1_843, "native-country": 583}
+    texts = {value for name in table.column_names for value in table[name].unique().to_pylist() if type(value) is str}
+    assert "?" not in texts
+    assert all(text == text.strip() for text in texts)
+
+
+def test_adult_is_known_by_its_totals() -> None:
+    """Figures of the data set's own documentation: 24.08% above 50K; ages 17 to 90."""
+    table = datasets.adult()
+    assert Counter(table["income"].to_pylist()) == {"<=50K": 24_720, ">50K": 7_841}
+    assert Counter(table["sex"].to_pylist()) == {"Male": 21_790, "Female": 10_771}
+    ages = table["age"].to_pylist()
+    assert (min(ages), max(ages)) == (17, 90)
+
+
+def test_adult_as_published_drops_rows_with_missing_values_then_keeps_one_country() -> None:
+    assert datasets.adult().drop_null().num_rows == 30_162
+    table = datasets.adult_as_published()
+    assert table.num_rows == 27_504
+    assert table["native-country"].unique().to_pylist() == ["United-States"]
+
+
+def test_adult_is_small_enough_to_ship() -> None:
+    assert datasets.adult_path().stat().st_size < 100_000
+
+
+@needs_shared_data
+def test_adult_as_published_gives_the_authors_count_table() -> None:
+    theirs = read("adultcount.csv")
+    published = dict(zip(theirs[list(KEYS)].itertuples(index=False, name=None), theirs["n"].tolist(), strict=True))
+    assert len(theirs) == len(published) == 5_974
+
+    table = datasets.adult_as_published()
+    columns = [table[key].to_pylist() for key in KEYS]
+    for index, key in enumerate(KEYS):
+        if key in WIDTHS:
+            columns[index] = [right_closed(value, WIDTHS[key]) for value in columns[index]]
+    assert Counter(zip(*columns, strict=True)) == published
+
+
+def right_closed(value: int, width: int) -> str:
+    """The interval (low, high] of a whole number, as the authors write it."""
+    high = -(-value // width) * width
+    return f"({high - width}, {high}]"

@@ -1,0 +1,281 @@
+"""The rules of the house, held by reading the source: who may know whom, and what has no place.
+
+Each rule is a function from a source tree to what breaks it. Beside the real tree, each is shown a small tree with one
+violation, so that a rule that sees nothing is seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SOURCE = REPOSITORY / "src"
+
+ENGINES = {"ibis", "duckdb", "pandas", "pyarrow", "polars", "pyspark", "sqlalchemy"}
+NUMERICS = {"numpy", "scipy"}
+FILES = {
+    *("csv", "fileinput", "glob", "gzip", "http", "importlib", "io", "json", "os", "pathlib", "pickle", "shelve"),
+    *("shutil", "socket", "sqlite3", "subprocess", "tempfile", "tomli", "tomllib", "urllib", "zipfile"),
+}
+TYPES = {"Floats", "Integers"}
+
+# What each room of the core may know of the others; everything else may know the core.
+KNOWS: dict[str, set[str]] = {
+    "errors": set(),
+    "profiles": {"errors"},
+    "noise": {"errors", "profiles"},
+    "mechanisms": {"errors", "noise", "profiles"},
+    "measures": {"errors", "noise", "profiles"},
+}
+ONLY_TYPES = {("noise", "profiles"), ("mechanisms", "profiles")}
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of the package, and what it imports: anywhere, also inside functions and under TYPE_CHECKING."""
+
+    name: str
+    path: Path
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text(encoding="utf-8"), filename=str(self.path))
+
+    @property
+    def room(self) -> str:
+        """The first name below the package: ``measures`` for cellrisk.measures.local, empty for the package itself."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+    @cached_property
+    def imports(self) -> frozenset[str]:
+        """Full dotted names: ``from cellrisk.noise import Noise`` is cellrisk.noise.Noise."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                start = self._package(node.level) if node.level else ""
+                base = ".".join(part for part in (start, node.module) if part)
+                found.update(f"{base}.{alias.name}" for alias in node.names)
+        return frozenset(found)
+
+    def _package(self, level: int) -> str:
+        parts = self.name.split(".")
+        dropped = level - 1 if self.path.name == "__init__.py" else level
+        return ".".join(parts[: len(parts) - dropped])
+
+    @property
+    def libraries(self) -> set[str]:
+        """The top names of everything imported from elsewhere than cellrisk."""
+        return {name.partition(".")[0] for name in self.imports} - {"cellrisk"}
+
+
+def modules(source: Path) -> Iterator[Module]:
+    for path in sorted((source / "cellrisk").rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        yield Module(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path)
+
+
+def imported_from_cellrisk(module: Module) -> Iterator[tuple[str, str]]:
+    """Each import from the package as (room, name in it): cellrisk.noise.Noise is (noise, Noise)."""
+    for name in sorted(module.imports):
+        package, _, rest = name.partition(".")
+        if package == "cellrisk":
+            room, _, inside = rest.partition(".")
+            yield room, inside
+
+
+def in_room(source: Path, *rooms: str) -> Iterator[Module]:
+    return (module for module in modules(source) if module.room in rooms)
+
+
+def the_core_knows_only_what_it_needs(source: Path) -> Iterator[str]:
+    """An unlisted name is refused too: through ``from cellrisk import tabulate`` a measure could reach every room."""
+    for module in in_room(source, *KNOWS):
+        for room, inside in imported_from_cellrisk(module):
+            named = f"{module.name} imports " + ".".join(part for part in ("cellrisk", room, inside) if part)
+            if room not in KNOWS[module.room] | {module.room}:
+                yield f"{named}; {module.room} may know {', '.join(sorted(KNOWS[module.room])) or 'no other room'}"
+            elif (module.room, room) in ONLY_TYPES and inside not in TYPES:
+                yield f"{named}; of {room}, {module.room} may know the types {', '.join(sorted(TYPES))} alone"
+
+
+def the_core_computes_with_numpy_and_scipy_alone(source: Path) -> Iterator[str]:
+    for module in in_room(source, *KNOWS):
+        foreign = module.libraries - set(sys.stdlib_module_names) - NUMERICS
+        yield from (f"{module.name} imports {library}" for library in sorted(foreign))
+
+
+def the_core_reads_and_writes_no_file(source: Path) -> Iterator[str]:
+    for module in in_room(source, *KNOWS):
+        yield from (f"{module.name} imports {library}" for library in sorted(module.libraries & FILES))
+        yield from (f"{module.name}:{line} calls open" for line in calls(module, "open"))
+
+
+def only_tables_and_datasets_know_an_engine(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        if module.room not in {"tables", "datasets"}:
+            known = module.libraries & {"ibis", "duckdb", "pyarrow"}
+            yield from (f"{module.name} imports {library}" for library in sorted(known))
+
+
+def only_the_command_line_knows_typer(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        if module.room != "cli":
+            yield from (f"{module.name} imports {library}" for library in sorted(module.libraries & {"typer", "click"}))
+
+
+def only_the_command_line_prints(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        if module.room != "cli":
+            yield from (f"{module.name}:{line} prints" for line in calls(module, "print"))
+
+
+def nothing_is_validated_by_assert(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        lines = (node.lineno for node in ast.walk(module.tree) if isinstance(node, ast.Assert))
+        yield from (f"{module.name}:{line} asserts" for line in lines)
+
+
+def no_module_is_a_drawer(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        last = module.name.rpartition(".")[2].strip("_")
+        if last in {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"}:
+            yield f"{module.name} says nothing of what is in it"
+
+
+def names_say_what_things_are(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and node.name.startswith("Base"):
+                yield f"{module.name}:{node.lineno} class {node.name}"
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("get_"):
+                yield f"{module.name}:{node.lineno} def {node.name}"
+
+
+def no_file_is_long(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        lines = len(module.path.read_text(encoding="utf-8").splitlines())
+        if lines >= 400:
+            yield f"{module.name} has {lines} lines; it must stay under 400"
+
+
+def calls(module: Module, function: str) -> Iterator[int]:
+    """The lines on which a function is called by that bare name."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+            yield node.lineno
+
+
+Rule = Callable[[Path], Iterator[str]]
+
+VIOLATIONS: list[tuple[Rule, str, str]] = [
+    (the_core_knows_only_what_it_needs, "errors.py", "from cellrisk.noise import Noise"),
+    (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk.mechanisms import Laplace"),
+    (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk import tables"),
+    (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk.profiles import Profiles"),
+    (the_core_knows_only_what_it_needs, "noise.py", "def f():\n    import cellrisk.measures.local"),
+    (the_core_knows_only_what_it_needs, "mechanisms.py", "from cellrisk.tables import tabulate"),
+    (the_core_knows_only_what_it_needs, "mechanisms.py", "from .measures.local import Local"),
+    (the_core_knows_only_what_it_needs, "mechanisms.py", "from cellrisk.profiles import Floats, Profiles"),
+    (the_core_knows_only_what_it_needs, "profiles.py", "from cellrisk.noise import Noise"),
+    (the_core_knows_only_what_it_needs, "measures/local.py", "from ..tables.schema import Schema"),
+    (the_core_knows_only_what_it_needs, "measures/__init__.py", "from ..cli import main"),
+    (the_core_knows_only_what_it_needs, "measures/local.py", "import cellrisk as cr"),
+    (the_core_knows_only_what_it_needs, "measures/local.py", "from cellrisk import tabulate"),
+    (the_core_knows_only_what_it_needs, "measures/local.py", "from .. import tabulate"),
+    (the_core_computes_with_numpy_and_scipy_alone, "measures/local.py", "def f():\n    import polars as pl"),
+    (the_core_computes_with_numpy_and_scipy_alone, "profiles.py", "import pandas"),
+    (the_core_reads_and_writes_no_file, "measures/local.py", "from pathlib import Path"),
+    (the_core_reads_and_writes_no_file, "noise.py", "text = open('counts.csv')"),
+    (only_tables_and_datasets_know_an_engine, "assessment.py", "def f():\n    import ibis.expr.types as ir"),
+    (only_tables_and_datasets_know_an_engine, "__init__.py", "from pyarrow import Table"),
+    (only_the_command_line_knows_typer, "assessment.py", "import typer"),
+    (only_the_command_line_prints, "tables/counting.py", "print('done')"),
+    (nothing_is_validated_by_assert, "noise.py", "def f(x):\n    assert x > 0"),
+    (no_module_is_a_drawer, "tables/utils.py", ""),
+    (no_module_is_a_drawer, "helpers/__init__.py", ""),
+    (names_say_what_things_are, "noise.py", "class BaseNoise: ..."),
+    (names_say_what_things_are, "noise.py", "def get_noise(): ..."),
+    (no_file_is_long, "noise.py", "x = 1\n" * 400),
+]
+RULES = list(dict.fromkeys(rule for rule, _, _ in VIOLATIONS))
+
+ALLOWED = {
+    "__init__.py": "from cellrisk.errors import CellriskError",
+    "errors.py": "class CellriskError(Exception): ...",
+    "noise.py": "import numpy as np\nfrom scipy import special\nfrom cellrisk.profiles import Floats",
+    "mechanisms.py": "import math\nfrom cellrisk.noise import Noise\nfrom .profiles import Integers",
+    "profiles.py": "from cellrisk.errors import CellriskError",
+    "measures/__init__.py": "from .local import Local",
+    "measures/local.py": "from cellrisk.profiles import Profiles\nfrom ..noise import Noise",
+    "tables/counting.py": "import ibis, duckdb, pyarrow\nfrom cellrisk.profiles import Profiles",
+    "cli.py": "import typer\nfrom cellrisk import tables\nprint(open('cellrisk.toml'))",
+}
+
+
+def write(source: Path, name: str, text: str) -> None:
+    path = source / "cellrisk" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_there_is_a_house_to_look_at() -> None:
+    rooms = {module.room for module in modules(SOURCE)}
+    assert {"errors", "noise", "mechanisms", "profiles", "datasets"} <= rooms
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_holds(rule: Rule) -> None:
+    assert list(rule(SOURCE)) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_lets_a_tidy_house_be(rule: Rule, tmp_path: Path) -> None:
+    for name, text in ALLOWED.items():
+        write(tmp_path, name, text)
+    assert list(rule(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "text"),
+    VIOLATIONS,
+    ids=[f"{rule.__name__}-{number}" for number, (rule, _, _) in enumerate(VIOLATIONS)],
+)
+def test_rule_sees_a_violation(rule: Rule, name: str, text: str, tmp_path: Path) -> None:
+    for allowed_name, allowed_text in ALLOWED.items():
+        write(tmp_path, allowed_name, allowed_text)
+    write(tmp_path, name, text)
+    assert len(list(rule(tmp_path))) == 1
+
+
+def test_importing_cellrisk_loads_nothing_heavy() -> None:
+    heavy = sorted(ENGINES | NUMERICS | {"typer", "rich", "matplotlib", "sqlglot"})
+    script = f"import sys, cellrisk; print(*[name for name in {heavy} if name in sys.modules])"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout.split() == []
+
+
+def test_changelog_has_an_entry_for_this_version() -> None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert any(line.startswith(f"## [{project['version']}]") for line in changelog)

@@ -1,0 +1,157 @@
+"""Each mechanism gives the guarantee it names, on the safe side, and refuses where it gives none."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.mechanisms import MECHANISMS, Mechanism, gaussian_log_delta, mechanism, zcdp_log_delta
+
+DELTAS = {name: None if kind.pure else 1e-5 for name, kind in MECHANISMS.items()}
+
+
+def make(name: str, epsilon: float = 0.5, **settings: object) -> Mechanism:
+    return mechanism(name, epsilon=epsilon, **{"delta": DELTAS[name], **settings})  # type: ignore[arg-type]
+
+
+def gaussian_delta(sigma: float, epsilon: float) -> mp.mpf:
+    """Balle and Wang's exact delta of a Gaussian with sensitivity 1, in 60 digits."""
+    with mp.workdps(60):
+        s, e = mp.mpf(sigma), mp.mpf(epsilon)
+        return mp.ncdf(1 / (2 * s) - e * s) - mp.exp(e) * mp.ncdf(-1 / (2 * s) - e * s)
+
+
+def test_names_are_the_promised_ones() -> None:
+    assert set(MECHANISMS) == {
+        "laplace",
+        "gaussian",
+        "gaussian-pdp",
+        "gaussian-analytic",
+        "geometric",
+        "discrete-gaussian",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "delta", "scale"),
+    [
+        ("laplace", 0.25, None, 4.0),
+        ("geometric", 0.25, None, 4.0),
+        ("gaussian", 0.5, 0.01, math.sqrt(2 * math.log(125)) / 0.5),
+        ("gaussian-pdp", 1.0, 0.01, (math.sqrt(2.5758293035489004**2 + 2) + 2.5758293035489004) / 2),
+    ],
+)
+def test_scales_by_the_formulas(name: str, epsilon: float, delta: float | None, scale: float) -> None:
+    assert math.isclose(mechanism(name, epsilon=epsilon, delta=delta).scale, scale, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.3, 1.0, 8.0, 60.0])
+@pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.01, 0.6])
+def test_analytic_gaussian_is_smallest_and_safe(epsilon: float, delta: float) -> None:
+    sigma = mechanism("gaussian-analytic", epsilon=epsilon, delta=delta).scale
+    assert gaussian_delta(sigma, epsilon) <= delta * (1 + mp.mpf("1e-9"))
+    assert gaussian_delta(sigma * (1 - 1e-9), epsilon) > delta
+
+
+def test_log_delta_agrees_with_mpmath() -> None:
+    for sigma in (0.1, 0.7, 3.0, 30.0):
+        for epsilon in (0.01, 1.0, 12.0):
+            exact = gaussian_delta(sigma, epsilon)
+            if exact > mp.mpf("1e-320"):
+                assert math.isclose(
+                    gaussian_log_delta(sigma, epsilon), float(mp.log(exact)), rel_tol=1e-10, abs_tol=1e-10
+                )
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.7, 0.999])
+def test_classical_gaussian_gives_its_guarantee(epsilon: float) -> None:
+    for delta in (1e-8, 0.01, 0.3):
+        assert gaussian_delta(mechanism("gaussian", epsilon=epsilon, delta=delta).scale, epsilon) <= delta
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 9.0])
+def test_probabilistic_gaussian_bounds_the_loss(epsilon: float) -> None:
+    """The loss is N(1/(2 s^2), 1/s^2); both of its tails past epsilon together hold at most delta."""
+    for delta in (1e-8, 0.01, 0.3):
+        s = mp.mpf(mechanism("gaussian-pdp", epsilon=epsilon, delta=delta).scale)
+        mean, sd = 1 / (2 * s**2), 1 / s
+        beyond = mp.ncdf(-(epsilon - mean) / sd) + mp.ncdf((-epsilon - mean) / sd)
+        assert beyond <= delta
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-8, 0.01])
+def test_discrete_gaussian_gives_its_guarantee(epsilon: float, delta: float) -> None:
+    """The exact delta of the discrete Gaussian: the sum over outcomes of max(0, P(j) - e^epsilon P(j - 1))."""
+    law = mechanism("discrete-gaussian", epsilon=epsilon, delta=delta)
+    sigma, reach = law.scale, int(40 * law.scale) + 5
+    weight = {j: mp.exp(-(mp.mpf(j) ** 2) / (2 * mp.mpf(sigma) ** 2)) for j in range(-reach - 1, reach + 2)}
+    total = mp.fsum(weight.values())
+    terms = [weight[j] - mp.exp(epsilon) * weight[j - 1] for j in range(-reach, reach + 1)]
+    assert mp.fsum(max(term, 0) for term in terms) / total <= delta
+    assert math.isclose(law.rho, 1 / (2 * sigma**2), rel_tol=1e-12)  # type: ignore[attr-defined]
+
+
+def test_zcdp_conversion_is_the_least_over_orders() -> None:
+    for rho, epsilon in ((0.001, 0.2), (0.1, 1.0), (2.0, 1.0), (5.0, 30.0)):
+        orders = [1 + math.exp(k / 500) for k in range(-6000, 6000)]
+        grid = min((a - 1) * (a * rho - epsilon) + a * math.log1p(-1 / a) - math.log(a - 1) for a in orders)
+        ours = zcdp_log_delta(rho, epsilon)
+        assert ours <= min(grid, 0) + 1e-12
+        assert ours >= min(grid, 0) - 1e-3
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_replacing_a_record_needs_more_noise(name: str) -> None:
+    ratio = make(name, neighbours="replace").scale / make(name).scale
+    assert math.isclose(ratio, 2.0 if MECHANISMS[name].pure else math.sqrt(2), rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_epsilon_is_checked(name: str, epsilon: float) -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be"):
+        make(name, epsilon)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if not kind.pure])
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2.0, math.nan, None])
+def test_delta_is_checked(name: str, delta: float | None) -> None:
+    with pytest.raises(InvalidInput, match="delta"):
+        make(name, delta=delta)
+
+
+@pytest.mark.parametrize("name", ["laplace", "geometric"])
+def test_pure_mechanisms_take_no_delta(name: str) -> None:
+    with pytest.raises(InvalidInput, match="gaussian-analytic"):
+        make(name, delta=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1.5, 100.0])
+def test_classical_gaussian_refuses_and_names_the_one_that_serves(epsilon: float) -> None:
+    with pytest.raises(InvalidInput, match="gaussian-analytic"):
+        make("gaussian", epsilon)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, -0.5, 0.7, math.nan, math.inf])
+def test_threshold_is_checked(threshold: float) -> None:
+    with pytest.raises(InvalidInput, match="half-integer"):
+        make("laplace", threshold=threshold)
+
+
+def test_unknown_words_are_refused() -> None:
+    with pytest.raises(UnknownName, match="laplace"):
+        mechanism("laplaec", epsilon=1.0)
+    with pytest.raises(UnknownName, match="add-remove"):
+        make("laplace", neighbours="swap")
+    with pytest.raises(CellriskError, match="must be a number"):
+        mechanism("laplace", epsilon="1")  # type: ignore[arg-type]
+
+
+def test_unknown_name_is_a_key_error_with_a_plain_message() -> None:
+    with pytest.raises(KeyError) as refusal:
+        mechanism("nope", epsilon=1.0)
+    assert str(refusal.value).startswith("unknown mechanism; got 'nope'; allowed: laplace")

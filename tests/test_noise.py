@@ -1,0 +1,82 @@
+"""The contract of a noise, run on every kind."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from tests.measures import cases, oracle
+
+KINDS = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
+
+
+@pytest.mark.parametrize("noise", cases.NOISES)
+def test_vanish_and_survive_agree_with_mpmath(noise: str) -> None:
+    law, threshold, vanish = cases.NOISES[noise]
+    for count in range(12):
+        ours = float(law.vanish(count, threshold))
+        theirs = vanish(count)
+        assert abs(ours - theirs) <= 1e-13 * theirs
+        survives = float(law.survive(count, threshold))
+        assert abs(survives - (1 - theirs)) <= 1e-13 * (1 - theirs)
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, DiscreteGaussianNoise])
+def test_tails_keep_their_digits(kind: type[Noise]) -> None:
+    """Thirty scales out, where 1 - cdf would be 0."""
+    make = {LaplaceNoise: oracle.laplace, GaussianNoise: oracle.gaussian}.get(kind)
+    scale = 2.0
+    with mp.workdps(400):
+        if make is None:
+            total = mp.nsum(lambda j: mp.exp(-(j**2) / 8), [-mp.inf, mp.inf])
+            theirs = mp.fsum(mp.exp(-(mp.mpf(j) ** 2) / 8) for j in range(60, 400)) / total
+        else:
+            theirs = make(scale)(60)
+        ours = float(kind(scale).vanish(60))
+        assert abs(ours - theirs) <= 1e-12 * theirs
+        assert ours > 0
+
+
+@pytest.mark.parametrize("scale", [999.0, 1001.0, 30000.0])
+def test_wide_discrete_gaussian_has_no_seam(scale: float) -> None:
+    """Past a scale of 1000 the tail is summed by a formula instead of term by term."""
+    law = DiscreteGaussianNoise(scale)
+    for count in (0, 1, int(scale), int(6 * scale)):
+        first = max(1, count)
+        terms = np.exp(-0.5 * (np.arange(first, int(first + 12 * scale)) / scale) ** 2)
+        tail = math.fsum(terms) / (scale * math.sqrt(2 * math.pi))
+        expected = 1 - tail if count == 0 else tail
+        assert math.isclose(float(law.vanish(count)), expected, rel_tol=1e-11)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [0.01, 0.7, 40.0, 2000.0])
+def test_shape_of_a_distribution(kind: type[Noise], scale: float) -> None:
+    law = kind(scale)
+    between = np.arange(-300, 300) + 0.5
+    cdf = law.cdf(between)
+    assert ((cdf >= 0) & (cdf <= 1)).all()
+    assert (np.diff(cdf) >= 0).all()
+    assert np.allclose(cdf + law.cdf(-between), 1.0, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_follow_the_cdf(kind: type[Noise]) -> None:
+    """200,000 draws: the largest distance between the two cdfs is below 4.5 standard errors."""
+    law, draws = kind(3.0), 200_000
+    sample = law.sample(np.random.default_rng(20), (draws,))
+    for x in np.arange(-12, 12) + 0.5:
+        p = float(law.cdf(x))
+        assert abs((sample <= x).mean() - p) < 4.5 * math.sqrt(p * (1 - p) / draws)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
+def test_scale_is_checked(kind: type[Noise], scale: float) -> None:
+    with pytest.raises(InvalidInput, match="scale"):
+        kind(scale)
