@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import mpmath as mp
 
@@ -43,7 +44,8 @@ def discrete_gaussian(scale: float, threshold: float = 0.5) -> Probability:
     return by_weights(lambda j: mp.exp(-(mp.mpf(j) ** 2) / (2 * mp.mpf(scale) ** 2)), int(12 * scale) + 20, threshold)
 
 
-def local(counts: Sequence[int], vanish: Probability, form: str) -> mp.mpf:
+@cache
+def local(counts: tuple[int, ...], vanish: Probability, form: str) -> mp.mpf:
     """Enumerate which labels survive; counts has one entry a level, zeros included."""
     n, n_levels = sum(counts), len(counts)
     if form == "published":

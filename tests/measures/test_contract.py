@@ -20,15 +20,16 @@ def test_agrees_with_enumeration(measure: str, noise: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("noise", ["LaplaceNoise(1.3)-0.5", "GaussianNoise(1.3)-2.5", "GeometricNoise(9.0)-0.5"])
-@pytest.mark.parametrize("measure", [name for name in cases.MEASURES if "/" in name])
-def test_random_sizes_agree_with_enumeration(measure: str, noise: str, form: str) -> None:
+@pytest.mark.parametrize("noise", cases.NOISES)
+def test_random_sizes_agree_with_enumeration(noise: str, form: str) -> None:
     """The enumeration stops at a size past which there is less than 1e-9 of probability."""
     law, threshold, vanish = cases.NOISES[noise]
-    for cell in [(1, 0), (3, 1), (2, 1, 1)]:
-        ours = cases.ours(measure, cell, law, threshold, form)
-        theirs = cases.theirs(measure, cell, vanish, form)
-        assert abs(ours - theirs) <= 1e-8, cell
+    for measure in cases.MEASURES:
+        if "/" in measure:
+            for cell in [(3, 1), (2, 1, 1)]:
+                ours = cases.ours(measure, cell, law, threshold, form)
+                theirs = cases.theirs(measure, cell, vanish, form)
+                assert abs(ours - theirs) <= 2e-9, (measure, cell)
 
 
 @pytest.mark.parametrize("measure", cases.MEASURES)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published_risk
-from cellrisk.measures.pmf import poisson_pmf
+from cellrisk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.measures.sequences import convolve_fast
 from cellrisk.measures.survival import Survival, SurvivalTable
 from cellrisk.profiles import Block, Floats, Integers
@@ -62,7 +62,7 @@ def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> t
     exact = np.zeros((len(sizes), len(survival)))
     tight = np.zeros_like(exact)
     # Two labels that are certain to survive leave no risk.
-    rows = np.flatnonzero(_first(counts[:, 1]) <= table.end)
+    rows = np.flatnonzero(first_count(counts[:, 1]) <= table.end)
     if len(rows):
         half = (counts.shape[1] + 1) // 2
         large, small = (_Labels.of(part, sizes[rows], table) for part in np.split(counts[rows], [half], axis=1))
@@ -100,14 +100,16 @@ class _Labels:
             records = _add(convolve_fast(records, q, limit), convolve_fast(none, s_records, limit))
             one = _add(convolve_fast(one, q, limit), convolve_fast(none, s, limit))
             none = convolve_fast(none, q, limit)
-        return _Labels(row.reshape(-1), _first(distinct).sum(axis=1), _last(distinct).sum(axis=1), none, one, records)
+        return _Labels(
+            row.reshape(-1), first_count(distinct).sum(axis=1), last_count(distinct).sum(axis=1), none, one, records
+        )
 
 
 def _label(mean: Integers, limit: int, table: SurvivalTable) -> tuple[Floats, Floats, Floats]:
     """b(m), a(m) and m a(m) of one label, from its first count that matters on: (cells, counts, noises)."""
     means, row = np.unique(mean, return_inverse=True)
-    first = _first(means)
-    width = int((np.minimum(_last(means), limit - 1) - first).max()) + 1
+    first = first_count(means)
+    width = int((np.minimum(last_count(means), limit - 1) - first).max()) + 1
     counts = first[:, None] + np.arange(width)
     chance = poisson_pmf(counts, means[:, None])[..., None]
     kept = min(width, max(1, int(table.end - first.min()) + 1))
@@ -156,16 +158,6 @@ def _from_end(sequence: Floats, row: Integers, last: Integers, width: int) -> Fl
     terms = sequence[row[:, None], np.where(inside, place, 0)]
     terms[~inside] = 0.0
     return np.asarray(terms)
-
-
-def _first(mean: Integers) -> Integers:
-    """The first count of a Poisson variable that matters: nine and a half standard deviations below its mean."""
-    return np.asarray(np.maximum(0, np.floor(mean - 9.5 * np.sqrt(mean)))).astype(np.int64)
-
-
-def _last(mean: Integers) -> Integers:
-    """The last count that matters."""
-    return np.asarray(np.ceil(mean + 9.5 * np.sqrt(mean)) + 20).astype(np.int64)
 
 
 def _add(x: Floats, y: Floats) -> Floats:

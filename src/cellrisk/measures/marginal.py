@@ -10,10 +10,10 @@ import numpy as np
 from scipy import special
 
 from cellrisk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published_terms
-from cellrisk.measures.pmf import poisson_pmf
+from cellrisk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.measures.sizes import CellSizes
 from cellrisk.measures.survival import Survival, exactly_one
-from cellrisk.profiles import Block, Floats, Profiles
+from cellrisk.profiles import Block, Floats, Integers, Profiles
 
 
 @dataclass(frozen=True)
@@ -82,28 +82,28 @@ def _mixed(block: Block, survival: Survival, rates: Floats, weights: Floats, rec
 
 def _poisson_means(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:
     """E q(N), and E s(N) 1(N > 0) or, with a record set aside, E s(N + 1), for N ~ Poisson(mean): (..., noises)."""
-    top = float(means.max())
-    last = int(top + 9.5 * top**0.5 + 20)
-    table = survival.up_to(last + 1)
-    last = min(last, table.end)
-    counts = np.arange(last + 1)
-    flat = means.reshape(-1, 1)
-    q = np.empty((flat.shape[0], len(survival)))
+    order = np.argsort(means, axis=None)
+    mean = means.reshape(-1)[order]
+    table = survival.up_to(int(last_count(mean[-1])) + 1)
+    q = np.empty((len(mean), len(survival)))
     s = np.empty_like(q)
-    certain = special.pdtrc(last, flat)  # counts past the end survive
-    survives = table.survive_at(counts + aside) * ((counts + aside) > 0)[:, None]
-    step = max(1, 4 * NUMBERS_AT_ONCE // len(counts))
-    for start in range(0, len(flat), step):
-        few = slice(start, start + step)
-        chance = _poisson_rows(flat[few], last)
-        q[few] = chance @ table.vanish[: last + 1]
-        s[few] = chance @ survives + certain[few]
+    start = 0
+    while start < len(mean):  # means of like size need the same counts
+        first = int(first_count(mean[start]))
+        last = min(int(last_count(last_count(mean[start]))), max(first, table.end))
+        most = start + max(1, 4 * NUMBERS_AT_ONCE // (last - first + 1))
+        stop = min(most, int(np.searchsorted(mean, last_count(mean[start]), side="right")))
+        counts = np.arange(first, last + 1)
+        few, here = order[start:stop], mean[start:stop, None]
+        chance = _poisson_rows(here, counts)
+        survives = table.survive_at(counts + aside) * ((counts + aside) > 0)[:, None]
+        q[few] = chance @ table.vanish_at(counts)
+        s[few] = chance @ survives + special.pdtrc(last, here)  # counts past the table survive
+        start = stop
     return q.reshape(*means.shape, -1), s.reshape(*means.shape, -1)
 
 
-def _poisson_rows(means: Floats, last: int) -> Floats:
-    """Poisson probabilities of 0, 1, ..., last, a row for each mean of a column."""
-    if means.max() > 600 or last == 0:  # exp(-mean) would underflow
-        return poisson_pmf(np.arange(last + 1), means)
-    factors = np.concatenate([np.exp(-means), means / np.arange(1, last + 1)], axis=1)
+def _poisson_rows(means: Floats, counts: Integers) -> Floats:
+    """Poisson probabilities of consecutive counts, a row for each mean of a column."""
+    factors = np.concatenate([poisson_pmf(counts[0], means), means / counts[1:]], axis=1)
     return np.cumprod(factors, axis=1)

@@ -151,3 +151,19 @@ def _means(mean: ArrayLike) -> Floats:
     if not np.all((rate >= 0) & np.isfinite(rate)):
         raise InvalidInput("the mean of a count must be finite and not negative", allowed="numbers from 0")
     return rate
+
+
+def first_count(mean: ArrayLike) -> NDArray[np.int64]:
+    """The first count of a Poisson variable that matters: nine and a half standard deviations below its mean."""
+    rate = np.asarray(mean, dtype=np.float64)
+    return np.asarray(np.maximum(0.0, np.floor(rate - 9.5 * np.sqrt(rate)))).astype(np.int64)
+
+
+def last_count(mean: ArrayLike) -> NDArray[np.int64]:
+    """The last count that matters; what lies outside the two has a probability below 1e-19.
+
+    >>> first_count([1, 400]).tolist(), last_count([1, 400]).tolist()
+    ([0, 210], [31, 610])
+    """
+    rate = np.asarray(mean, dtype=np.float64)
+    return np.asarray(np.ceil(rate + 9.5 * np.sqrt(rate)) + 20.0).astype(np.int64)
