@@ -5,10 +5,14 @@
 SHELL := /bin/sh
 
 BIN := .venv/bin
+comma := ,
 RUNTIME := .venv/.installed
 DEVELOPMENT := .venv/.installed-dev
 PYTHON ?=
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist loadgroup
+ROWS ?= 10000000
+# Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
+EXTRAS := dev,postgres$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .PHONY: help setup run test lint bench clean
@@ -18,7 +22,7 @@ help:
 	@echo 'make test    install everything into .venv and run every check'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
 	@echo 'make lint    check style and types'
-	@echo 'make bench   measure speed and memory'
+	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make clean   remove .venv and everything else that was made'
 
 setup: $(DEVELOPMENT)
@@ -37,6 +41,7 @@ lint: setup
 
 bench: setup
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/scale.py --rows $(ROWS)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -49,7 +54,7 @@ $(RUNTIME): pyproject.toml | $(BIN)/python
 
 $(DEVELOPMENT): pyproject.toml | $(BIN)/python
 	@echo 'Installing cellrisk and its development tools into .venv; the first time takes a minute or two.'
-	@$(PIP_INSTALL) --editable '.[dev]'
+	@$(PIP_INSTALL) --editable '.[$(EXTRAS)]'
 	@touch $(RUNTIME) $@
 
 # A candidate counts only if it really starts: version managers leave names behind that do not.

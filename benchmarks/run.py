@@ -10,10 +10,8 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -118,36 +116,10 @@ def bench_start() -> None:
     show("cellrisk --help", f"{helped:.3f} s", f"goal 0.5 s; bare interpreter {bare:.3f} s")
 
 
-def bench_tabulate(rows: int = 2_000_000) -> None:
-    import duckdb
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "people.parquet"
-        columns = ", ".join(f"'v' || floor(random() * {size}) AS q{i}" for i, size in enumerate((9, 5, 7, 4, 6)))
-        with duckdb.connect() as connection:
-            connection.execute(
-                f"COPY (SELECT {columns}, floor(random() * 90) AS age, 'y' || floor(random() * random() * 5) AS y "
-                f"FROM range({rows})) TO '{path}' (FORMAT parquet)"
-            )
-
-            def bare() -> object:
-                return connection.execute(
-                    f"SELECT count(*) FROM (SELECT DISTINCT q0, q1, q2, q3, q4, age FROM '{path}')"
-                ).fetchall()
-
-            def ours() -> object:
-                return cr.tabulate(path, ["q0", "q1", "q2", "q3", "q4", "age"], "y")
-
-            distinct, tabulated = seconds(bare, 3), seconds(ours, 3)
-    ratio = f"{tabulated / distinct:.2f} times a bare SELECT DISTINCT of the QIDs ({distinct:.2f} s)"
-    show(f"tabulate {rows:,} rows, six QIDs, K = 5, Parquet to profiles", f"{tabulated:.2f} s", ratio)
-
-
 BENCHES = {
     "start": bench_start,
     "adult": bench_adult,
     "large_cell": bench_large_cell,
-    "tabulate": bench_tabulate,
     "many_profiles": bench_many_profiles,
 }
 

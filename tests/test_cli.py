@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from cellrisk.cli import main
+from cellrisk.cli import main, progress
 from tests.shared_data import FOLDER, needs_shared_data
 
 SECRET = "Zanzibar-7"
@@ -263,3 +264,25 @@ def test_the_interface_page_example(capsys: Capture, tmp_path: Path) -> None:
     assert tight == [pytest.approx(0.282627, abs=5e-7)]
     repeated = refused(capsys, "assess", FOLDER / "FFcount.csv", *arguments[2:6], "--count", "FF_1", "--epsilon", "1")
     assert "FF" in repeated
+
+
+def test_limits_and_tables_reach_the_engine(capsys: Capture, table: Path, tmp_path: Path) -> None:
+    assert "memory limit" in refused(capsys, "inspect", table, *BASIC, "--memory-limit", "lots")
+    assert run(capsys, "inspect", table, *BASIC, "--memory-limit", "500MB")[0] == 0
+    store = tmp_path / "store.duckdb"
+    with duckdb.connect(str(store)) as connection:
+        connection.execute(f"CREATE TABLE people AS SELECT * FROM read_csv('{table}', all_varchar = true)")
+    plain = run(capsys, "inspect", table, *BASIC, "--json")[1]
+    assert run(capsys, "inspect", store, "--table", "people", *BASIC, "--json")[1] == plain
+    assert "--table" in refused(capsys, "inspect", store, *BASIC)
+
+
+def test_progress_shows_on_a_terminal_only(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert progress.progress_bar() is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_IT_SHOWS", 0.0)
+    show = progress.progress_bar()
+    assert show is not None
+    show(0.25)
+    show(1.0)
+    assert "counting [########" in capsys.readouterr().err

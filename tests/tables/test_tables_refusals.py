@@ -197,7 +197,7 @@ FILES: dict[str, tuple[type[CellriskError], str, Callable[[Path], Any]]] = {
     "empty path": (InvalidInput, "empty path", lambda folder: ""),
     "nul in path": (InvalidInput, "NUL", lambda folder: "a\0.csv"),
     "folder": (InvalidInput, "*.parquet", lambda folder: folder),
-    "address": (InvalidInput, "postgresql://", lambda folder: f"postgresql://me:{SECRET}@host/db"),
+    "address": (InvalidInput, "table=", lambda folder: f"postgresql://me:{SECRET}@host/db"),
     "cloud": (InvalidInput, "s3://", lambda folder: "s3://bucket/a.parquet"),
     "other kind": (InvalidInput, "not known", lambda folder: put(folder / "a.xlsx", "a,b")),
     "no suffix": (InvalidInput, "not known", lambda folder: put(folder / "a", "a,b")),

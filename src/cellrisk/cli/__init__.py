@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -46,6 +47,7 @@ def _about(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     command = typer.main.get_command(app)
+    signal.signal(signal.SIGTERM, _stop)
     try:
         code = command.main(
             args=None if arguments is None else list(arguments), prog_name="cellrisk", standalone_mode=False
@@ -67,6 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kind = type(bug).__name__  # its text might hold data
         return _fail(f"internal error ({kind}); please report it. CELLRISK_TRACEBACK=1 shows where", INTERNAL)
     return code if isinstance(code, int) else 0
+
+
+def _stop(_number: int, _frame: object) -> None:
+    """A polite kill ends like Ctrl-C: temporary files are removed on the way out."""
+    raise KeyboardInterrupt
 
 
 def _fail(message: str, code: int) -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cellrisk.cli import options
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.cli.progress import progress_bar
+from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cellrisk.assessment import Assessment
@@ -27,12 +28,14 @@ def inspect_command(
     bin: options.Bin = None,
     levels: options.Levels = None,
     missing: options.Missing = "category",
-    engine: options.Engine = "duckdb",
+    engine: options.Engine = None,
+    table: options.Table = None,
+    memory_limit: options.MemoryLimit = None,
     as_json: options.Json = False,
     config: options.Config = None,
 ) -> None:
     """What the table looks like to an attacker before any noise: cells, homogeneous ones, people exposed."""
-    summary = _tabulate(source, qid, sensitive, count, bin, levels, missing, engine).summary()
+    summary = _tabulate(source, qid, sensitive, count, bin, levels, missing, engine, table, memory_limit).summary()
     _print(summary.to_dict() if as_json else str(summary))
 
 
@@ -58,7 +61,9 @@ def assess_command(
     zero_truncation: options.ZeroTruncation = True,
     attack: options.Attack = "homogeneity",
     max_risk: options.MaxRisk = None,
-    engine: options.Engine = "duckdb",
+    engine: options.Engine = None,
+    table: options.Table = None,
+    memory_limit: options.MemoryLimit = None,
     as_json: options.Json = False,
     config: options.Config = None,
 ) -> None:
@@ -67,9 +72,9 @@ def assess_command(
 
     limit = None if max_risk is None else _limit(max_risk)
     setting = _mechanism(mechanism, epsilon, delta, neighbours, threshold)
-    table = _tabulate(source, qid, sensitive, count, bin, levels, missing, engine)
+    frequencies = _tabulate(source, qid, sensitive, count, bin, levels, missing, engine, table, memory_limit)
     assessment = assess(
-        table,
+        frequencies,
         setting,
         measures=options.split_names(measure) or None,
         forms=options.split_names(form) or None,
@@ -121,12 +126,12 @@ def _tabulate(
     bins: list[str] | None,
     levels: list[str] | None,
     missing: str,
-    engine: str,
+    engine: str | None,
+    table: str | None,
+    memory_limit: str | None,
 ) -> FrequencyTable:
     from cellrisk.tables import tabulate
 
-    if engine != "duckdb":
-        raise UnknownName("unknown engine", got=repr(engine), allowed="duckdb")
     if not qid:
         raise InvalidInput("no quasi-identifiers were given", fix="name them: --qid age --qid sex, or --qid age,sex")
     if not sensitive:
@@ -139,6 +144,10 @@ def _tabulate(
         levels=options.parse_levels(levels),
         count=count,
         missing=missing,
+        table=table,
+        engine=engine,
+        memory_limit=memory_limit,
+        progress=progress_bar(),
     )
 
 

@@ -160,7 +160,9 @@ def _load_toml(file: Path) -> dict[str, Any]:
         raise InvalidInput("the configuration file is not valid TOML", got=str(file)) from None
 
 
-Source = Annotated[str, typer.Argument(metavar="FILE", help="CSV or Parquet file, or a glob of them in quotes.")]
+Source = Annotated[
+    str, typer.Argument(metavar="FILE", help="CSV, Parquet or DuckDB file, a glob in quotes, or a database's address.")
+]
 Qid = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Quasi-identifier; repeat it or separate by commas.")
 ]
@@ -171,7 +173,12 @@ Count = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of cou
 Bin = Annotated[list[str] | None, typer.Option(metavar="COLUMN=BINS", help="age=5, or age=0/18/65/120 for edges.")]
 Levels = Annotated[list[str] | None, typer.Option(metavar="COLUMN=LEVELS", help="Declared: income='<=50K|>50K'.")]
 Missing = Annotated[str, typer.Option(metavar="RULE", help="Missing values: category, drop or error.")]
-Engine = Annotated[str, typer.Option(metavar="NAME", help="Where counting happens: duckdb.")]
+Engine = Annotated[str | None, typer.Option(metavar="NAME", help="Where counting happens: duckdb or spark.")]
+Table = Annotated[str | None, typer.Option(metavar="NAME", help="Table of a DuckDB file or of a database's address.")]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Memory for counting, for example 4GB; past it, it spills to disk."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Config = Annotated[
     Path | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.binning import Binning
@@ -62,10 +62,19 @@ def kind_of(column: ir.Value) -> str:
     """How values of this column become labels."""
     kind = column.type()
     if kind.is_integer():
-        return "integer"
+        return "number" if is_too_wide(kind) else "integer"
     if kind.is_boolean():
         return "boolean"
-    return "number" if kind.is_floating() or kind.is_decimal() else "text"
+    if kind.is_floating():
+        return "double" if kind.nbytes == 8 else "single"
+    if kind.is_timestamp() and kind.timezone is not None:
+        return "instant"
+    return "number" if kind.is_decimal() else "text"
+
+
+def is_too_wide(kind: Any) -> bool:
+    """Whether a type of whole numbers holds some that cannot stand in a query on every engine."""
+    return bool(kind.is_unsigned_integer() and kind.nbytes == 8)
 
 
 def check_type(name: str, column: ir.Value) -> None:
@@ -94,7 +103,7 @@ def code_level(column: ir.Value) -> ir.Value:
     kind = column.type()
     if kind.is_boolean():
         return ibis.cases((column, "True"), (~column, "False"))
-    if kind.is_integer() or kind.is_string():
+    if kind.is_string() or (kind.is_integer() and not is_too_wide(kind)):
         return column
     return code_group(column).cast("string")
 

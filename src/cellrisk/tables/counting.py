@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 DENSE_LEVELS = 32
+MASK_BITS = 60
+CHANGED = "the source changed while it was read"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Tally:
     profiles: tuple[Profiles, ...]
     levels: tuple[LevelCounts, ...]
     homogeneity: Homogeneity
+    missing: tuple[int, ...]
+    """Records in which each quasi-identifier is missing."""
 
 
 def count_cells(coded: ir.Table, levels: Sequence[Levels], dense_levels: int = DENSE_LEVELS) -> Tally:
@@ -67,10 +71,16 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], dense_levels: int = D
                 columns[place].append(f"c{place}_{level}")
         else:
             flags[f"h{place}"] = takes_one_value(coded, value)
-    cells = coded.group_by(quasi).aggregate(n=total(coded), **counts, **flags)
-    if "w" in coded.columns:
-        cells = cells.filter(cells.n > 0)
-    with held(cells.group_by(["n", *counts, *flags]).aggregate(m=cells.count())) as vectors:
+    complete = next((names for names in columns if names), None)  # every record is in one of these counts
+    size = {} if complete else {"n": total(coded)}
+    cells = coded.group_by(quasi).aggregate(**size, **counts, **flags)
+    masks = null_masks(cells, quasi)
+    cells = cells.select(*size, *counts, *flags, **masks)
+    with held(cells.group_by(list(cells.columns)).aggregate(m=cells.count())) as vectors:
+        if complete:
+            vectors = vectors.mutate(n=reduce(add, [vectors[name] for name in complete]))
+        # A count table may list empty cells; so may a source with new levels since its survey, refused later on.
+        vectors = vectors.filter(vectors.n > 0)
         histogram = unfold(vectors, list(counts)) if counts else {}
         results = [
             collect_dense(vectors, columns[place], histogram, place, each)
@@ -79,7 +89,30 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], dense_levels: int = D
             for place, each in enumerate(levels)
         ]
         homogeneity = compare(vectors, columns, dense)
-    return Tally(tuple(first for first, _ in results), tuple(second for _, second in results), homogeneity)
+        missing = count_missing(vectors, quasi)
+    return Tally(tuple(first for first, _ in results), tuple(second for _, second in results), homogeneity, missing)
+
+
+def null_masks(cells: ir.Table, quasi: Sequence[str]) -> dict[str, ir.IntegerValue]:
+    """For each cell, which quasi-identifiers are missing: a bit each, up to sixty to a number."""
+    bits = [cells[name].isnull().cast("int64") * 2 ** (place % MASK_BITS) for place, name in enumerate(quasi)]
+    return {
+        f"mask{start // MASK_BITS}": reduce(add, bits[start : start + MASK_BITS])
+        for start in range(0, len(bits), MASK_BITS)
+    }
+
+
+def count_missing(vectors: ir.Table, quasi: Sequence[str]) -> tuple[int, ...]:
+    """Records in which each quasi-identifier is missing."""
+    records = [0] * len(quasi)
+    for start in range(0, len(quasi), MASK_BITS):
+        mask = f"mask{start // MASK_BITS}"
+        some = vectors.filter(vectors[mask] > 0)
+        found = some.group_by(mask).aggregate(records=(some.n * some.m).sum()).to_pyarrow()
+        for bits, number in zip(found[mask].to_pylist(), found["records"].to_pylist(), strict=True):
+            for place in range(start, min(start + MASK_BITS, len(quasi))):
+                records[place] += int(number) if int(bits) >> (place - start) & 1 else 0
+    return tuple(records)
 
 
 def holds(value: ir.Value, key: Any, levels: Levels) -> ir.BooleanValue:
@@ -114,12 +147,15 @@ def unfold(vectors: ir.Table, names: list[str]) -> dict[str, tuple[Integers, Int
     """For each count column: its distinct positive counts, the cells that hold each, and the records of those cells."""
     from ibis import selectors
 
-    long = vectors.pivot_longer(selectors.cols(*names), names_to="column", values_to="c")
+    # Columns by their number: of a name, Ibis brings the quotation marks along from PostgreSQL.
+    long = vectors.pivot_longer(selectors.cols(*names), names_to="column", names_transform=names.index, values_to="c")
     long = long.filter(long.c > 0)
     found = long.group_by(["column", "c"]).aggregate(cells=long.m.sum(), sizes=(long.n * long.m).sum()).to_pyarrow()
-    column = np.asarray(found["column"].to_pylist(), dtype=object)
-    count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
-    return {name: (count[column == name], cells[column == name], sizes[column == name]) for name in names}
+    column, count, cells, sizes = (integers(found[name]) for name in ("column", "c", "cells", "sizes"))
+    return {
+        name: (count[column == place], cells[column == place], sizes[column == place])
+        for place, name in enumerate(names)
+    }
 
 
 def collect_dense(
@@ -147,7 +183,10 @@ def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) 
         profiles = read_profiles(grouped, levels)
         sized = pairs.select(key, "c", n=pairs.c.sum().over(group_by=quasi))
         found = sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()).to_pyarrow()
-    level = np.array([levels.places[value] for value in found[key].to_pylist()], dtype=np.int64)
+    values = found[key].to_pylist()
+    if not levels.places.keys() >= set(values):
+        raise InvalidInput(CHANGED, fix="try again")
+    level = np.array([levels.places[value] for value in values], dtype=np.int64)
     count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
     return profiles, make_level_counts(levels, level, count, cells, sizes)
 

@@ -8,9 +8,11 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.tables.resources import Resources, reported
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def embedded_engine() -> Iterator[Backend]:
-    """A DuckDB that spills into a private folder, reads no network, and is gone at the end of the block."""
+def embedded_engine(resources: Resources) -> Iterator[tuple[Backend, Path]]:
+    """A DuckDB and its private folder, into which it spills. It reads no network, and both are gone after the block."""
     import ibis
 
     with (
@@ -29,13 +31,15 @@ def embedded_engine() -> Iterator[Backend]:
         # Ibis 12 calls a method that DuckDB 2 has renamed; nothing here or a user can do about it.
         warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
         connection = ibis.duckdb.connect(
-            temp_directory=folder,
+            temp_directory=str(Path(folder) / "spill"),
+            memory_limit=f"{resources.memory}B",
             preserve_insertion_order=False,
             autoinstall_known_extensions=False,
             autoload_known_extensions=False,
         )
         try:
-            yield connection
+            with reported(connection.con, resources.progress):
+                yield connection, Path(folder)
         finally:
             connection.disconnect()
 
@@ -48,8 +52,14 @@ def held(expression: ir.Table) -> Iterator[ir.Table]:
     (ibis issue 12101), which breaks the end of its own `cache()`.
     """
     backend: Any = expression.get_backend()
-    if backend.name != "duckdb":
+    if backend.name == "pyspark":
         with expression.cache() as table:
+            yield table
+        return
+    if backend.name != "duckdb":
+        from cellrisk.tables.database import held_in_database
+
+        with held_in_database(expression) as table:
             yield table
         return
     name = f"held_{uuid.uuid4().hex}"
@@ -68,6 +78,8 @@ def plain_refusals() -> Iterator[None]:
         reason = error.strerror or type(error).__name__
         raise InvalidInput(f"the source or the temporary folder cannot be used: {reason}") from None
     except Exception as error:
+        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # Ctrl-C, as DuckDB says it
+            raise KeyboardInterrupt from None
         if not is_of_an_engine(error):
             raise
         raise explain(error) from None

@@ -6,9 +6,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.binning import Binning, exact, plain, scalar
@@ -16,6 +19,8 @@ from cellrisk.tables.binning import Binning, exact, plain, scalar
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MOST_LEVELS = 100_000
 MISSING_LABEL = "(missing)"
+NUMBERS = ("number", "single", "double")
+"""Kinds of columns whose values come as the text of a number."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,22 @@ class Seen:
 def label_key(key: Any, kind: str, binning: Binning | None) -> str:
     """An engine value as a label: bins by their interval, numbers without trailing zeros, the rest as it is.
 
+    Engines write one floating-point number, and one instant, in several ways; the label is the same.
+
     >>> label_key("1.0", "number", None), label_key("1.0", "text", None)
     ('1', '1.0')
+    >>> label_key("5.684341886080801E-14", "double", None) == label_key("5.684341886080801e-14", "double", None)
+    True
     """
     if binning is not None:
         return binning.label(key)
-    return label_number(key) if kind == "number" else str(key)
+    if kind == "double":
+        key = repr(float(key))
+    if kind == "single":
+        key = str(np.float32(key))
+    if kind == "instant":
+        return label_instant(key)
+    return label_number(key) if kind in NUMBERS else str(key)
 
 
 def label_number(text: str) -> str:
@@ -65,6 +80,31 @@ def label_number(text: str) -> str:
     if not number.is_finite():
         return str(float(number))
     return plain(number) if -10 <= number.adjusted() < 40 or number.is_zero() else str(number)
+
+
+def label_instant(text: str) -> str:
+    """A point in time in UTC, whatever the zone of the engine.
+
+    >>> label_instant("2020-07-01 01:30:00.5+02"), label_instant("2020-06-30 23:30:00.5")
+    ('2020-06-30 23:30:00.5+00', '2020-06-30 23:30:00.5+00')
+    """
+    found = INSTANT.fullmatch(text)
+    if not found:
+        return text
+    hours, minutes, seconds = (
+        int(f"{found['sign'] or ''}{found[part] or 0}") for part in ("hours", "minutes", "seconds")
+    )
+    try:
+        moment = datetime.fromisoformat(found["moment"]) - timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    except (OverflowError, ValueError):  # a year that Python does not know
+        return text
+    return f"{moment}{found['fraction'] or ''}+00"
+
+
+INSTANT = re.compile(
+    r"(?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>\.\d+)?"
+    r"((?P<sign>[-+])(?P<hours>\d\d)(:?(?P<minutes>\d\d))?(:?(?P<seconds>\d\d))?)?"
+)
 
 
 def order_levels(name: str, seen: Sequence[Seen], kind: str, binning: Binning | None, given: Any) -> Levels:
@@ -148,7 +188,7 @@ def spell(level: Any, kind: str) -> list[str]:
         return [text, text.lower(), text.upper()]
     if kind == "boolean":
         return [text.strip().capitalize()]
-    if kind in ("number", "integer") and isinstance(level, str) and NUMBER.fullmatch(text.strip()):
+    if kind in ("integer", *NUMBERS) and isinstance(level, str) and NUMBER.fullmatch(text.strip()):
         return [label_number(text.strip())]
     if isinstance(level, Real | Decimal) and math.isfinite(level):
         return list(dict.fromkeys([label_number(str(exact(level))), text]))

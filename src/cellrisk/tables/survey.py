@@ -25,9 +25,11 @@ class Survey:
     coded: ir.Table
     """The records to count: quasi-identifiers q0, q1, ..., sensitive y0, y1, ..., and w where records have counts."""
     levels: tuple[Levels, ...]
+    records: int
+    """How many records there are to count."""
     dropped: int
-    missing: tuple[tuple[str, int], ...]
-    """Records with a missing value, for each column that has any."""
+    missing: dict[str, int]
+    """Records with a missing value, for each sensitive column that has any."""
 
 
 def survey_source(table: ir.Table, schema: Schema) -> Survey:
@@ -37,14 +39,16 @@ def survey_source(table: ir.Table, schema: Schema) -> Survey:
     names = dict(zip([name for name in coded.columns if name[0] in "qy"], schema.columns, strict=False))
     keep = reduce(and_, [coded[name].notnull() for name in names]) if schema.missing == "drop" else None
     facts = {f"flaw{place}": coded.count(where=coded[f"flaw{place}"]) for place in range(len(coding.flaws))}
-    facts |= {f"missing_{name}": count_records(coded, coded[name].isnull()) for name in names}
+    # Counting finds the missing quasi-identifiers of its own; only a rule that acts on them must read them here.
+    watched = names if schema.missing != "category" else [name for name in names if name.startswith("y")]
+    facts |= {f"missing_{name}": count_records(coded, coded[name].isnull()) for name in watched}
     facts |= {"rows": coded.count(), "total": count_records(coded)}
     facts |= {"kept_rows": coded.count(where=keep), "kept": count_records(coded, keep)}
     keys = [name for name in names if name.startswith("y")]
     with held(coded.group_by(keys).aggregate(**facts)) as groups:
         totals = groups.aggregate(**{name: groups[name].sum() for name in facts}).to_pyarrow().to_pylist()[0]
         check_totals(totals, coding.flaws, schema)
-        found = {column: int(totals[f"missing_{name}"]) for name, column in names.items()}
+        found = {names[name]: int(totals[f"missing_{name}"]) for name in watched}
         missing = {column: number for column, number in found.items() if number}
         check_missing(missing, schema)
         check_kept(totals)
@@ -56,7 +60,8 @@ def survey_source(table: ir.Table, schema: Schema) -> Survey:
     columns = {name: kept[name] for name in names}
     if "w" in coded.columns:
         columns["w"] = kept["w"].cast("int64")
-    return Survey(kept.select(**columns), levels, int(totals["total"]) - int(totals["kept"]), tuple(missing.items()))
+    records = int(totals["kept"])
+    return Survey(kept.select(**columns), levels, records, int(totals["total"]) - records, missing)
 
 
 def count_records(coded: ir.Table, where: ir.BooleanValue | None = None) -> Any:

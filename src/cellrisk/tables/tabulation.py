@@ -7,7 +7,9 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.coding import MOST_RECORDS
-from cellrisk.tables.counting import count_cells
+from cellrisk.tables.counting import CHANGED, count_cells
+from cellrisk.tables.packing import pack
+from cellrisk.tables.resources import Progress, Resources
 from cellrisk.tables.schema import Schema, read_names
 from cellrisk.tables.sources import open_source
 from cellrisk.tables.survey import survey_source
@@ -23,16 +25,25 @@ def tabulate(
     levels: Mapping[str, Sequence[Any]] | None = None,
     count: str | None = None,
     missing: str = "category",
+    table: str | None = None,
+    engine: str | None = None,
+    memory_limit: str | int | None = None,
+    progress: Progress | None = None,
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
 
-    source: path or glob of CSV or Parquet files, a pandas or polars frame, or a pyarrow table.
+    source: path or glob of CSV or Parquet files, a pandas or polars frame, a pyarrow table, a DuckDB relation, a
+    Spark DataFrame; or a DuckDB file or a database's address, with ``table``.
     quasi_identifiers, sensitive: a column name, or a list of them.
     bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed.
     levels: for a sensitive column, all its levels in order; default the observed ones, sorted.
     count: the column of counts, where each row stands for that many records.
     missing: "category" (missing values are a category of their own), "drop" (records with one are left out, and the
     summary says how many), or "error".
+    engine: "duckdb" (embedded, the default for files and frames) or "spark".
+    memory_limit: what the embedded engine may hold, for example "4GB"; past it, it spills to a private folder. Default
+    a share of the memory that is free.
+    progress: called now and then with the share of the running step that is done.
 
     The counts are exact. Everything is computed at once; the result holds neither records nor cell keys.
 
@@ -52,18 +63,29 @@ def tabulate(
         count,
         missing,
     )
-    with open_source(source, schema.columns) as table:
-        survey = survey_source(table, schema)
-        tally = count_cells(survey.coded, survey.levels)
+    resources = Resources.of(memory_limit, progress)
+    with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
+        survey = survey_source(records, schema)
+        packed = pack(survey.coded, survey.records, survey.levels, resources)
+        tally = count_cells(packed.coded, survey.levels)
+    counted = {profiles.n_records for profiles in tally.profiles}
+    if max(counted) > MOST_RECORDS:
+        raise InvalidInput("the counts add up to too many records", allowed=f"at most {MOST_RECORDS} in all")
+    if counted != {survey.records}:
+        raise InvalidInput(CHANGED, fix="try again")
     attributes = tuple(
         Attribute(name, counts, profiles, each.declared, each.missing)
         for name, counts, profiles, each in zip(
             schema.sensitive, tally.levels, tally.profiles, survey.levels, strict=True
         )
     )
-    result = FrequencyTable(
-        schema.quasi_identifiers, attributes, tally.homogeneity, schema.missing, survey.missing, survey.dropped
+    unpacked = tally.missing if packed.missing is None else packed.missing
+    absent = {**dict(zip(schema.quasi_identifiers, unpacked, strict=True)), **survey.missing}
+    return FrequencyTable(
+        schema.quasi_identifiers,
+        attributes,
+        tally.homogeneity,
+        schema.missing,
+        tuple((name, records) for name, records in absent.items() if records),
+        survey.dropped,
     )
-    if result.n_records > MOST_RECORDS:
-        raise InvalidInput("the counts add up to too many records", allowed=f"at most {MOST_RECORDS} in all")
-    return result

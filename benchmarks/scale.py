@@ -1,0 +1,159 @@
+"""How counting grows with the number of records: `make bench`, or `make bench ROWS=100000000` for the largest size.
+
+Every measurement is a process of its own, so that its peak memory is its own; what is compared runs in turn, in one
+run, on data that is generated here. `--update` writes the table into docs/scale.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+QIDS = ["region", "occupation", "school", "origin", "status", "age"]
+BYTES_PER_ROW = 40
+"""The tight memory limit: 4 GB for a hundred million records."""
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
+START, END = "<!-- measured: start -->", "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Measured:
+    seconds: float
+    peak_mb: float
+    cells: int = 0
+    profiles: int = 0
+
+
+def generate(path: Path, rows: int) -> None:
+    """People with six quasi-identifiers, five of them text, skewed; K = 5."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(
+            f"""COPY (SELECT 'region-' || floor(random() * random() * 20)::INT AS region,
+                'occupation-' || floor(random() * random() * 20)::INT AS occupation,
+                'school-' || floor(random() * random() * 12)::INT AS school,
+                'origin-' || floor(random() * random() * 10)::INT AS origin,
+                'status-' || floor(random() * 6)::INT AS status, floor(random() * 90)::INT AS age,
+                'level-' || floor(random() * random() * 5)::INT AS income
+                FROM range({rows})) TO '{path}' (FORMAT parquet)"""
+        )
+
+
+def distinct(path: str) -> Measured:
+    """The bare minimum: a SELECT DISTINCT of the quasi-identifiers."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        start = time.perf_counter()
+        query = f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(QIDS)} FROM '{path}')"
+        cells = connection.execute(query).fetchall()[0][0]
+        return Measured(time.perf_counter() - start, peak(), cells)
+
+
+def tabulated(path: str, memory_limit: str | None) -> Measured:
+    """Records to profiles, after a first small table has loaded the libraries."""
+    import pyarrow as pa
+
+    import cellrisk as cr
+
+    cr.tabulate(pa.table({"q": [1, 2], "y": ["a", "b"]}), "q", "y")
+    start = time.perf_counter()
+    table = cr.tabulate(path, QIDS, "income", memory_limit=memory_limit)
+    return Measured(time.perf_counter() - start, peak(), table.n_cells, table.profiles().n_profiles)
+
+
+def peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def in_a_process(*arguments: str) -> Measured:
+    command = [sys.executable, __file__, "--one", *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Measured(**json.loads(done.stdout))
+
+
+def median(found: list[Measured]) -> Measured:
+    """The run with the median time, with the largest peak of all."""
+    middle = sorted(found, key=lambda each: each.seconds)[len(found) // 2]
+    return Measured(
+        statistics.median(each.seconds for each in found),
+        max(each.peak_mb for each in found),
+        middle.cells,
+        middle.profiles,
+    )
+
+
+def measure(rows: int, repeats: int, folder: Path) -> list[str]:
+    """Table rows for one size."""
+    path = folder / f"people-{rows}.parquet"
+    generate(path, rows)
+    limit = max(rows * BYTES_PER_ROW, 200_000_000)
+    ways = {
+        "bare SELECT DISTINCT": ("distinct", str(path)),
+        "tabulate, in memory": ("tabulate", str(path)),
+        f"tabulate, limit {limit / 1e9:.1f} GB": ("tabulate", str(path), f"{limit // 10**6}MB"),
+    }
+    found: dict[str, list[Measured]] = {name: [] for name in ways}
+    for _ in range(repeats):
+        for name, arguments in ways.items():
+            found[name].append(in_a_process(*arguments))
+    path.unlink()
+    bare = median(found["bare SELECT DISTINCT"]).seconds
+    lines = []
+    for name, runs in found.items():
+        each = median(runs)
+        profiles = f"{each.profiles:,}" if each.profiles else ""
+        lines.append(
+            f"| {rows:,} | {name} | {each.cells:,} | {profiles} | {each.seconds:.2f} | {each.seconds / bare:.2f} | "
+            f"{each.peak_mb:,.0f} |"
+        )
+    return lines
+
+
+def update(page: Path, table: str) -> None:
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{START}\n{table}\n{END}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000, help="the largest number of records")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--update", action="store_true", help="write the table into docs/scale.md")
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        kind, path, *limit = given.one
+        measured = distinct(path) if kind == "distinct" else tabulated(path, limit[0] if limit else None)
+        print(json.dumps(vars(measured)))
+        return
+    lines = [
+        "| records | what | cells | profiles | seconds | times the bare SELECT DISTINCT | peak MB |",
+        "|---:|---|---:|---:|---:|---:|---:|",
+    ]
+    print("\n".join(lines), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in (10**6, 10**7, 10**8):
+            if rows <= given.rows:
+                more = measure(rows, given.repeats, Path(folder))
+                print("\n".join(more), flush=True)
+                lines += more
+    if given.update:
+        update(PAGE, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""A bar on a terminal for long work; nothing when the output goes elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+SECONDS_BEFORE_IT_SHOWS = 1.0
+WIDTH = 30
+
+
+def progress_bar() -> Callable[[float], None] | None:
+    """Something to call with the share done, or None where nobody is looking."""
+    if not sys.stderr.isatty():
+        return None
+    started = time.monotonic()
+
+    def show(share: float) -> None:
+        if time.monotonic() - started >= SECONDS_BEFORE_IT_SHOWS:
+            sys.stderr.write(f"\r{bar(share)}\r" if share < 1 else f"\r{' ' * (WIDTH + 20)}\r")
+            sys.stderr.flush()
+
+    return show
+
+
+def bar(share: float) -> str:
+    """The bar itself.
+
+    >>> bar(0.5)
+    'counting [###############               ]  50%'
+    """
+    filled = round(share * WIDTH)
+    return f"counting [{'#' * filled}{' ' * (WIDTH - filled)}] {share:4.0%}"

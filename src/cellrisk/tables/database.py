@@ -1,0 +1,327 @@
+"""Databases: a table on a server, counted there through Ibis; profiles, histograms and small aggregates come back.
+
+Nothing of the user's is changed, and no message carries more of an address than its host and database: an exception of
+a driver, which may quote the password or the data, never leaves this module with its text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.tables.engine import embedded_engine
+from cellrisk.tables.resources import Resources
+from cellrisk.tables.schema import listed, locate
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+OTHER_NAMES = {"postgresql": "postgres", "mariadb": "mysql"}
+EXPORT = "export the table to Parquet or CSV and read that"
+TRY_AGAIN = "try again"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a database is, as far as a message may say."""
+
+    engine: str
+    """The name of the engine in Ibis."""
+    host: str
+    database: str
+
+    def __str__(self) -> str:
+        named = f"database '{self.database}'" if self.database else f"{self.engine} database"
+        return f"{named} on {self.host}" if self.host else named
+
+
+@contextmanager
+def open_database(address: str, table: str | None, columns: Sequence[str]) -> Iterator[ir.Table]:
+    """The columns in use of a table in a database, as a table expression that runs there, inside the block.
+
+    address: postgresql://user:password@host:port/database, or an address of another engine that Ibis knows, where its
+    driver is installed. table: its name, with its schema and a full stop before it where it has one.
+    """
+    place = read_address(address)
+    if not isinstance(table, str) or not table:
+        raise InvalidInput(
+            "a database's address needs the name of a table", got=place, fix="name one with table= or --table"
+        )
+    with plain_refusals_of_drivers(place), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis and the drivers among themselves
+        backend = connect(address, place)
+        try:
+            if place.engine == "postgres":
+                from cellrisk.tables.postgres import read_snapshot
+
+                with read_snapshot(backend, table, columns, str(place)) as expression:
+                    yield expression
+            else:
+                yield choose_columns(backend, table, columns, place)
+        finally:
+            with suppress(Exception):
+                backend.disconnect()
+
+
+def read_address(address: str) -> Place:
+    """Engine, host and database of an address; a refusal quotes nothing of it but the engine.
+
+    >>> print(read_address("postgresql://me:secret@localhost:5432/census"))
+    database 'census' on localhost
+    """
+    try:
+        parts = urlsplit(address)
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
+    except ValueError:
+        scheme, host, port, parts = "", "", None, SplitResult("", "", "", "", "")
+    engine = OTHER_NAMES.get(scheme.partition("+")[0], scheme.partition("+")[0])
+    # A '/', '#' or '?' in a password ends the host too early: then an '@' is left over, and so are parts of it.
+    rest = f"{parts.path}{parts.query}{parts.fragment}"
+    if not scheme or (parts.netloc and "@" in rest) or (port is None and parts.netloc.endswith(":")):
+        raise InvalidInput(
+            "the database's address cannot be read",
+            allowed="for instance postgresql://user:password@host:5432/database",
+            fix="write /, #, ?, @, : and % in a user name or password as %2F, %23, %3F, %40, %3A and %25",
+        )
+    known = engines()
+    if engine not in known:
+        raise InvalidInput(
+            "addresses of that kind are not read",
+            got=f"an address that starts with {scheme}://",
+            allowed=", ".join(f"{'postgresql' if name == 'postgres' else name}://" for name in known),
+        )
+    if engine in ("sqlite", "duckdb"):
+        return Place(engine, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
+    return Place(engine, host, unquote(parts.path.strip("/").partition("/")[0]))
+
+
+def engines() -> list[str]:
+    """The engines that Ibis knows, installed or not."""
+    from importlib.metadata import entry_points
+
+    return sorted({entry.name for entry in entry_points(group="ibis.backends")} - {"polars", "datafusion", "pyspark"})
+
+
+def connect(address: str, place: Place) -> Any:
+    """A connection through Ibis, or one line on why there is none."""
+    import ibis
+
+    parts = urlsplit(address)
+    plain = f"{place.engine}://{address.partition('://')[2]}"
+    try:
+        if place.engine == "sqlite":
+            return connect_to_file(Path(f"{parts.netloc}{unquote(parts.path)}"))
+        if place.engine == "duckdb":
+            return ibis.connect(plain, read_only=True)
+        if place.engine == "postgres":
+            from cellrisk.tables.postgres import settings
+
+            return ibis.connect(plain, **settings(parts))
+        return ibis.connect(plain)
+    except ImportError:
+        extra = "cellrisk[postgres]" if place.engine == "postgres" else f"ibis-framework[{place.engine}]"
+        raise InvalidInput(
+            f"reading {place.engine} databases needs a driver that is not installed", fix=f"pip install '{extra}'"
+        ) from None
+    except CellriskError:
+        raise
+    except Exception as error:
+        raise explain_connection(error, place) from None
+
+
+def connect_to_file(path: Path) -> Any:
+    """A SQLite file, read only; without this a name that does not exist would become an empty database."""
+    import sqlite3
+
+    import ibis
+
+    if not path.is_file():
+        raise InvalidInput("there is no such file", got=path)
+    backend = ibis.sqlite.from_connection(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
+    backend.compiler = file_compiler()()
+    return backend
+
+
+@cache
+def file_compiler() -> Any:
+    """Ibis's compiler for SQLite, with what it leaves out: SQLite stores no NaN, and infinity is the largest number."""
+    import ibis.expr.operations as ops
+    import sqlglot.expressions as sge
+    from ibis.backends.sql.compilers.sqlite import SQLiteCompiler
+
+    class FileCompiler(SQLiteCompiler):  # type: ignore[misc]
+        __slots__ = ()
+        UNSUPPORTED_OPS = tuple({*SQLiteCompiler.UNSUPPORTED_OPS} - {ops.IsNan, ops.IsInf})
+
+        def visit_IsNan(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+            return sge.false()
+
+        def visit_IsInf(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
+            return self.f.abs(arg) > sge.convert(sys.float_info.max)
+
+    return FileCompiler
+
+
+def choose_columns(backend: Any, table: str, columns: Sequence[str], place: Place) -> ir.Table:
+    """The columns in use of a table, on any engine of Ibis."""
+    from ibis.common.exceptions import TableNotFound
+
+    schema, _, name = table.rpartition(".")
+    candidates: list[tuple[str, str | tuple[str, ...] | None]] = [(table, None)]
+    if schema:
+        candidates.append((name, tuple(schema.split(".")) if "." in schema else schema))
+    found = None
+    for candidate, database in candidates:
+        with suppress(TableNotFound):
+            found = backend.table(candidate, database=database)
+            break
+    if found is None:
+        names = backend.list_tables(database=candidates[-1][1])
+        raise unknown_table(table, [f"{schema}.{each}" if schema else each for each in names], str(place))
+    places = locate(columns, found.columns, f"table '{table}'")
+    return found.select(**{f"c{new}": found[found.columns[old]] for new, old in enumerate(places)})
+
+
+def unknown_table(table: str, names: Sequence[str], where: str) -> UnknownName:
+    """A refusal that names the tables there are."""
+    folded = [name for name in names if name.casefold() == table.casefold()]
+    last = table.rpartition(".")[2]
+    inside = [name for name in names if name.rpartition(".")[2].casefold() == last.casefold()]
+    inside.sort(key=lambda name: (name != last, name))
+    near = (folded or inside or difflib.get_close_matches(table, list(names), n=1, cutoff=0.6))[:1]
+    return UnknownName(
+        f"{where} has no table '{table}'",
+        allowed=listed(sorted(names)) if names else None,
+        fix=f"did you mean '{near[0]}'?" if near else None if names else "it has no table that this account can see",
+    )
+
+
+@contextmanager
+def held_in_database(expression: ir.Table) -> Iterator[ir.Table]:
+    """The expression computed once, for the length of the block, without a trace in the database.
+
+    In PostgreSQL it is a temporary table. Elsewhere, or where the account may make none, counts without keys come over
+    into an embedded engine; what has keys stays where it is, and is computed again each time.
+    """
+    backend: Any = expression.get_backend()
+    if backend.name == "postgres":
+        from cellrisk.tables.postgres import hold, may_hold
+
+        if may_hold(backend):
+            with hold(backend, expression) as table:
+                yield table
+            return
+    if any(name.startswith("q") for name in expression.columns):
+        check_lists(backend)
+        yield expression
+        return
+    rows = expression.to_pyarrow()
+    with embedded_engine(Resources.of(None)) as (connection, _):
+        connection.con.register("held", rows)
+        yield connection.table("held")
+
+
+def check_lists(backend: Any) -> None:
+    import ibis.expr.operations as ops
+
+    if not (backend.has_operation(ops.ArrayCollect) and backend.has_operation(ops.ArraySort)):
+        raise InvalidInput(
+            f"a {backend.name} database cannot count a sensitive column with that many levels", fix=EXPORT
+        )
+
+
+@contextmanager
+def plain_refusals_of_drivers(place: Place) -> Iterator[None]:
+    """Turns a driver's exception into one line without credentials or data, also further back in its chain."""
+    try:
+        yield
+    except CellriskError as refusal:
+        forget(refusal.__context__)
+        raise
+    except UnicodeDecodeError as error:
+        forget(error)
+        raise InvalidInput(f"the {place} holds text that is not UTF-8", fix=EXPORT) from None
+    except Exception as error:
+        if type(error).__module__ == "builtins" and not isinstance(error, OSError):
+            raise
+        explained = explain(error, place)
+        forget(error)
+        raise explained from None
+
+
+def forget(error: BaseException | None) -> None:
+    """Empties an exception and those before it: a message, a connection and the variables on its way may tell."""
+    while error is not None:
+        if not isinstance(error, CellriskError):
+            error.args = (type(error).__name__,)
+            error.__traceback__ = None
+            for name in set(vars(error)) - {"__notes__"}:
+                with suppress(AttributeError):
+                    setattr(error, name, None)
+        error = error.__cause__ or error.__context__
+
+
+def explain_connection(error: Exception, place: Place) -> InvalidInput:
+    """Why there is no connection, from the driver's words but not in them."""
+    text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
+    for words, reason, fix in (
+        (("password", "authentication", "access denied", "login failed", "role "), REFUSED, "check user and password"),
+        (("resolve", "translate host", "name or service", "unknown host", "getaddrinfo"), NO_HOST, "check the host"),
+        (("refused", "no such file"), NO_SERVER, "check host and port, and that the server runs"),
+        (
+            ("timeout", "timed out", "unreachable"),
+            NO_ANSWER,
+            "check host and port, and that a firewall lets it through",
+        ),
+        (("does not exist", "unknown database", "cannot open database"), NO_DATABASE, "check its name"),
+        (("too many", "slots"), "it has no connection left", TRY_AGAIN),
+        (("ssl", "certificate"), "no secure connection could be agreed", "check sslmode and the certificates"),
+        (("pg_hba",), "the server admits no such connection from here", "ask its administrator"),
+        (("starting up", "shutting down"), "the server is starting or stopping", TRY_AGAIN),
+        (("invalid connection option", "unexpected keyword", "invalid sslmode"), "an option is not known", OPTIONS),
+    ):
+        if any(word in text for word in words):
+            return InvalidInput(f"no connection to {place}: {reason}", fix=fix)
+    return InvalidInput(f"no connection to {place} ({type(error).__name__})", fix="check the address")
+
+
+REFUSED = "the server refused this user or password"
+NO_HOST = "there is no host of that name"
+NO_SERVER = "nothing answers at that host and port"
+NO_ANSWER = "the server did not answer in time"
+NO_DATABASE = "the server has no such database"
+OPTIONS = "check what follows ? in the address"
+
+
+def explain(error: Exception, place: Place) -> InvalidInput:
+    """What can be said of a failure in the middle, without the driver's words."""
+    kind, module = type(error).__name__, type(error).__module__.partition(".")[0]
+    if module == "ibis":
+        return InvalidInput(f"a {place.engine} database cannot count this table by itself ({kind})", fix=EXPORT)
+    state = str(getattr(error, "sqlstate", None) or "")
+    for start, reason, fix in (
+        ("42501", "this account may not read the table or one of its columns", "ask its owner for SELECT"),
+        ("57014", "the server stopped the query", "raise its statement_timeout, or use fewer quasi-identifiers"),
+        ("57P", "the server ended the connection", TRY_AGAIN),
+        ("08", "the connection was lost", TRY_AGAIN),
+        ("40", "the server stopped the query because the table was being changed", TRY_AGAIN),
+        ("55", "the table is locked or being changed", TRY_AGAIN),
+        ("53", "the server is out of memory, disk or connections", "use fewer or coarser quasi-identifiers"),
+        ("54", "the query is too large for the server", "use fewer quasi-identifiers or levels"),
+        ("42P01", "the table was dropped or renamed while it was read", TRY_AGAIN),
+    ):
+        if state.startswith(start):
+            return InvalidInput(f"{place}: {reason}", fix=fix)
+    if isinstance(error, OSError) or (not state and kind in ("OperationalError", "InterfaceError", "AdminShutdown")):
+        return InvalidInput(f"{place}: the connection was lost", fix=TRY_AGAIN)
+    return InvalidInput(f"{place}: the query failed ({kind}{', ' + state if state else ''})", fix=EXPORT)

@@ -1,0 +1,73 @@
+"""What Spark says when it fails, in one line and without the data that it quotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cellrisk.errors import InvalidInput
+
+CANNOT_READ_TEXT = "the CSV source cannot be read"
+
+
+@contextmanager
+def spark_refusals() -> Iterator[None]:
+    """Turns Spark's exceptions, which may quote the data, into one line that does not."""
+    try:
+        yield
+    except Exception as error:
+        if not any(kind.__module__.partition(".")[0] in ("grpc", "py4j", "pyspark") for kind in type(error).__mro__):
+            raise
+        raise explain(error) from None
+
+
+def explain(error: Exception) -> InvalidInput:
+    """What can be said of Spark's exception without its text: the first known cause that it names."""
+    text = str(error)
+    for pattern, message, fix in CAUSES:
+        if re.search(pattern, text):
+            return InvalidInput(message, fix=fix)
+    condition = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", text)
+    why = condition[1] if condition else type(error).__name__
+    return InvalidInput(f"Spark could not read the source ({why})", fix="check that the files are whole")
+
+
+CAUSES = (
+    (
+        r"No space left on device|OutOfMemoryError|Java heap space",
+        "the table does not fit into Spark's memory and scratch folder",
+        "use fewer or coarser quasi-identifiers, or give Spark more memory (SPARK_DRIVER_MEMORY) and disk",
+    ),
+    (
+        r"FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND",
+        "there is no such file, or it vanished while it was read",
+        "check the path, and try again when the files are complete",
+    ),
+    (
+        r"CSV header does not conform|CSV header: ",
+        f"{CANNOT_READ_TEXT}: its files have different headers",
+        "read them apart",
+    ),
+    (
+        r"MALFORMED_CSV|MALFORMED_RECORD|TextParsingException",
+        f"{CANNOT_READ_TEXT}: it has lines with more or fewer fields than the header, or quotation marks out of place",
+        "correct those lines",
+    ),
+    (
+        r"PARQUET_TYPE|PARQUET_COLUMN_DATA_TYPE|Illegal Parquet type|SchemaColumnConvertNotSupported|TIMESTAMP\(NANOS",
+        "the Parquet source has a type that Spark does not read, such as nanoseconds",
+        "write it with microseconds, or as text",
+    ),
+    (r"CANNOT_MERGE_SCHEMAS", "the Parquet files have types that do not go together", "write them with the same types"),
+    (
+        r"FOOTER|[pP]arquet",
+        "the Parquet source cannot be read: a file is damaged",
+        "copy or write it again",
+    ),
+    (
+        r"UNAVAILABLE|Connection refused|shut down|unresponsive|Py4JNetworkError|Answer from Java side is empty",
+        "the connection to Spark was lost",
+        "check that Spark runs and has enough memory, and try again",
+    ),
+)  # fmt: skip

@@ -1,0 +1,344 @@
+"""Databases: the same table as from the embedded engine, counted on the server, and no word of who logs in."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from tests.tables.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
+
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.tables import FrequencyTable, counting, tabulate, tabulation
+from cellrisk.tables.database import read_address
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running_server() as found:
+        yield found
+
+
+def numbers(table: FrequencyTable) -> dict[str, Any]:
+    """Everything that a frequency table holds, in plain Python."""
+    found: dict[str, Any] = {
+        "homogeneity": table.homogeneity,
+        "missing": table.missing_records,
+        "dropped": table.dropped_records,
+        "summary": str(table.summary()),
+    }
+    for each in table.attributes:
+        levels = each.levels
+        arrays = [array.tolist() for array in (levels.level, levels.count, levels.cells, levels.size_products)]
+        found[each.name] = (list(each.profiles.rows()), levels.labels, arrays, each.declared, each.missing_level)
+    return found
+
+
+CASES: dict[str, tuple[list[str], str | list[str], dict[str, Any]]] = {
+    "text": (["place"], "job", {}),
+    "text and numbers": (["place", "Age"], "job", {}),
+    "floating point": (["height", "size"], "job", {}),
+    "truth, dates, decimals": (["flag", "born", "pay"], "job", {}),
+    "moments and padded text": (["seen", "code"], "job", {}),
+    "whole numbers as levels": (["place"], "rank", {}),
+    "floating point as levels": (["place"], "height", {}),
+    "single precision as levels": (["flag"], "size", {}),
+    "decimals as levels": (["flag", "rank"], "pay", {}),
+    "dates as levels": (["flag"], "born", {}),
+    "truth as levels": (["rank", "born"], "flag", {}),
+    "padded text as levels": (["rank"], "code", {"levels": {"code": ["", "a", "ab", "ab c", "absent"]}}),
+    "bins": (["Age", "height"], "job", {"bins": {"Age": 5, "height": [-1, 0, 1, 2]}}),
+    "bins of single precision": (["size"], "job", {"bins": {"size": 0.1}}),
+    "bins of text": (["text of number", "flag"], "job", {"bins": {"text of number": 2}}),
+    "bins of decimals": (["flag"], "pay", {"bins": {"pay": [0, 1, 2]}}),
+    "counts": (["place", "Age"], "job", {"count": "n"}),
+    "counts with bins": (["place", "Age"], ["job", "rank"], {"count": "n", "bins": {"Age": 10}}),
+    "declared levels": (["place"], "rank", {"levels": {"rank": range(7)}}),
+    "several": (["place", "flag"], ["job", "rank", "pay"], {}),
+    "many levels": (["place"], "many", {}),
+    "many and few": (["place", "flag"], ["many", "job"], {"count": "n"}),
+    "drop": (["place", "Age", "height"], ["job", "many"], {"missing": "drop"}),
+    "drop with counts": (["place", "Age", "size"], ["job", "pay"], {"missing": "drop", "count": "n"}),
+}
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "sparse":
+        monkeypatch.setattr(tabulation, "count_cells", partial(counting.count_cells, dense_levels=0))
+    return str(request.param)
+
+
+@pytest.mark.parametrize("user", ["owner", "reader"])
+@pytest.mark.parametrize("name", CASES)
+def test_postgresql_gives_what_the_embedded_engine_gives(server: Server, name: str, form: str, user: str) -> None:
+    quasi, sensitive, options = CASES[name]
+    here = tabulate(SOURCE, quasi, sensitive, **options)
+    there = tabulate(server.address(user), quasi, sensitive, table="people", **options)
+    assert numbers(there) == numbers(here)
+
+
+@pytest.mark.parametrize("table", ["people", "public.people", "Other.place.People", "seen_people", "kept_people"])
+def test_tables_by_name_and_schema_and_views(server: Server, table: str) -> None:
+    here = tabulate(SOURCE, ["place", "Age"], "job")
+    assert numbers(tabulate(server.address(), ["place", "Age"], "job", table=table)) == numbers(here)
+
+
+def test_a_read_only_session_will_do(server: Server) -> None:
+    rest = "?options=-c%20default_transaction_read_only%3Don%20-c%20DateStyle%3DGerman"
+    here = tabulate(SOURCE, ["place"], ["born", "many"])
+    assert numbers(tabulate(server.address(rest=rest), ["place"], ["born", "many"], table="people")) == numbers(here)
+
+
+LABELS = {
+    "mood": ("merry", "sad"),
+    "whole": ("0", "1", "2", "3"),
+    "net": ("10.0.0.0/32", "10.0.0.1/32"),
+    "span": ("00:00:00", "1 day"),
+    "money": ("0", "1"),
+    "free": ("0.001", "1", "(missing)"),
+}
+
+
+@pytest.mark.parametrize("column", LABELS)
+def test_types_of_postgresql_alone(server: Server, column: str) -> None:
+    assert tabulate(server.address(), "q", column, table="kinds").attribute().levels.labels == LABELS[column]
+
+
+@pytest.mark.parametrize(("column", "kind"), [("list", "int4 array"), ("document", "jsonb"), ("bytes", "bytea")])
+def test_types_without_plain_values_are_refused(server: Server, column: str, kind: str) -> None:
+    with pytest.raises(InvalidInput, match=f"column '{column}' holds {kind} values"):
+        tabulate(server.address(), "q", column, table="kinds")
+
+
+def test_texts_that_only_some_take_for_numbers(server: Server) -> None:
+    taken = ["1", " 2 ", "+4", ".5", "5.", "1_000", "\t7\n", "1E+05", "1e005", "-0", "nan", "-.5e-3", "0" * 150 + "1"]
+    refused = [
+        "",
+        " ",
+        "0x10",
+        "1d",
+        "1f",
+        "1__0",
+        "_1",
+        "1_",
+        "1,5",
+        "e5",
+        "1e",
+        "--1",
+        "1 2",
+        "\u00a05",
+        "٣",
+        "infinit",
+    ]
+    with server.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS texts; CREATE TABLE texts (text text, job text)")
+        rows = [(text, job) for text in taken for job in "ab"]
+        connection.cursor().executemany("INSERT INTO texts VALUES (%s, %s)", rows)
+        here = tabulate(
+            pa.table({"text": [text for text, _ in rows], "job": [job for _, job in rows]}),
+            "text",
+            "job",
+            bins={"text": 0.5},
+        )
+        assert numbers(tabulate(server.address(), "text", "job", table="texts", bins={"text": 0.5})) == numbers(here)
+        for source in refused:
+            connection.execute("TRUNCATE texts")
+            connection.execute("INSERT INTO texts VALUES (%s, 'a'), ('1', 'b')", [source])
+            with pytest.raises(InvalidInput, match="text that is not a number; got 1 such row of 2"):
+                tabulate(server.address(), "text", "job", table="texts", bins={"text": 0.5})
+
+
+def test_text_that_is_no_number(server: Server) -> None:
+    with pytest.raises(InvalidInput, match="column 'place' is to be binned but holds text that is not a number"):
+        tabulate(server.address(), "place", "job", table="people", bins={"place": 5})
+
+
+def test_nothing_is_left_on_the_server(server: Server) -> None:
+    with server.connect() as connection:
+        query = "SELECT oid, relname, relfilenode FROM pg_class WHERE oid >= 16384 AND relname !~ '^pg_' ORDER BY oid"
+        before = connection.execute(query).fetchall()
+        tabulate(server.address(), ["place", "Age"], ["job", "many"], table="people")
+        assert connection.execute(query).fetchall() == before
+        wait_for_no_session(connection)
+
+
+def wait_for_no_session(connection: Any) -> None:
+    for _ in range(100):
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cellrisk'"
+        if connection.execute(query).fetchone() == (0,):
+            return
+        time.sleep(0.05)
+    pytest.fail("a session is still open")
+
+
+def after_the_survey(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    survey = tabulation.survey_source
+
+    def surveyed(*given: Any) -> Any:
+        found = survey(*given)
+        act()
+        return found
+
+    monkeypatch.setattr(tabulation, "survey_source", surveyed)
+
+
+def test_one_moment_for_every_query(server: Server, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with server.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS moving; CREATE TABLE moving AS SELECT place, job FROM people")
+        insert = "INSERT INTO moving VALUES ('Ulm', 'cook'), ('new', 'new')"
+        here = tabulate(SOURCE, "place", "job")
+        after_the_survey(monkeypatch, lambda: connection.execute(insert))
+        assert numbers(tabulate(server.address(), "place", "job", table="moving")) == numbers(here)
+        assert connection.execute("SELECT count(*) FROM moving").fetchone() == (len(RECORDS) + 2,)
+
+
+def kill_sessions(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cellrisk'")
+        wait_for_no_session(connection)
+
+
+Act = Callable[[Server], object]
+
+
+def plain(server: Server, table: str | None = "people", **parts: str) -> object:
+    return tabulate(server.address(**parts), "place", "job", table=table)
+
+
+REFUSALS: dict[str, tuple[type[CellriskError], str, Act]] = {
+    "wrong password": (InvalidInput, "refused this user or password", lambda s: plain(s, password=ENCODED + "x")),
+    "wrong user": (InvalidInput, "refused this user or password", lambda s: plain(s, user="nobody%40home")),
+    "no password": (InvalidInput, "refused this user or password", lambda s: plain(s, password="")),
+    "unknown database": (InvalidInput, "no such database", lambda s: plain(s, database="password")),
+    "unknown host": (InvalidInput, "no host of that name", lambda s: at("nowhere.invalid")),
+    "refused port": (InvalidInput, "nothing answers", lambda s: at("127.0.0.1:1")),
+    "unknown option": (InvalidInput, "option", lambda s: plain(s, rest=f"?secret={ENCODED}")),
+    "no table": (InvalidInput, "table=", lambda s: plain(s, None)),
+    "unknown table": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "peeple")),
+    "table of another case": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "PEOPLE")),
+    "table elsewhere": (UnknownName, "did you mean 'people'?", lambda s: plain(s, "elsewhere.people")),
+    "injected table": (UnknownName, "no table", lambda s: plain(s, 'people"; DROP TABLE people; --')),
+    "unreadable table": (InvalidInput, "may not read table 'hidden'", lambda s: plain(s, "hidden", user="reader")),
+    "unknown column": (
+        UnknownName,
+        "did you mean 'place'?",
+        lambda s: tabulate(s.address(), "Place", "job", table="people"),
+    ),
+    "time limit": (InvalidInput, "stopped the query", lambda s: plain(s, rest="?options=-c%20statement_timeout%3D1ms")),
+    "slash in password": (InvalidInput, "%2F", lambda s: plain(s, password="12/s3kret")),
+    "hash in password": (InvalidInput, "%2F", lambda s: plain(s, password="12#s3kret")),
+    "question in password": (InvalidInput, "%2F", lambda s: plain(s, password="12?s3kret")),
+    "letters before a slash": (InvalidInput, "%2F", lambda s: plain(s, password="s3kret/12")),
+    "bracket in password": (InvalidInput, "%2F", lambda s: plain(s, password="s3kret[1")),
+    "other engine": (InvalidInput, "allowed: ", lambda s: tabulate("s3kret2://me:s3kret@h/d", "a", "b", table="t")),
+}
+
+
+def at(host: str) -> object:
+    return tabulate(f"postgresql://owner:{ENCODED}@{host}/census", "place", "job", table="people")
+
+
+def everything_said(error: BaseException) -> str:
+    said = "".join(traceback.format_exception(error))
+    link: BaseException | None = error
+    while link is not None:
+        said += f"{link!r} {link} {link.args!r} {vars(link)!r}"
+        link = link.__cause__ or link.__context__
+    return said
+
+
+def check_refusal(kind: type[CellriskError], words: str, act: Callable[[], object], watch: Any, output: Any) -> None:
+    watch.set_level(logging.DEBUG)
+    with pytest.raises(CellriskError) as caught:
+        act()
+    assert type(caught.value) is kind, str(caught.value)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    captured = output.readouterr()
+    lines = [
+        line for line in everything_said(caught.value).splitlines() if "lambda" not in line and "plain(s" not in line
+    ]
+    said = "\n".join(lines) + watch.text + captured.out + captured.err
+    for secret in ("s3kret", PASSWORD, ENCODED):
+        assert secret not in said.replace("s3kret2://", "")
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusals_are_one_line_without_secrets(server: Server, name: str, caplog: Any, capsys: Any) -> None:
+    kind, words, act = REFUSALS[name]
+    check_refusal(kind, words, lambda: act(server), caplog, capsys)
+
+
+def test_a_connection_that_ends_in_the_middle(
+    server: Server, form: str, monkeypatch: pytest.MonkeyPatch, caplog: Any, capsys: Any
+) -> None:
+    after_the_survey(monkeypatch, lambda: kill_sessions(server))
+    check_refusal(InvalidInput, "connection", lambda: plain(server), caplog, capsys)
+
+
+def test_addresses_say_host_and_database_at_most() -> None:
+    place = read_address(f"postgresql+psycopg://me:{ENCODED}@Host:1/my%20db/schema?password=s3kret")
+    assert str(place) == "database 'my db' on host"
+    assert "s3kret" not in repr(place)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "a%20b.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE people (place TEXT, Age INTEGER, job TEXT, many TEXT, height REAL, n INTEGER)")
+        rows = [[record[name] for name in ("place", "Age", "job", "many", "height", "n")] for record in RECORDS]
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", rows)
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"count": "n"}, {"bins": {"Age": 10}}, {"missing": "drop"}], ids=str)
+@pytest.mark.parametrize("quasi", [["place", "Age"], ["Age", "height"]], ids=str)
+def test_a_sqlite_file_gives_the_same(file: Path, quasi: list[str], options: dict[str, Any]) -> None:
+    here = tabulate(SOURCE, quasi, "job", **options)
+    before = file.read_bytes()
+    assert numbers(tabulate(f"sqlite://{quote(str(file))}", quasi, "job", table="people", **options)) == numbers(here)
+    assert (file.read_bytes(), [path.name for path in file.parent.iterdir()]) == (before, [file.name])
+
+
+def test_refusals_of_a_sqlite_file(file: Path) -> None:
+    address = f"sqlite://{quote(str(file))}"
+    with pytest.raises(InvalidInput, match="a sqlite database cannot count a sensitive column with that many levels"):
+        tabulate(address, "place", "many", table="people")
+    with pytest.raises(UnknownName, match="did you mean 'people'"):
+        tabulate(address, "place", "job", table="peopel")
+    with pytest.raises(InvalidInput, match="no such file"):
+        tabulate(f"{address}x", "place", "job", table="people")
+    assert not Path(f"{file}x").exists()
+
+
+def test_a_table_that_changes_is_noticed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def insert() -> None:
+        with sqlite3.connect(file) as connection:
+            connection.execute("INSERT INTO people (place, job) VALUES ('Ulm', 'cook')")
+        connection.close()
+
+    after_the_survey(monkeypatch, insert)
+    with pytest.raises(InvalidInput, match="the source changed while it was read; try again"):
+        tabulate(f"sqlite://{quote(str(file))}", "place", "job", table="people")
+
+
+def test_a_missing_driver_is_named() -> None:
+    pytest.importorskip("ibis")
+    try:
+        import MySQLdb  # noqa: F401
+    except ImportError:
+        with pytest.raises(InvalidInput, match=r"pip install 'ibis-framework\[mysql\]'"):
+            tabulate("mysql://me:s3kret@host/db", "place", "job", table="people")
+    else:
+        pytest.skip("the driver for MySQL is installed here")

@@ -1,0 +1,355 @@
+"""A real Spark on this machine gives what DuckDB gives, number by number, and refuses what would be counted wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.tables.awkward import facts, make_table, write_csv
+
+import cellrisk
+from cellrisk.cli import main
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.tables import binning, coding, spark, spark_session, tabulate
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),  # one session for all, where tests are spread over processes
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
+]
+JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
+PYSPARK = importlib.util.find_spec("pyspark") is not None
+SECRET = "Xyzzy7391"
+FAST = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",  # compiling takes longer than a few hundred rows
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    if not JAVA:
+        pytest.skip(f"Java is not found; on Debian or Ubuntu: apt install {spark_session.JAVA_PACKAGE}")
+    if not PYSPARK:
+        pytest.skip("pyspark is not installed; run: pip install 'cellrisk[spark]'")
+    with spark_session.own_session("local[2]") as opened:
+        for name, value in FAST.items():
+            opened.conf.set(name, value)
+        opened.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, table = tmp_path_factory.mktemp("awkward"), make_table()
+    pq.write_table(table, folder / "a.parquet", row_group_size=100)
+    return {"parquet": folder / "a.parquet", "csv": write_csv(table, folder / "a.csv")}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "text": {"quasi_identifiers": ["text", "job"], "sensitive": ["code", "truth"]},
+    "numbers": {"quasi_identifiers": ["whole", "real", "single", "price"], "sensitive": ["job", "small"]},
+    "every kind of level": {
+        "quasi_identifiers": ["truth", "age", "small"],
+        "sensitive": ["day", "real", "single", "moment", "instant", "price", "whole", "unsigned", "text"],
+    },
+    "times": {"quasi_identifiers": ["day", "moment", "instant", "unsigned"], "sensitive": ["job", "truth"]},
+    "many levels": {"quasi_identifiers": ["text"], "sensitive": ["code", "job"], "missing": "drop"},
+    "many levels, counts": {"quasi_identifiers": ["age", "truth"], "sensitive": ["code"], "count": "n"},
+    "bins": {
+        "quasi_identifiers": ["age", "size", "width"],
+        "sensitive": ["price", "job"],
+        "bins": {"age": [0, 18, 65], "size": 0.1, "width": 0.1, "price": 5},
+    },
+    "counts": {"quasi_identifiers": ["text", "truth"], "sensitive": ["job", "small"], "count": "n", "missing": "drop"},
+    "declared": {
+        "quasi_identifiers": ["age"],
+        "sensitive": ["small", "truth"],
+        "levels": {"small": [0, 1, -128, 127, 5], "truth": [True, False]},
+        "count": "n",
+    },
+}
+OF_TEXT = ("text", "bins", "counts")
+
+
+def same(source: Any, embedded: Any, **request: Any) -> None:
+    assert facts(tabulate(source, engine="spark", **request)) == facts(tabulate(embedded, **request))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
+    same(awkward["parquet"], awkward["parquet"], **CASES[case])
+
+
+@pytest.mark.parametrize("case", OF_TEXT)
+def test_csv_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
+    same(awkward["csv"], awkward["csv"], **CASES[case])
+
+
+def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str, Path]) -> None:
+    request = CASES["numbers"]
+    expected = facts(tabulate(awkward["parquet"], **request))
+    frame = session.read.parquet(str(awkward["parquet"]))
+    frame.repartition(7).createTempView("people")
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    session.sparkContext.setLogLevel("FATAL")
+    root = session.sparkContext._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+    session.conf.set("spark.sql.codegen.wholeStage", "true")
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    try:
+        assert facts(tabulate(frame, **request)) == expected
+        assert facts(tabulate(frame.orderBy("text").coalesce(1), **request)) == expected
+        assert facts(tabulate("people", engine="spark", **request)) == expected
+        assert session.conf.get("spark.sql.ansi.enabled") == "false"
+        assert root.getLevel().toString() == "FATAL"
+        assert session.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+        assert [row.tableName for row in session.sql("SHOW TABLES").collect()] == ["people"]
+        assert not session.sparkContext._jsc.getPersistentRDDs()
+    finally:
+        session.sparkContext.setLogLevel("OFF")
+        session.conf.unset("spark.sql.ansi.enabled")
+        for name, value in FAST.items():
+            session.conf.set(name, value)
+        session.catalog.dropTempView("people")
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+def test_texts_that_only_some_take_for_numbers(session: Any) -> None:
+    texts = [
+        "1",
+        " 2 ",
+        "\t3\n",
+        "+4",
+        "5.",
+        ".5",
+        "6e2",
+        "1_000",
+        "-0",
+        "1e400",
+        "nan",
+        "inf",
+        "1d",
+        "0x1p3",
+        "1\0",
+        "",
+        "٣",
+    ]
+    table = pa.table({"a": texts})
+    embedded = ibis.duckdb.connect()
+    embedded.con.register("texts", table)
+    expected = bins_of(embedded.table("texts"))
+    embedded.disconnect()
+    frame = session.createDataFrame([(text,) for text in texts], "a string")
+    with spark.registered(session, frame.toDF("c0"), ["a"]) as found:
+        assert bins_of(found.rename(a="c0")) == expected
+    assert [text for text, bin in expected.items() if bin is None] == [
+        "1e400",
+        "nan",
+        "inf",
+        "1d",
+        "0x1p3",
+        "1\0",
+        "",
+        "٣",
+    ]
+
+
+def bins_of(table: Any) -> dict[str, int | None]:
+    number = coding.as_number(table.a)
+    usable = (number.isinf() | number.isnan()).ifelse(ibis.null("float64"), number)
+    rows = table.select("a", bin=binning.WidthBinning(5).expression(usable))
+    return {row["a"]: row["bin"] for row in rows.to_pyarrow().to_pylist()}
+
+
+def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
+    table = make_table(60).select(["text", "age", "job", "small"])
+    write_csv(table[:30], tmp_path / "p[1].csv")
+    write_csv(table[30:].select(["job", "small", "age", "text"]), tmp_path / "p{2}.csv")
+    same(tmp_path / "p*.csv", tmp_path / "p*.csv", quasi_identifiers=["text", "age"], sensitive="job")
+    pq.write_table(table[:30], tmp_path / "p1.parquet")
+    narrow = table[30:].set_column(1, "age", table[30:]["age"].cast(pa.int64())).select(["job", "age", "text"])
+    pq.write_table(narrow, tmp_path / "p 2.parquet")
+    same(tmp_path / "*.parquet", tmp_path / "*.parquet", quasi_identifiers=["text", "age"], sensitive="job")
+    same(f"file://{tmp_path}/p1.parquet", tmp_path / "p1.parquet", quasi_identifiers="text", sensitive="small")
+    (tmp_path / "plain.csv").write_text("a;y\np;u\np;v\n;u\n", encoding="utf-8")
+    same(f"file://{tmp_path}/plain.csv", tmp_path / "plain.csv", quasi_identifiers="a", sensitive="y")
+    names = pa.table(
+        [["p", "p", "r"], ["u", "v", "u"], ["1", "2", "3"], ["4", "5", "6"]], names=["A", "a", "b.c", "x`y"]
+    )
+    pq.write_table(names, tmp_path / "names.parquet")
+    same(tmp_path / "names.parquet", tmp_path / "names.parquet", quasi_identifiers=["A", "b.c"], sensitive=["a", "x`y"])
+
+
+def test_text_that_is_hard_to_cut(session: Any, tmp_path: Path) -> None:
+    for content in (
+        b"a\ty\n\t\nx\tu\nx\tv\n\n\t\n",
+        b'"a\r\n,",y\r\n"p\r\nq",u\r\n"p\r\nq",v\r\n"",u\r\n,u\r\n',
+        b'\xef\xbb\xbfa,y\n#1,u\n"q""q",v\nq"q,u\n\\,u\n 1,v\n',
+    ):
+        path = tmp_path / ("a.tsv" if b"\t" in content else "a.csv")
+        path.write_bytes(content)
+        same(path, path, quasi_identifiers=("a" if b"\r\n" not in content else "a\r\n,"), sensitive="y")
+
+
+def refused(words: str, source: Any, *roles: Any, kind: type[CellriskError] = InvalidInput, **options: Any) -> None:
+    quasi, sensitive = roles or ("a", "y")
+    with pytest.raises(CellriskError) as caught:
+        tabulate(source, quasi, sensitive, engine="spark", **options)
+    text = str(caught.value)
+    assert type(caught.value) is kind, text
+    assert words in text, text
+    assert "\n" not in text, text
+    assert SECRET not in text, text
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+BAD_TEXT: dict[str, tuple[str, str | bytes]] = {
+    "long line": ("more or fewer fields", f"a,y,z\n1,u,1\n2,v,{SECRET},3\n"),
+    "short line": ("more or fewer fields", f"a,y,z\n1,u,1\n2,{SECRET}\n"),
+    "line of blanks": ("more or fewer fields", f"a,y\n{SECRET},u\n   \n2,v\n"),
+    "open quote": ("never closed", f'a,y\n1,u\n2,"{SECRET}\n3,v\n'),
+    "quote inside": ("quotation marks out of place", f'a,y\n1,u\n"{SECRET}"x,v\n"p",u\n'),
+    "blank before a quote": ("blanks before a quotation mark", f'a,y\n1,u\n "{SECRET}" ,v\n'),
+    "late latin": ("not UTF-8; got 1 such line", b"a,y\n" + b"1,u\n" * 20000 + SECRET.encode() + b",\xe9\n"),
+    "no records": ("no records", "a,y\n"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TEXT)
+def test_bad_text(case: str, session: Any, tmp_path: Path) -> None:
+    words, content = BAD_TEXT[case]
+    refused(words, put(tmp_path / "a.csv", content))
+
+
+def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"a": [f"{SECRET}{place}" for place in range(5000)], "y": ["u", "v"] * 2500})
+    pq.write_table(table, tmp_path / "a.parquet")
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[100:3000] = b"\xff" * 2900
+    refused("damaged", put(tmp_path / "b.parquet", bytes(data)))
+    pq.write_table(table.append_column("t", pa.array([1] * 5000, pa.timestamp("ns"))), tmp_path / "c.parquet")
+    refused("nanoseconds", tmp_path / "c.parquet", "a", "t")
+    assert tabulate(tmp_path / "c.parquet", "a", "y", engine="spark").n_cells == 5000
+    survey = cellrisk.tables.tabulation.survey_source
+
+    def vanish(*arguments: Any, **options: Any) -> Any:
+        (tmp_path / "a.parquet").unlink()
+        return survey(*arguments, **options)
+
+    def change(*arguments: Any, **options: Any) -> Any:
+        with (tmp_path / "a.csv").open("a") as stream:
+            stream.write("2,v\n")
+        return survey(*arguments, **options)
+
+    monkeypatch.setattr(cellrisk.tables.tabulation, "survey_source", vanish)
+    refused("vanished", tmp_path / "a.parquet")
+    monkeypatch.setattr(cellrisk.tables.tabulation, "survey_source", change)
+    refused("changed while it was read", put(tmp_path / "a.csv", "a,y\n1,u\n1,v\n"))
+
+
+def test_requests(session: Any, tmp_path: Path) -> None:
+    frame = session.createDataFrame([(1, [2], "u", None)], "a int, b array<int>, y string, v void")
+    refused("did you mean 'a'?", frame, "A", "y", kind=UnknownName)
+    refused("column 'b' holds array values", frame, "b", "y")
+    refused("every value is missing", frame, "a", "v")
+    refused("more than one column named 'a'", frame.select("a", "a", "y"))
+    refused("is a stream", session.readStream.format("rate").load())
+    refused("no such Spark table", "nowhere.people")
+    refused("not of a kind that Spark reads", pa.table({"a": [1], "y": ["u"]}))
+    refused("vanished", f"file://{tmp_path}/none.parquet")
+    put(tmp_path / "a.csv", "a,y\n1,u\n")
+    put(tmp_path / "b.csv", "y,a\nu,1\n")
+    refused("different headers", f"file://{tmp_path}/*.csv")
+    refused("not known from their address", "hdfs://host/folder")
+    refused("has no column 'a'", put(tmp_path / "c.csv", f"{SECRET},w\n1,u\n"), kind=UnknownName)
+    refused("of such a name", put(tmp_path / "_c.csv", "a,y\n1,u\n"))
+    pq.write_table(pa.table({"a": [b"1"], "y": ["u"]}), tmp_path / "a.parquet")
+    refused("column 'a' holds binary values", tmp_path / "a.parquet")
+    refused("not whole gzip", put(tmp_path / "d.csv.gz", "a,y\n1,u\n"))
+
+
+def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
+    if not (JAVA and PYSPARK):
+        pytest.skip("needs Java and pyspark")
+    for name in ("work", "scratch"):
+        (tmp_path / name).mkdir()
+    put(tmp_path / "work" / "a.csv", "a,y\n1,u\n1,v\n2,u\n")
+    code = (
+        "import cellrisk, signal, os; table = cellrisk.tabulate('a.csv', 'a', 'y', engine='spark');"
+        "print(table.n_cells, signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    home = str(Path(cellrisk.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": home, "TMPDIR": str(tmp_path / "scratch"), "SPARK_MASTER": "local[1]"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path / "work", env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("2 True\n", "")
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["a.csv"]
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.fixture
+def nothing_running(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(spark_session, "find_session", lambda: None)
+    monkeypatch.setattr(spark_session, "check_pyspark", lambda: None)
+    for name in ("SPARK_REMOTE", "SPARK_MASTER", "JAVA_HOME", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    return put(tmp_path / "a.csv", f"a,y\n1,u\n{SECRET},v\n")
+
+
+def test_java_is_missing(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(nothing_running.parent))
+    refused("openjdk-17-jre-headless", nothing_running)
+    monkeypatch.setenv("JAVA_HOME", str(nothing_running.parent))
+    refused("JAVA_HOME", nothing_running)
+
+
+def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    refused("pip install 'cellrisk[spark]'", put(tmp_path / "a.csv", "a,y\n1,u\n"))
+
+
+@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "SPARK_MASTER"])
+def test_spark_cannot_be_reached(variable: str, nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = {"SPARK_REMOTE": f"sc://127.0.0.1:1/;token={SECRET}", "SPARK_MASTER": f"spark://me:{SECRET}@127.0.0.1:1"}
+    monkeypatch.setenv(variable, address[variable])
+    monkeypatch.setattr(spark_session, "check_java", lambda: None)
+    refused("cannot be reached; got 127.0.0.1:1", nothing_running)
+
+
+def test_the_master_of_the_environment(nothing_running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spark_session.find_master() == "local[*]"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.master=yarn pyspark-shell")
+    assert spark_session.find_master() == "yarn"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[3] pyspark-shell")
+    assert spark_session.find_master() == "local[3]"
+    monkeypatch.setenv("SPARK_MASTER", "local[1]")
+    assert spark_session.find_master() == "local[1]"
+    assert spark.has_suffix("s3a://bucket/a.CSV.gz")
+
+
+def test_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same JSON from both engines, and one line with exit code 2 for what Spark cannot read."""
+    path = tmp_path / "people.csv"
+    path.write_text("q,y\n1,a\n1,b\n2,a\n,a\n", encoding="utf-8")
+    arguments = ["inspect", str(path), "--qid", "q", "--sensitive", "y", "--json"]
+    assert main(arguments) == 0
+    embedded = capsys.readouterr().out
+    assert main([*arguments, "--engine", "spark"]) == 0
+    assert capsys.readouterr().out == embedded
+    assert main(["inspect", str(path), "--qid", "nope", "--sensitive", "y", "--engine", "spark"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

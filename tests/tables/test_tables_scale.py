@@ -1,0 +1,237 @@
+"""Limits of the machine: memory, spilling, packing, progress, interruption; DuckDB files, relations, partitions."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.tables import packing
+from cellrisk.tables.resources import Resources, free_memory
+
+QIDS = ["a", "b", "c", "d", "e"]
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    generator = np.random.default_rng(3)
+    n = 5000
+    frame = pd.DataFrame(
+        {
+            "a": generator.choice(["x", "X", "", "é", "x y", None], n),
+            "b": generator.integers(-3, 4, n),
+            "c": generator.choice([0.5, 1.0, -0.0, 0.0, np.nan], n),
+            "d": pd.to_datetime("2020-01-01") + pd.to_timedelta(generator.integers(0, 9, n), unit="D"),
+            "e": generator.choice([True, False, None], n),
+            "y": generator.choice(["p", "q", "r", None], n, p=[0.7, 0.2, 0.05, 0.05]),
+        }
+    )
+    frame["n"] = generator.integers(0, 4, n)
+    return frame
+
+
+def same(first: cr.FrequencyTable, second: cr.FrequencyTable) -> bool:
+    """Profiles, level counts and missing counts, row by row."""
+    one, two = first.attribute(), second.attribute()
+    return (
+        list(one.profiles.rows()) == list(two.profiles.rows())
+        and one.levels.labels == two.levels.labels
+        and one.levels.level.tolist() == two.levels.level.tolist()
+        and one.levels.count.tolist() == two.levels.count.tolist()
+        and one.levels.cells.tolist() == two.levels.cells.tolist()
+        and one.levels.size_products.tolist() == two.levels.size_products.tolist()
+        and first.homogeneity == second.homogeneity
+        and first.missing_records == second.missing_records
+    )
+
+
+@pytest.mark.parametrize("count", [None, "n"])
+@pytest.mark.parametrize("missing", ["category", "drop"])
+@pytest.mark.parametrize("largest", [2**62, 30])
+def test_packed_cells_are_the_same_cells(
+    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, count: str | None, missing: str, largest: int
+) -> None:
+    plain = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
+    packed_before: list[object] = []
+    real = packing._pack
+    monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)
+    monkeypatch.setattr(packing, "LARGEST_KEY", largest)
+    monkeypatch.setattr(packing, "_pack", lambda *given: packed_before.append(1) or real(*given))
+    packed = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
+    assert packed_before
+    assert same(plain, packed)
+
+
+def test_columns_with_too_many_values_stay_as_they_are(people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = cr.tabulate(people, QIDS, "y")
+    monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)
+    monkeypatch.setattr(packing, "MOST_VALUES", 4)
+    assert same(plain, cr.tabulate(people, QIDS, "y"))
+
+
+def test_spilling_gives_the_same_answer_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path = tmp_path / "many.parquet"
+    duckdb.sql(
+        "SELECT 'some long text value ' || (range % 700001) AS a, range % 13 AS b, 'y' || (range % 3) AS y "
+        "FROM range(3000000)"
+    ).write_parquet(str(path))
+    monkeypatch.setattr(packing, "BYTES_FOR_ROW", -(10**9))  # no packing: let it spill
+    roomy = cr.tabulate(path, ["a", "b"], "y", memory_limit="8GB")
+    tight = cr.tabulate(path, ["a", "b"], "y", memory_limit="300MB")
+    assert same(roomy, tight)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", ["4", "four GB", "", "-1GB", "1XB", "10MB", 5, "0GB"])
+def test_memory_limits_are_checked(people: pd.DataFrame, limit: str | int) -> None:
+    with pytest.raises(InvalidInput, match="memory limit"):
+        cr.tabulate(people, QIDS, "y", memory_limit=limit)
+
+
+def test_memory_limits_are_read() -> None:
+    assert Resources.of("1.5 GiB").memory == int(1.5 * 2**30)
+    assert Resources.of(10**9).memory == 10**9
+    assert free_memory() > 10**8
+
+
+def test_progress_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "many.parquet"
+    duckdb.sql("SELECT 'v' || (range % 900007) AS a, range % 3 AS y FROM range(6000000)").write_parquet(str(path))
+    seen: list[float] = []
+    cr.tabulate(path, "a", "y", progress=seen.append)
+    assert seen
+    assert all(0 <= share <= 1 for share in seen)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_command_leaves_nothing(tmp_path: Path, stop: signal.Signals) -> None:
+    """Ctrl-C, or a polite kill, in the middle of counting: no traceback, no temporary files."""
+    path, scratch = tmp_path / "many.parquet", tmp_path / "scratch"
+    scratch.mkdir()
+    duckdb.sql(
+        "SELECT 'value ' || (range % 5000011) AS a, range % 17 AS b, range % 3 AS y FROM range(20000000)"
+    ).write_parquet(str(path))
+    code = "import sys; from cellrisk.cli import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            code,
+            "inspect",
+            str(path),
+            "--qid",
+            "a,b",
+            "--sensitive",
+            "y",
+            "--memory-limit",
+            "400MB",
+        ],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(scratch.glob("cellrisk-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(stop)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode in (130, 143)
+    assert "Traceback" not in message
+    assert list(scratch.iterdir()) == []
+
+
+def test_duckdb_files(people: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("frame", people)
+        connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+        connection.execute("CREATE SCHEMA old; CREATE VIEW old.persons AS SELECT * FROM people")
+    plain = cr.tabulate(people, QIDS, "y")
+    assert same(plain, cr.tabulate(path, QIDS, "y", table="people"))
+    assert same(plain, cr.tabulate(path, QIDS, "y", table="old.persons"))
+    with pytest.raises(InvalidInput, match="which one"):
+        cr.tabulate(path, QIDS, "y")
+    with pytest.raises(UnknownName, match="did you mean 'people'"):
+        cr.tabulate(path, QIDS, "y", table="peple")
+    with pytest.raises(UnknownName, match="no column"):
+        cr.tabulate(path, ["nope"], "y", table="people")
+    (tmp_path / "fake.duckdb").write_bytes(b"this is no database at all, but it is long enough to look at")
+    with pytest.raises(InvalidInput) as refusal:
+        cr.tabulate(tmp_path / "fake.duckdb", QIDS, "y", table="people")
+    assert "long enough" not in str(refusal.value)
+    with pytest.raises(InvalidInput, match="no such file"):
+        cr.tabulate(tmp_path / "none.duckdb", QIDS, "y", table="people")
+    with pytest.raises(InvalidInput, match="leave table="):
+        cr.tabulate(people, QIDS, "y", table="people")
+
+
+def test_duckdb_relations(people: pd.DataFrame) -> None:
+    with duckdb.connect() as connection:
+        relation = connection.from_df(people).filter("b > -99")
+        assert same(cr.tabulate(people, QIDS, "y"), cr.tabulate(relation, QIDS, "y"))
+        with pytest.raises(UnknownName, match="relation has no column"):
+            cr.tabulate(relation, ["nope"], "y")
+
+
+def test_hive_partitions(people: pd.DataFrame, tmp_path: Path) -> None:
+    for value, part in people.assign(b=people["b"].astype(str)).groupby("b"):
+        folder = tmp_path / f"b={value}"
+        folder.mkdir()
+        part.drop(columns="b").to_parquet(folder / "part.parquet")
+    pattern = str(tmp_path / "*" / "*.parquet")
+    assert same(cr.tabulate(people, QIDS, "y"), cr.tabulate(pattern, QIDS, "y"))
+    without = [name for name in QIDS if name != "b"]
+    assert same(cr.tabulate(people, without, "y"), cr.tabulate(pattern, without, "y"))
+
+
+def test_a_corrupt_row_group_is_refused(people: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    people.to_parquet(path)
+    content = bytearray(path.read_bytes())
+    content[8:2000] = bytes(1992)
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput) as refusal:
+        cr.tabulate(path, QIDS, "y")
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+def test_wide_tables() -> None:
+    """Thirty quasi-identifiers, and a sensitive attribute with ten thousand levels."""
+    generator = np.random.default_rng(1)
+    n = 20_000
+    frame = pd.DataFrame({f"q{i}": generator.integers(0, 2, n) for i in range(30)})
+    frame["code"] = [f"D{code:05d}" for code in generator.integers(0, 10_000, n)]
+    table = cr.tabulate(frame, [f"q{i}" for i in range(30)], "code")
+    cells = frame.groupby([f"q{i}" for i in range(30)]).size()
+    assert table.n_cells == len(cells)
+    assert table.attribute().n_levels == frame["code"].nunique()
+    few = cr.tabulate(frame, ["q0", "q1"], "code")
+    counts = frame.groupby(["q0", "q1", "code"]).size()
+    largest = counts.groupby(level=[0, 1]).apply(lambda cell: tuple(sorted(cell, reverse=True)))
+    assert sorted(profile for profile, _ in few.profiles().rows()) == sorted(largest)
+
+
+def test_row_order_and_partitions_do_not_change_a_bit(people: pd.DataFrame, tmp_path: Path) -> None:
+    shuffled = people.sample(frac=1.0, random_state=4)
+    for number in range(7):
+        shuffled.iloc[number::7].to_parquet(tmp_path / f"part{number}.parquet")
+    mechanism = cr.Laplace(epsilon=0.7)
+    whole = cr.assess(cr.tabulate(people, QIDS, "y"), mechanism)
+    parts = cr.assess(cr.tabulate(str(tmp_path / "part*.parquet"), QIDS, "y"), mechanism)
+    assert whole.risks == parts.risks
+    assert re.sub("people", "", str(whole)) == re.sub("people", "", str(parts))
