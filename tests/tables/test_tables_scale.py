@@ -59,26 +59,47 @@ def same(first: cr.FrequencyTable, second: cr.FrequencyTable) -> bool:
 
 @pytest.mark.parametrize("count", [None, "n"])
 @pytest.mark.parametrize("missing", ["category", "drop"])
-@pytest.mark.parametrize("largest", [2**62, 30])
+@pytest.mark.parametrize("way", ["listed", "typed", "several keys", "too many values"])
 def test_packed_cells_are_the_same_cells(
-    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, count: str | None, missing: str, largest: int
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str | None, missing: str, way: str
 ) -> None:
-    plain = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
-    packed_before: list[object] = []
-    real = packing._pack
-    monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)
-    monkeypatch.setattr(packing, "LARGEST_KEY", largest)
-    monkeypatch.setattr(packing, "_pack", lambda *given: packed_before.append(1) or real(*given))
-    packed = cr.tabulate(people, QIDS, "y", count=count, missing=missing)
-    assert packed_before
+    source = tmp_path / "people.parquet"
+    people.to_parquet(source)
+    plain = cr.tabulate(source, QIDS, "y", count=count, missing=missing)
+    keys: list[int] = []
+    real = packing._join
+    monkeypatch.setattr(packing, "_join", lambda numbers: keys.append(len(real(numbers))) or real(numbers))
+    if way == "listed":
+        monkeypatch.setattr(packing, "WORTHWHILE", 0)
+    else:
+        monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)  # memory is short
+        monkeypatch.setattr(packing, "LISTED_VALUES", 1)
+    if way == "several keys":
+        monkeypatch.setattr(packing, "LARGEST_KEY", 50)
+    if way == "too many values":
+        monkeypatch.setattr(packing, "TYPED_VALUES", 4)
+    packed = cr.tabulate(source, QIDS, "y", count=count, missing=missing)
+    assert keys == [{"listed": 4, "typed": 1, "several keys": 3, "too many values": 3}[way]]
     assert same(plain, packed)
 
 
-def test_columns_with_too_many_values_stay_as_they_are(people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = cr.tabulate(people, QIDS, "y")
-    monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)
-    monkeypatch.setattr(packing, "MOST_VALUES", 4)
-    assert same(plain, cr.tabulate(people, QIDS, "y"))
+def test_text_that_would_break_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "WORTHWHILE", 0)
+    frame = pd.DataFrame(
+        {"a": ["it's", "a\\b", '"', "NUL\0", "", None] * 4, "b": ["'); --", "x"] * 12, "y": list("pqrs") * 6}
+    )
+    frame.to_parquet(tmp_path / "odd.parquet")
+    assert same(cr.tabulate(frame, ["a", "b"], "y"), cr.tabulate(tmp_path / "odd.parquet", ["a", "b"], "y"))
+
+
+def test_spread_out_numbers_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "WORTHWHILE", 0)
+    frame = pd.DataFrame(
+        {"a": [-(2**63), 2**63 - 1, 0, 5] * 3, "b": [1, 2, None] * 4, "c": [1, 2] * 6, "y": list("pq") * 6}
+    )
+    frame = frame.astype({"b": "Int64"})
+    frame.to_parquet(tmp_path / "far.parquet")
+    assert same(cr.tabulate(frame, ["a", "b", "c"], "y"), cr.tabulate(tmp_path / "far.parquet", ["a", "b", "c"], "y"))
 
 
 def test_spilling_gives_the_same_answer_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

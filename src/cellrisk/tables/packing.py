@@ -1,7 +1,7 @@
-"""Packing: quasi-identifiers as few whole numbers, so that counting spills less where memory is short.
+"""Packing: quasi-identifiers as one whole number, or a few, so that counting is faster and spills less.
 
-Each column's distinct values get numbers, and the numbers of all columns together one number: exact, unlike a hash.
-DuckDB only; other engines have their own ways with memory.
+Each column's values get numbers, and the numbers of all columns together one number: exact, unlike a hash. DuckDB only;
+other engines have their own ways with memory.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from cellrisk.tables.resources import Resources
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-MOST_VALUES = 1 << 24
-"""A column with more distinct values than this is left as it is."""
+WORTHWHILE = 1_000_000
+"""Below this many records, finding the numbers costs more than they save."""
+LISTED_VALUES = 1024
+"""Text with up to so many values is looked up in a list: in Parquet once for each entry of a file's dictionary."""
+TYPED_VALUES = 1 << 24
+"""Other text is looked up in a type made for it, where memory is short; with more values it is left as it is."""
 LARGEST_KEY = 2**62
 BYTES_FOR_TEXT, BYTES_FOR_NUMBER, BYTES_FOR_ROW = 48, 8, 32
 
@@ -32,57 +36,96 @@ class Packed:
     """Records in which each quasi-identifier is missing; None where nothing was packed."""
 
 
-def pack(coded: ir.Table, records: int, levels: Sequence[Levels], resources: Resources) -> Packed:
-    """The same records, packed if their cells would not fit into memory."""
+@dataclass(frozen=True)
+class Number:
+    """A column as a whole number from 0, which stands for a missing value, up to ``size`` - 1."""
+
+    expression: str
+    size: int
+
+
+def pack(
+    coded: ir.Table, records: int, levels: Sequence[Levels], resources: Resources, dictionaries: bool = False
+) -> Packed:
+    """The same records, packed where that is faster (``dictionaries``: text comes as Parquet stores it) or needed."""
     backend: Any = coded.get_backend()
     if backend.name != "duckdb":
         return Packed(coded, None)
     quasi = [name for name in coded.columns if name.startswith("q")]
     widths = [BYTES_FOR_TEXT if coded[name].type().is_string() else BYTES_FOR_NUMBER for name in quasi]
     per_cell = BYTES_FOR_ROW + sum(widths) + BYTES_FOR_NUMBER * sum(len(each.places) for each in levels)
-    if records * per_cell < resources.memory:
+    short = records * per_cell > resources.memory
+    if not short and not (dictionaries and records >= WORTHWHILE):
         return Packed(coded, None)
-    connection = backend.con
     name = f"records_{uuid.uuid4().hex}"
-    connection.execute(f"CREATE TEMP VIEW {name} AS {backend.compile(coded)}")
-    threads = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
-    cells = int(
-        connection.execute(f"SELECT approx_count_distinct(hash({', '.join(quasi)})) FROM {name}").fetchall()[0][0]
-    )
-    if cells * per_cell * threads < resources.memory:  # an estimate decides how to count, never what
+    backend.con.execute(f"CREATE TEMP VIEW {name} AS {backend.compile(coded)}")
+    numbers = {
+        column: _number(backend.con, name, column, coded[column].type(), dictionaries, short) for column in quasi
+    }
+    keys = _join(numbers)
+    if len(keys) == len(quasi):
         return Packed(coded, None)
-    return _pack(backend, name, coded, quasi)
-
-
-def _pack(backend: Any, name: str, coded: ir.Table, quasi: list[str]) -> Packed:
-    connection = backend.con
-    records = "sum(w)" if "w" in coded.columns else "count(*)"
-    facts = ", ".join(
-        f"coalesce({records} FILTER ({column} IS NULL), 0), approx_count_distinct({column})" for column in quasi
-    )
-    found = connection.execute(f"SELECT {facts} FROM {name}").fetchall()[0]
-    keys: list[str] = []
-    key, size = "", 1
-    for place, column in enumerate(quasi):
-        if found[2 * place + 1] > MOST_VALUES:
-            keys.append(column)
-            continue
-        kind = f"values_{uuid.uuid4().hex}"
-        connection.execute(
-            f"CREATE TYPE {kind} AS ENUM (SELECT DISTINCT CAST({column} AS VARCHAR) AS v FROM {name} "
-            f"WHERE {column} IS NOT NULL ORDER BY v)"
-        )
-        many = int(connection.execute(f"SELECT len(enum_range(NULL::{kind}))").fetchall()[0][0]) + 1
-        code = f"coalesce(enum_code(CAST(CAST({column} AS VARCHAR) AS {kind}))::BIGINT + 1, 0)"
-        if size * many >= LARGEST_KEY:
-            keys.append(key)
-            key, size = "", 1
-        key = f"({key}) * {many} + {code}" if key else code
-        size *= many
-    if key:
-        keys.append(key)
     others = [column for column in coded.columns if column not in quasi]
     chosen = [f"{expression} AS q{place}" for place, expression in enumerate(keys)] + others
-    connection.execute(f"CREATE TEMP VIEW packed_{name} AS SELECT {', '.join(chosen)} FROM {name}")
-    missing = tuple(int(found[2 * place]) for place in range(len(quasi)))
-    return Packed(backend.table(f"packed_{name}"), missing)
+    backend.con.execute(f"CREATE TEMP VIEW packed_{name} AS SELECT {', '.join(chosen)} FROM {name}")
+    return Packed(backend.table(f"packed_{name}"), _missing(backend.con, name, quasi, "w" in coded.columns))
+
+
+def _join(numbers: dict[str, Number | None]) -> list[str]:
+    """As few keys as hold all the numbers; a column without a number is a key of its own."""
+    keys = [column for column, number in numbers.items() if number is None]
+    key, size = "", 1
+    for number in numbers.values():
+        if number is None:
+            continue
+        if size * number.size >= LARGEST_KEY and key:
+            keys.append(key)
+            key, size = "", 1
+        key = f"({key}) * {number.size} + {number.expression}" if key else number.expression
+        size *= number.size
+    return [*keys, key] if key else keys
+
+
+def _number(connection: Any, table: str, column: str, kind: Any, dictionaries: bool, short: bool) -> Number | None:
+    """The column as numbers, or None where that does not pay."""
+    if kind.is_integer():
+        low, high = _fetch(connection, f"SELECT min({column}), max({column}) FROM {table}")[0]
+        if low is None:
+            return Number("0::BIGINT", 1)
+        size = int(high) - int(low) + 2
+        if size >= LARGEST_KEY or abs(low) >= LARGEST_KEY:
+            return None
+        return Number(f"coalesce({column}::BIGINT - ({int(low)}) + 1, 0)", size)
+    if kind.is_string() and dictionaries:
+        found = _fetch(connection, f"SELECT DISTINCT {column} FROM {table} LIMIT {LISTED_VALUES + 2}")
+        values = [value for (value,) in found if value is not None]
+        if len(values) <= LISTED_VALUES and not any("\0" in value for value in values):
+            listed = ", ".join("'" + value.replace("'", "''") + "'" for value in sorted(values))
+            return Number(f"coalesce(list_position([{listed}]::VARCHAR[], {column})::BIGINT, 0)", len(values) + 1)
+    return _typed(connection, table, column) if short else None
+
+
+def _typed(connection: Any, table: str, column: str) -> Number | None:
+    """The column as a type of its own, whose values the engine numbers."""
+    if _fetch(connection, f"SELECT approx_count_distinct({column}) FROM {table}")[0][0] > TYPED_VALUES:
+        return None
+    kind = f"values_{uuid.uuid4().hex}"
+    connection.execute(
+        f"CREATE TYPE {kind} AS ENUM (SELECT DISTINCT CAST({column} AS VARCHAR) AS v FROM {table} "
+        f"WHERE {column} IS NOT NULL ORDER BY v)"
+    )
+    size = int(_fetch(connection, f"SELECT len(enum_range(NULL::{kind}))")[0][0]) + 1
+    return Number(f"coalesce(enum_code(CAST(CAST({column} AS VARCHAR) AS {kind}))::BIGINT + 1, 0)", size)
+
+
+def _missing(connection: Any, table: str, quasi: Sequence[str], weighted: bool) -> tuple[int, ...]:
+    """Records in which each quasi-identifier is missing."""
+    facts = [
+        f"coalesce(sum(w) FILTER ({column} IS NULL), 0)" if weighted else f"count(*) - count({column})"
+        for column in quasi
+    ]
+    return tuple(int(number) for number in _fetch(connection, f"SELECT {', '.join(facts)} FROM {table}")[0])
+
+
+def _fetch(connection: Any, query: str) -> list[Any]:
+    return list(connection.execute(query).fetchall())

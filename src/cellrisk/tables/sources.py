@@ -6,6 +6,7 @@ table of any Ibis engine.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import UnknownName
 from cellrisk.tables.embedded import open_embedded
 from cellrisk.tables.engine import plain_refusals
+from cellrisk.tables.files import PARQUET_SUFFIXES
 from cellrisk.tables.resources import Resources
 
 if TYPE_CHECKING:
@@ -57,3 +59,8 @@ def is_spark(source: object) -> bool:
 def is_address(source: object) -> bool:
     """Whether this is a database's address, such as postgresql://host/name."""
     return isinstance(source, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source) is not None
+
+
+def has_dictionaries(source: object) -> bool:
+    """Whether text comes with each value stored once: Parquet files."""
+    return isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith(PARQUET_SUFFIXES)

@@ -11,7 +11,7 @@ from cellrisk.tables.counting import CHANGED, count_cells
 from cellrisk.tables.packing import pack
 from cellrisk.tables.resources import Progress, Resources
 from cellrisk.tables.schema import Schema, read_names
-from cellrisk.tables.sources import open_source
+from cellrisk.tables.sources import has_dictionaries, open_source
 from cellrisk.tables.survey import survey_source
 from cellrisk.tables.table import Attribute, FrequencyTable
 
@@ -66,7 +66,7 @@ def tabulate(
     resources = Resources.of(memory_limit, progress)
     with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
         survey = survey_source(records, schema)
-        packed = pack(survey.coded, survey.records, survey.levels, resources)
+        packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
         tally = count_cells(packed.coded, survey.levels)
     counted = {profiles.n_records for profiles in tally.profiles}
     if max(counted) > MOST_RECORDS:
