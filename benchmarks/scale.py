@@ -7,8 +7,10 @@ run, on data that is generated here. `--update` writes the table into docs/scale
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from pathlib import Path
 QIDS = ["region", "occupation", "school", "origin", "status", "age"]
 BYTES_PER_ROW = 40
 """The tight memory limit: 4 GB for a hundred million records."""
+MOST_ON_SPARK = 10**7
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
 
@@ -73,8 +76,25 @@ def tabulated(path: str, memory_limit: str | None) -> Measured:
     return Measured(time.perf_counter() - start, peak(), table.n_cells, table.profiles().n_profiles)
 
 
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def on_spark(path: str) -> Measured:
+    """The same on a local Spark with two cores: the second of two tabulations in one session."""
+    import cellrisk as cr
+    from cellrisk.tables.spark_session import own_session
+
+    with own_session("local[2]"):
+        cr.tabulate(path, QIDS, "income", engine="spark")
+        start = time.perf_counter()
+        table = cr.tabulate(path, QIDS, "income", engine="spark")
+        seconds = time.perf_counter() - start
+    return Measured(seconds, peak(resource.RUSAGE_CHILDREN), table.n_cells, table.profiles().n_profiles)
+
+
+def peak(whose: int = resource.RUSAGE_SELF) -> float:
+    return resource.getrusage(whose).ru_maxrss / 1024
+
+
+def has_spark() -> bool:
+    return shutil.which("java") is not None and importlib.util.find_spec("pyspark") is not None
 
 
 def in_a_process(*arguments: str) -> Measured:
@@ -100,16 +120,18 @@ def measure(rows: int, repeats: int, folder: Path) -> list[str]:
     generate(path, rows)
     limit = max(rows * BYTES_PER_ROW, 200_000_000)
     ways = {
-        "bare SELECT DISTINCT": ("distinct", str(path)),
-        "tabulate, in memory": ("tabulate", str(path)),
-        f"tabulate, limit {limit / 1e9:.1f} GB": ("tabulate", str(path), f"{limit // 10**6}MB"),
+        "DuckDB, bare SELECT DISTINCT": ("distinct", str(path)),
+        "tabulate, DuckDB, in memory": ("tabulate", str(path)),
+        f"tabulate, DuckDB, limit {limit / 1e9:.1f} GB": ("tabulate", str(path), f"{limit // 10**6}MB"),
     }
+    if rows <= MOST_ON_SPARK and has_spark():
+        ways["tabulate, Spark, local[2]"] = ("spark", str(path))
     found: dict[str, list[Measured]] = {name: [] for name in ways}
     for _ in range(repeats):
         for name, arguments in ways.items():
             found[name].append(in_a_process(*arguments))
     path.unlink()
-    bare = median(found["bare SELECT DISTINCT"]).seconds
+    bare = median(found["DuckDB, bare SELECT DISTINCT"]).seconds
     lines = []
     for name, runs in found.items():
         each = median(runs)
@@ -137,7 +159,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.one:
         kind, path, *limit = given.one
-        measured = distinct(path) if kind == "distinct" else tabulated(path, limit[0] if limit else None)
+        if kind == "spark":
+            measured = on_spark(path)
+        else:
+            measured = distinct(path) if kind == "distinct" else tabulated(path, limit[0] if limit else None)
         print(json.dumps(vars(measured)))
         return
     lines = [
