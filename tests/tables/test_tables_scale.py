@@ -18,7 +18,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.tables import packing
+from cellrisk.tables import packing, tabulation
 from cellrisk.tables.resources import Resources, free_memory
 
 QIDS = ["a", "b", "c", "d", "e"]
@@ -256,3 +256,28 @@ def test_row_order_and_partitions_do_not_change_a_bit(people: pd.DataFrame, tmp_
     parts = cr.assess(cr.tabulate(str(tmp_path / "part*.parquet"), QIDS, "y"), mechanism)
     assert whole.risks == parts.risks
     assert re.sub("people", "", str(whole)) == re.sub("people", "", str(parts))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("change", ["vanishes", "grows"])
+def test_a_file_that_changes_between_the_passes_is_refused(
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, change: str
+) -> None:
+    path = tmp_path / f"people.{suffix}"
+
+    def write(frame: pd.DataFrame) -> None:
+        frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path, index=False)
+
+    def survey_then_change(*given: object) -> object:
+        found = real(*given)
+        path.unlink()
+        if change == "grows":
+            write(pd.concat([people, people]))
+        return found
+
+    real = tabulation.survey_source
+    write(people)
+    monkeypatch.setattr(tabulation, "survey_source", survey_then_change)
+    with pytest.raises(InvalidInput) as refusal:
+        cr.tabulate(path, QIDS, "y")
+    assert len(str(refusal.value).splitlines()) == 1
