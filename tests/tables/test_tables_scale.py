@@ -9,7 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -17,8 +20,9 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.tables import packing, tabulation
+from cellrisk.tables import embedded, engine, packing, tabulation
 from cellrisk.tables.resources import Resources, free_memory
 
 QIDS = ["a", "b", "c", "d", "e"]
@@ -102,19 +106,80 @@ def test_spread_out_numbers_are_left_alone(tmp_path: Path, monkeypatch: pytest.M
     assert same(cr.tabulate(frame, ["a", "b", "c"], "y"), cr.tabulate(tmp_path / "far.parquet", ["a", "b", "c"], "y"))
 
 
-def test_spilling_gives_the_same_answer_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
-    path = tmp_path / "many.parquet"
+@pytest.fixture(scope="module")
+def many_cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three million cells of long text, which spill under a small memory limit unless they are packed."""
+    path = tmp_path_factory.mktemp("many") / "many.parquet"
     duckdb.sql(
         "SELECT 'some long text value ' || (range % 700001) AS a, range % 13 AS b, 'y' || (range % 3) AS y "
         "FROM range(3000000)"
     ).write_parquet(str(path))
-    monkeypatch.setattr(packing, "BYTES_FOR_ROW", -(10**9))  # no packing: let it spill
-    roomy = cr.tabulate(path, ["a", "b"], "y", memory_limit="8GB")
-    tight = cr.tabulate(path, ["a", "b"], "y", memory_limit="300MB")
+    return path
+
+
+NO_PACKING = -(10**9)
+"""As the bytes that packing takes for a row: it never seems worthwhile, so that the engine has to spill."""
+
+
+def test_spilling_gives_the_same_answer_and_leaves_nothing(
+    many_cells: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(packing, "BYTES_FOR_ROW", NO_PACKING)
+    roomy = cr.tabulate(many_cells, ["a", "b"], "y", memory_limit="8GB")
+    tight = cr.tabulate(many_cells, ["a", "b"], "y", memory_limit="300MB")
     assert same(roomy, tight)
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+FULL_DISK = ["--qid", "a,b", "--sensitive", "y", "--memory-limit", "200MB"]
+
+
+def test_a_full_disk_is_refused_and_left_empty(
+    many_cells: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DuckDB's own limit for what it spills stands for the disk; given when it is opened, it would not hold."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(packing, "BYTES_FOR_ROW", NO_PACKING)
+    real = embedded.embedded_engine
+
+    for room, code in (("2GB", 0), ("1MB", 2)):
+
+        @contextmanager
+        def engine_with_room(resources: Resources, room: str = room) -> Iterator[tuple[Any, Path]]:
+            with real(resources) as (connection, folder):
+                connection.con.execute(f"SET max_temp_directory_size = '{room}'")
+                yield connection, folder
+
+        monkeypatch.setattr(embedded, "embedded_engine", engine_with_room)
+        assert main(["inspect", str(many_cells), *FULL_DISK]) == code
+        message = capsys.readouterr().err
+        assert [engine.OUT_OF_MEMORY in line for line in message.splitlines()] == [True] * (code == 2)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
+    """A disk of a few megabytes in a mount namespace of its own, where the system permits one."""
+    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    mount = 'mount -t tmpfs -o size="$ROOM" none "$TMPDIR"'
+    environment = {**os.environ, "PYTHONPATH": str(Path(cr.__file__).parents[1]), "TMPDIR": str(tmp_path)}
+    try:
+        subprocess.run([*alone, mount], env={**environment, "ROOM": "1m"}, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no small disk can be mounted: user namespaces are not permitted here")
+    code = (
+        "import os, sys; from cellrisk.cli import main; from cellrisk.tables import packing;"
+        f"packing.BYTES_FOR_ROW = {NO_PACKING};"
+        "code = main(sys.argv[1:]); print('left:', os.listdir(os.environ['TMPDIR'])); sys.exit(code)"
+    )
+    command = [*alone, f'{mount} && exec "$@"', "sh", sys.executable, "-c", code, "inspect", str(many_cells)]
+    for room, expected in (("800m", 0), ("20m", 2)):
+        done = subprocess.run(
+            [*command, *FULL_DISK], env={**environment, "ROOM": room}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == expected, done.stderr
+        assert [engine.OUT_OF_MEMORY in line for line in done.stderr.splitlines()] == [True] * (expected == 2)
+        assert done.stdout.splitlines()[-1] == "left: []"
 
 
 @pytest.mark.parametrize("limit", ["4", "four GB", "", "-1GB", "1XB", "10MB", 5, "0GB"])

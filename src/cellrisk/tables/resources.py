@@ -76,7 +76,12 @@ def free_memory() -> int:
 
 @contextmanager
 def reported(connection: Any, progress: Progress | None) -> Iterator[None]:
-    """Reports how far the running query of a DuckDB connection has got, from a thread that ends with the block."""
+    """Reports how far the running query of a DuckDB connection has got, from a thread that ends with the block.
+
+    DuckDB counts along only where its own bar is switched on; that bar itself must never be printed.
+    """
+    connection.execute("SET enable_progress_bar_print = false")
+    connection.execute(f"SET enable_progress_bar = {'true' if progress is not None else 'false'}")
     if progress is None:
         yield
         return

@@ -34,7 +34,7 @@ from cellrisk.tables.files import (
 from cellrisk.tables.schema import locate
 from cellrisk.tables.spark_dialect import connect
 from cellrisk.tables.spark_refusals import CANNOT_READ_TEXT, spark_refusals
-from cellrisk.tables.spark_session import spark_session
+from cellrisk.tables.spark_session import functions_of, spark_session
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -61,11 +61,11 @@ TEXT = {
 @contextmanager
 def open_spark(source: Any, columns: Sequence[str]) -> Iterator[ir.Table]:
     """The columns in use of a source, as a table of a Spark session."""
-    opener, files = plan_source(source, columns)
-    before = [stamp(path) for path in files]
-    given = source.sparkSession if hasattr(source, "sparkSession") else None
-    with spark_refusals(), spark_session(given) as session:
-        with registered(session, opener(session), columns) as table:
+    with spark_refusals():
+        opener, files = plan_source(source, columns)
+        before = [stamp(path) for path in files]
+        given = source.sparkSession if hasattr(source, "sparkSession") else None
+        with spark_session(given) as session, registered(session, opener(session), columns) as table:
             yield table
         if before != [stamp(path) for path in files]:
             raise InvalidInput("a file of the source changed while it was read", fix="try again when it is complete")
@@ -155,7 +155,6 @@ def read_text(
     files: Sequence[TextFile] = (),
 ) -> Any:
     """Text files of one shape; where they are not local, Spark compares the header of each with the names."""
-    from pyspark.sql import functions as fn
     from pyspark.sql.types import StringType, StructField, StructType
 
     facts = survey_text(session, paths, delimiter)
@@ -170,6 +169,7 @@ def read_text(
     options["multiLine"] = str(bool(facts["ragged"] or facts["blank"])).lower()
     frame = choose(session.read.schema(fields).options(**options).csv(paths), locate(columns, names, "the source"))
     if facts["spaced"]:
+        fn = functions_of(session)
         doubtful = [frame[name].rlike('^[ \t]+"') for name in frame.columns]
         found = frame.where(fn.coalesce(fn.greatest(*doubtful, fn.lit(False)), fn.lit(False))).count()
         if found:
@@ -191,8 +191,7 @@ def closes_quotes(file: TextFile) -> bool:
 
 def survey_text(session: Any, paths: list[str], delimiter: str) -> dict[str, int]:
     """What Spark's reader would pass over in silence, from one look at the lines, where the files are."""
-    from pyspark.sql import functions as fn
-
+    fn = functions_of(session)
     line = fn.col("value")
     quotes = fn.length(line) - fn.length(fn.replace(line, fn.lit('"'), fn.lit("")))
     spaced = line.contains('"') & line.rlike(f'(^|{re.escape(delimiter)})[ \t]+"')
@@ -236,9 +235,7 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         ) from None
 
     def read(session: Any, paths: list[str], used: Any) -> Any:
-        from pyspark.sql.types import StructType
-
-        chosen = StructType.fromDDL(", ".join(f"{quote(field.name)} {spark_type(field)}" for field in used))
+        chosen = ", ".join(f"{quote(field.name)} {spark_type(field)}" for field in used)
         frame = choose(session.read.schema(chosen).parquet(*paths), range(len(columns)))
         if len(groups) > 1:
             casts = [frame[f"c{place}"].cast(spark_type(field)).alias(f"c{place}") for place, field in enumerate(wide)]
@@ -347,12 +344,12 @@ def registered(session: Any, frame: Any, columns: Sequence[str]) -> Iterator[ir.
 
 def prepare(frame: Any, column: str, name: str) -> Any:
     """A column that groups by its exact values: no collation, and a column of nothing as text."""
-    from pyspark.sql import functions as fn
-
     kind = frame.schema[column].dataType
     if kind.typeName().startswith("string"):
         plain = getattr(kind, "collation", "UTF8_BINARY") == "UTF8_BINARY"
-        return frame[column] if plain else fn.collate(frame[column], "UTF8_BINARY").alias(column)
+        if plain:
+            return frame[column]
+        return functions_of(frame.sparkSession).collate(frame[column], "UTF8_BINARY").alias(column)
     if kind.typeName() == "void":
         return frame[column].cast("string").alias(column)
     if kind.typeName().partition("(")[0] not in USABLE:

@@ -65,8 +65,15 @@ CAUSES = (
         "the Parquet source cannot be read: a file is damaged",
         "copy or write it again",
     ),
+    (r"UNAUTHENTICATED", "Spark refused the token, or the lack of one", "check SPARK_REMOTE"),
     (
-        r"UNAVAILABLE|Connection refused|shut down|unresponsive|Py4JNetworkError|Answer from Java side is empty",
+        r"SSL_ERROR",
+        "Spark does not speak TLS, or its certificate is not trusted; an address with a token asks for TLS",
+        "check SPARK_REMOTE, and how the server is set up",
+    ),
+    (
+        r"UNAVAILABLE|INVALID_HANDLE|NO_ACTIVE_SESSION|Connection refused|shut down|unresponsive|Py4JNetworkError"
+        r"|Answer from Java side is empty",
         "the connection to Spark was lost",
         "check that Spark runs and has enough memory, and try again",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -78,6 +81,12 @@ def find_session() -> Any:
     return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context is not None else None
 
 
+def functions_of(session: Any) -> Any:
+    """Spark's functions for that kind of session; those for one kind make no columns for the other."""
+    remote = type(session).__module__.startswith("pyspark.sql.connect.")
+    return importlib.import_module("pyspark.sql.connect.functions" if remote else "pyspark.sql.functions")
+
+
 def find_master() -> str:
     """The master that the environment names, else this machine."""
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
@@ -133,13 +142,31 @@ def remote_session(address: str) -> Iterator[Any]:
         ) from None
     try:
         session = SparkSession.builder.remote(address).create()
+        session.client.set_retry_policies([brief_retries()])
     except Exception as error:  # the text of such errors repeats the address, which may hold a token
         raise unreachable(address, type(error).__name__) from None
     try:
         yield session
     finally:
-        with suppress(Exception):
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore")  # an error here would leave the session open
             session.stop()
+
+
+def brief_retries() -> Any:
+    """Gives up on a server for good after some seconds; Spark tries for ten minutes, and again at every later step."""
+    retries: Any = importlib.import_module("pyspark.sql.connect.client.retries")
+
+    class BriefRetries(retries.DefaultPolicy):  # type: ignore[misc]
+        deadline: float | None = None
+
+        def can_retry(self, error: BaseException) -> bool:
+            if not super().can_retry(error):
+                return False
+            self.deadline = self.deadline or time.monotonic() + PATIENCE
+            return time.monotonic() < self.deadline
+
+    return BriefRetries(max_backoff=1000)
 
 
 def check_reachable(address: str) -> None:
@@ -158,7 +185,7 @@ def parse_places(address: str) -> list[tuple[str, int]]:
     >>> parse_places("sc://me:pass@db.example:15003/;token=abc"), parse_places("spark://a:7077,b:7078")
     ([('db.example', 15003)], [('a', 7077), ('b', 7078)])
     """
-    found = re.match(r"(sc|spark)://(?:[^/;]*@)?([^/;]+)", address)
+    found = re.match(r"(sc|spark)://(?:[^/;]*@)?([^/;?#]+)", address)
     if not found:
         return []
     usual = {"sc": 15002, "spark": 7077}[found[1]]
