@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
 import cellrisk as cr
 from cellrisk.measures import (
@@ -70,6 +71,24 @@ def bench_adult() -> None:
         show(f"Adult, the same at 501 epsilons, {name}", f"{many:.2f} s", ratio)
 
 
+def bench_decisions() -> None:
+    table = cr.tabulate(cr.datasets.adult_as_published(), QIDS, "income", bins=BINS)
+    for measure in MEASURES:
+        took = seconds(lambda measure=measure: cr.choose(table, max_risk=0.3, measure=measure), repeats=3)
+        show(f"Adult, choose: the whole admissible set, {measure}", f"{took:.2f} s", "goal 1 s")
+    generator = np.random.default_rng(
+        3
+    )  # the size of the paper's Bankruptcy subset: five attributes of three levels, K = 3
+    columns = {
+        name: generator.choice(["P", "A", "N"], 250, p=[0.2, 0.3, 0.5]) for name in ("a", "b", "c", "d", "e", "y")
+    }
+    subset = cr.tabulate(pd.DataFrame(columns), list("abcde"), "y")
+    settings = [cr.Laplace(epsilon=epsilon) for epsilon in (0.01, 0.1, 0.5, 1.0, 5.0, 10.0)]
+    for cells in ("domain", "observed"):
+        took = seconds(lambda cells=cells: cr.utility(subset, settings, cells=cells), repeats=3)
+        show(f"utility: 41 marginals, 6 epsilons, 100 releases, {cells}", f"{took:.2f} s", "goal 2 s")
+
+
 def synthetic_profiles(n_profiles: int, n_levels: int) -> Profiles:
     """Distinct profiles of skewed cells, as large administrative tables have them."""
     generator = np.random.default_rng(5)
@@ -119,6 +138,7 @@ def bench_start() -> None:
 BENCHES = {
     "start": bench_start,
     "adult": bench_adult,
+    "decisions": bench_decisions,
     "large_cell": bench_large_cell,
     "many_profiles": bench_many_profiles,
 }

@@ -95,7 +95,7 @@ def test_inspect(capsys: Capture, table: Path) -> None:
 def test_demo(capsys: Capture) -> None:
     code, out, err = run(capsys, "demo")
     assert (code, err) == (0, "")
-    assert out.startswith("At epsilon 1, about 8,143 of 27,504 people (29.6%) would have their income read off")
+    assert out.startswith("At epsilon 1, about 8,143 of 27,504 people (29.6%; standard deviation 255, 95% ")
     assert "0.4677" in out
     code, out, _ = run(capsys, "demo", "--epsilon", "0.1", "--json")
     assert json.loads(out)["mechanism"]["epsilon"] == 0.1
@@ -278,10 +278,10 @@ def test_limits_and_tables_reach_the_engine(capsys: Capture, table: Path, tmp_pa
 
 
 def test_progress_shows_on_a_terminal_only(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert progress.progress_bar() is None
+    assert progress.progress_bar("counting") is None
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(progress, "SECONDS_BEFORE_IT_SHOWS", 0.0)
-    show = progress.progress_bar()
+    show = progress.progress_bar("counting")
     assert show is not None
     show(0.25)
     show(1.0)

@@ -27,11 +27,25 @@ FILES = {
     *("shutil", "socket", "sqlite3", "subprocess", "tempfile", "tomli", "tomllib", "urllib", "zipfile"),
 }
 TYPES = {"Floats", "Integers"}
+PUBLIC = {
+    "assess",
+    "audit",
+    "choose",
+    "curve",
+    "explain",
+    "mechanism",
+    "release",
+    "report",
+    "simulate",
+    "tabulate",
+    "utility",
+}
 
 # What each room of the core may know of the others; everything else may know the core.
 KNOWS: dict[str, set[str]] = {
     "errors": set(),
     "profiles": {"errors"},
+    "cells": {"errors", "profiles"},
     "noise": {"errors", "profiles"},
     "mechanisms": {"errors", "noise", "profiles"},
     "measures": {"errors", "noise", "profiles"},
@@ -140,6 +154,20 @@ def only_the_command_line_prints(source: Path) -> Iterator[str]:
             yield from (f"{module.name}:{line} prints" for line in calls(module, "print"))
 
 
+def pictures_and_reports_compute_no_risk(source: Path) -> Iterator[str]:
+    for module in in_room(source, "pictures", "reporting"):
+        for room, inside in imported_from_cellrisk(module):
+            if room in {"measures", "noise"} and not inside.isupper():
+                yield f"{module.name} imports cellrisk.{room}.{inside}"
+
+
+def no_module_hides_a_function(source: Path) -> Iterator[str]:
+    """A module that is named like something public would take its place as soon as it is imported."""
+    for module in modules(source):
+        if module.name.count(".") == 1 and module.room in PUBLIC:
+            yield f"{module.name} is named like cellrisk's own {module.room}"
+
+
 def nothing_is_validated_by_assert(source: Path) -> Iterator[str]:
     for module in modules(source):
         lines = (node.lineno for node in ast.walk(module.tree) if isinstance(node, ast.Assert))
@@ -201,6 +229,10 @@ VIOLATIONS: list[tuple[Rule, str, str]] = [
     (only_tables_and_datasets_know_an_engine, "__init__.py", "from pyarrow import Table"),
     (only_the_command_line_knows_typer, "assessment.py", "import typer"),
     (only_the_command_line_prints, "tables/counting.py", "print('done')"),
+    (pictures_and_reports_compute_no_risk, "pictures/curves.py", "from cellrisk.measures import Local"),
+    (pictures_and_reports_compute_no_risk, "reporting/contents.py", "from cellrisk.noise import LaplaceNoise"),
+    (no_module_hides_a_function, "curve.py", ""),
+    (no_module_hides_a_function, "report/__init__.py", ""),
     (nothing_is_validated_by_assert, "noise.py", "def f(x):\n    assert x > 0"),
     (no_module_is_a_drawer, "tables/utils.py", ""),
     (no_module_is_a_drawer, "helpers/__init__.py", ""),

@@ -1,4 +1,4 @@
-"""The README tells the truth: its commands exist, its code runs, and its numbers come out."""
+"""The README and the pages beside it tell the truth: commands exist, code runs, and numbers come out."""
 
 from __future__ import annotations
 
@@ -10,18 +10,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from cellrisk.choice import Policy
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 COMMAND = "import sys; from cellrisk.cli import main; sys.exit(main())"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in (REPOSITORY / "docs").glob("*.md")} | {
+    "README": README
+}
 
 
-def shell_lines(program: str) -> list[list[str]]:
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def shell_lines(program: str, text: str = README) -> list[list[str]]:
     """The arguments of every line in a shell block that runs that program."""
-    lines = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
+    script = "\n".join(blocks("sh", text))
+    for name, value in re.findall(r'^(\w+)="(.*)"$', script, flags=re.MULTILINE):
+        script = script.replace(f"${name} ", f"{value} ")
+    lines = [shlex.split(line, comments=True) for line in script.splitlines()]
     return [line[1:] for line in lines if line and line[0] == program]
 
 
@@ -32,11 +44,31 @@ def test_make_targets_exist() -> None:
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in named)
 
 
-def test_commands_run() -> None:
-    commands = shell_lines(".venv/bin/cellrisk")
-    assert commands
-    for arguments in commands:
-        subprocess.run([sys.executable, "-c", COMMAND, *arguments], cwd=REPOSITORY, check=True, capture_output=True)
+@pytest.mark.parametrize("text", PAGES.values(), ids=PAGES)
+def test_commands_run(text: str, tmp_path: Path) -> None:
+    (tmp_path / "src").symlink_to(REPOSITORY / "src")
+    for arguments in shell_lines(".venv/bin/cellrisk", text):
+        subprocess.run([sys.executable, "-c", COMMAND, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_there_are_commands_to_run() -> None:
+    assert len(shell_lines(".venv/bin/cellrisk")) >= 4
+    assert len(shell_lines(".venv/bin/cellrisk", PAGES["deciding.md"])) >= 7
+
+
+@pytest.mark.parametrize("text", PAGES.values(), ids=PAGES)
+def test_links_lead_somewhere(text: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (REPOSITORY / target).exists() or (REPOSITORY / "docs" / target).exists(), target
+
+
+def test_settings_files_are_read() -> None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    (policy,) = [tomllib.loads(block)["policy"] for block in blocks("toml", PAGES["deciding.md"])]
+    assert Policy.of(policy).max_risk == 0.3
 
 
 def test_python_runs_and_prints_what_it_says() -> None:

@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cellrisk import datasets
     from cellrisk.assessment import Assessment, assess
+    from cellrisk.cells import Cells
+    from cellrisk.choice import Choice, Policy, choose
+    from cellrisk.curves import RiskCurve, curve
     from cellrisk.errors import CellriskError
+    from cellrisk.explanation import Explanation, explain
     from cellrisk.mechanisms import (
         AnalyticGaussian,
         DiscreteGaussian,
@@ -27,7 +31,9 @@ if TYPE_CHECKING:
         mechanism,
     )
     from cellrisk.profiles import Profiles
+    from cellrisk.reporting import Report, report
     from cellrisk.tables import FrequencyTable, tabulate
+    from cellrisk.usefulness import Utility, utility
 
 __version__ = "0.1.0"
 
@@ -35,7 +41,14 @@ _HOME = {
     "datasets": "cellrisk.datasets",
     "Assessment": "cellrisk.assessment",
     "assess": "cellrisk.assessment",
+    "Cells": "cellrisk.cells",
+    "Choice": "cellrisk.choice",
+    "choose": "cellrisk.choice",
+    "RiskCurve": "cellrisk.curves",
+    "curve": "cellrisk.curves",
     "CellriskError": "cellrisk.errors",
+    "Explanation": "cellrisk.explanation",
+    "explain": "cellrisk.explanation",
     "AnalyticGaussian": "cellrisk.mechanisms",
     "DiscreteGaussian": "cellrisk.mechanisms",
     "Gaussian": "cellrisk.mechanisms",
@@ -44,27 +57,44 @@ _HOME = {
     "Mechanism": "cellrisk.mechanisms",
     "ProbabilisticGaussian": "cellrisk.mechanisms",
     "mechanism": "cellrisk.mechanisms",
+    "Policy": "cellrisk.choice",
     "Profiles": "cellrisk.profiles",
+    "Report": "cellrisk.reporting",
+    "report": "cellrisk.reporting",
     "FrequencyTable": "cellrisk.tables",
     "tabulate": "cellrisk.tables",
+    "Utility": "cellrisk.usefulness",
+    "utility": "cellrisk.usefulness",
 }
 
 __all__ = [
     "AnalyticGaussian",
     "Assessment",
     "CellriskError",
+    "Cells",
+    "Choice",
     "DiscreteGaussian",
+    "Explanation",
     "FrequencyTable",
     "Gaussian",
     "Geometric",
     "Laplace",
     "Mechanism",
+    "Policy",
     "ProbabilisticGaussian",
     "Profiles",
+    "Report",
+    "RiskCurve",
+    "Utility",
     "assess",
+    "choose",
+    "curve",
     "datasets",
+    "explain",
     "mechanism",
+    "report",
     "tabulate",
+    "utility",
 ]
 
 

@@ -6,24 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures import (
-    FORMS,
-    MEASURES,
-    NEED_PRIOR,
-    NEED_SIZES,
-    WEIGHTS,
-    CellSizes,
-    Dirichlet,
-    Local,
-    Survival,
-    average_risks,
-    choose_words,
-    fit_dirichlet,
-    fit_sizes,
-    make_measure,
-)
+from cellrisk.errors import UnknownName
+from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival, average_risks, choose_words
 from cellrisk.mechanisms import Mechanism
+from cellrisk.people import People, count_people
+from cellrisk.priors import Alpha, Fitted, Priors
 from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
@@ -35,8 +22,6 @@ ATTACKS = ("homogeneity",)
 CURATOR_NOTE = (
     "For the curator: these figures are computed from the raw data and are not themselves differentially private."
 )
-
-Alpha = str | Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -57,31 +42,28 @@ class Exposure:
 
     sensitive: str
     records: int
-    share: float
-    """Expected share of people whose value is read off the release correctly: local, tight, by records. Exact."""
+    people: People
+    """How many people's values are read off the release correctly."""
     raw_share: float
-    """The same for the raw table: people in homogeneous cells."""
+    """The share of people whose values the raw table reveals: those in homogeneous cells."""
     guess_share: float
     """Guessing each person's value from the overall proportions: sum_k p_k^2."""
     best_guess_share: float
     """Always guessing the commonest value: max_k p_k."""
 
+    @property
+    def share(self) -> float:
+        """Expected share of people whose value is read off the release correctly: local, tight, by records. Exact."""
+        return self.people.mean / self.records
+
     def sentence(self, mechanism: Mechanism) -> str:
         delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
         return (
-            f"At epsilon {mechanism.epsilon:g}{delta}, about {round(self.share * self.records):,} of "
-            f"{self.records:,} people ({percent(self.share)}) would have their {self.sensitive} read off the table "
+            f"At epsilon {mechanism.epsilon:g}{delta}, about {round(self.people.mean):,} of {self.records:,} people "
+            f"({percent(self.share)}; {self.people.spread}) would have their {self.sensitive} read off the table "
             f"correctly; the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions gets "
             f"{percent(self.guess_share)}."
         )
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The priors behind the measures that need them; None where no chosen measure does."""
-
-    prior: Dirichlet | None
-    sizes: CellSizes | None
 
 
 @dataclass(frozen=True)
@@ -131,26 +113,13 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk assess --json`` prints."""
-        mechanism = self.mechanism
-        settings: dict[str, Any] = {
-            "name": mechanism.name,
-            "epsilon": mechanism.epsilon,
-            "delta": mechanism.delta,
-            "scale": mechanism.scale,
-            "neighbours": mechanism.neighbours,
-        }
-        if mechanism.threshold != 0.5:
-            settings["threshold"] = mechanism.threshold
         sensitive = {name: _counts_of(self.table.attribute(name)) for name in self.table.sensitive}
-        fitted = {
-            name: {key: law.to_dict() for key, law in (("alpha", fit.prior), ("sizes", fit.sizes)) if law is not None}
-            for name, fit in self.fitted.items()
-        }
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
-            "mechanism": settings,
+            "mechanism": self.mechanism.to_dict(),
             "risks": [vars(row) for row in self.risks],
-            "fitted": fitted,
+            "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
+            "people": {exposure.sensitive: vars(exposure.people) for exposure in self.exposures},
             "baselines": {
                 exposure.sensitive: {
                     "raw": exposure.raw_share,
@@ -170,8 +139,7 @@ class Assessment:
                 f"{name}: {counts['levels']:,} levels; {self.table.n_cells:,} cells, {counts['homogeneous']:,} "
                 f"homogeneous, {counts['heterogeneous']:,} heterogeneous, {counts['unique']:,} unique"
             )
-            fits = [law.describe() for law in (self.fitted[name].prior, self.fitted[name].sizes) if law is not None]
-            parts.append("\n".join([title, _risk_table(self.risks, name), *fits]))
+            parts.append("\n".join([title, _risk_table(self.risks, name), *self.fitted[name].describe()]))
         return "\n\n".join([*parts, CURATOR_NOTE])
 
 
@@ -198,52 +166,40 @@ def assess(
     >>> round(cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").value(form="exact"), 6)
     0.034845
     """
-    if attack not in ATTACKS:
-        raise UnknownName("unknown attack", got=repr(attack), allowed=", ".join(ATTACKS))
+    check_attack(attack)
     measure_names = choose_words("measure", measures, tuple(MEASURES))
     chosen_forms = choose_words("form", forms, FORMS)
     chosen_weights = choose_words("weights", weights, WEIGHTS)
     survival = Survival((mechanism.noise,), mechanism.threshold)
+    priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     risks: list[Risk] = []
-    exposures: list[Exposure] = []
     fitted: dict[str, Fitted] = {}
     for name in table.sensitive:
         attribute = table.attribute(name)
-        needs_prior = any(measure in NEED_PRIOR for measure in measure_names)
-        needs_sizes = any(measure in NEED_SIZES for measure in measure_names)
-        fit = Fitted(
-            _prior(attribute, alpha) if needs_prior else None,
-            fit_sizes(attribute.profiles, sizes, sizes_fit, zero_truncation) if needs_sizes else None,
-        )
-        fitted[name] = fit
-        chosen = [make_measure(measure, fit.prior, fit.sizes) for measure in measure_names]
+        fitted[name] = priors.fit(attribute, measure_names)
+        chosen = [fitted[name].measure(measure) for measure in measure_names]
         for measure, form, weight, values in average_risks(
             attribute.profiles, chosen, survival, chosen_forms, chosen_weights
         ):
             risks.append(Risk(name, attack, measure, form, weight, float(values[0])))
-        exposures.append(_exposure(attribute, survival))
-    return Assessment(table, mechanism, tuple(risks), tuple(exposures), fitted)
+    exposures = tuple(find_exposure(table.attribute(name), mechanism) for name in table.sensitive)
+    return Assessment(table, mechanism, tuple(risks), exposures, fitted)
 
 
-def _prior(attribute: Attribute, alpha: Alpha | Mapping[str, Alpha]) -> Dirichlet:
-    if isinstance(alpha, Mapping):
-        if attribute.name not in alpha:
-            raise UnknownName("alpha is not given for a sensitive attribute", got=", ".join(alpha), fix=attribute.name)
-        alpha = alpha[attribute.name]
-    if isinstance(alpha, str):
-        return fit_dirichlet(attribute.profiles, attribute.levels, alpha)
-    return Dirichlet.given(alpha, attribute.profiles.n_levels)
+def check_attack(attack: str) -> None:
+    """Refuses an attack that is not known."""
+    if attack not in ATTACKS:
+        raise UnknownName("unknown attack", got=repr(attack), allowed=", ".join(ATTACKS))
 
 
-def _exposure(attribute: Attribute, survival: Survival) -> Exposure:
+def find_exposure(attribute: Attribute, mechanism: Mechanism) -> Exposure:
+    """The headline's numbers for one sensitive attribute."""
     profiles, shares = attribute.profiles, attribute.levels.shares
-    if profiles.n_records <= 0:
-        raise InvalidInput("a table without records has no risk")
     return Exposure(
         sensitive=attribute.name,
         records=profiles.n_records,
-        share=float(Local().average(profiles, survival, ("tight",))["tight", "records"][0]),
-        raw_share=profiles.n_exposed / profiles.n_records,
+        people=count_people(profiles, mechanism),
+        raw_share=attribute.exposed_share,
         guess_share=float(shares @ shares),
         best_guess_share=float(shares.max()),
     )

@@ -13,6 +13,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 
 NEIGHBOURS = ("add-remove", "replace")
+USUAL_THRESHOLD = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class Mechanism(ABC):
     epsilon: float
     delta: float = 0.0
     neighbours: str = "add-remove"
-    threshold: float = 0.5
+    threshold: float = USUAL_THRESHOLD
     """A half-integer: counts below it after noise are released as zero. 10.5 suppresses counts up to 10."""
 
     def __post_init__(self) -> None:
@@ -76,6 +77,12 @@ class Mechanism(ABC):
     def scale(self) -> float:
         """The noise's parameter: Laplace's b or a Gaussian's sigma, in counts."""
         return self.noise.scale
+
+    def to_dict(self) -> dict[str, object]:
+        """The setting as JSON-ready values; the threshold only where it is not the usual one."""
+        named = {"name": self.name, "epsilon": self.epsilon, "delta": self.delta, "scale": self.scale}
+        unusual = {} if self.threshold == USUAL_THRESHOLD else {"threshold": self.threshold}
+        return {**named, "neighbours": self.neighbours, **unusual}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -148,6 +148,17 @@ class Profiles:
             blocks.append(_merge(block.counts // divisor[:, None], block.cells, block.records))
         return Profiles(self.n_levels, tuple(blocks))
 
+    def equals(self, other: Profiles) -> bool:
+        """Whether these are the same profiles, as often."""
+        return (
+            self.n_levels == other.n_levels
+            and len(self.blocks) == len(other.blocks)
+            and all(
+                np.array_equal(mine.counts, theirs.counts) and np.array_equal(mine.cells, theirs.cells)
+                for mine, theirs in zip(self.blocks, other.blocks, strict=True)
+            )
+        )
+
     def __len__(self) -> int:
         return self.n_profiles
 

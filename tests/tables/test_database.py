@@ -18,7 +18,7 @@ from tests.tables.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Ser
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.tables import FrequencyTable, counting, tabulate, tabulation
-from cellrisk.tables.database import read_address
+from cellrisk.tables.databases.database import read_address
 
 
 @pytest.fixture(scope="module")

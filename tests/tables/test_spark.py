@@ -20,7 +20,9 @@ from tests.tables.awkward import facts, make_table, write_csv
 import cellrisk
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.tables import binning, coding, spark, spark_session, tabulate
+from cellrisk.tables import binning, coding, tabulate
+from cellrisk.tables.spark import reading as spark
+from cellrisk.tables.spark import session as spark_session
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),  # one session for all, where tests are spread over processes

@@ -23,7 +23,8 @@ from tests.tables.test_spark import BAD_TEXT, CASES, FAST, JAVA, PYSPARK
 import cellrisk
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.tables import spark_session, tabulate, tabulation
+from cellrisk.tables import tabulate, tabulation
+from cellrisk.tables.spark import session as spark_session
 
 pytestmark = [
     pytest.mark.xdist_group("spark_connect"),  # one server for all, where tests are spread over processes

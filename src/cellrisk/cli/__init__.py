@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from cellrisk.cli.commands import assess_command, demo_command, inspect_command
+from cellrisk.cli.decisions import choose_command, curve_command, explain_command, report_command, utility_command
 from cellrisk.errors import CellriskError
 
 BAD_INPUT = 2
@@ -26,6 +27,11 @@ app = typer.Typer(
 )
 app.command("inspect")(inspect_command)
 app.command("assess")(assess_command)
+app.command("curve")(curve_command)
+app.command("choose")(choose_command)
+app.command("utility")(utility_command)
+app.command("explain")(explain_command)
+app.command("report")(report_command)
 app.command("demo")(demo_command)
 
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -10,7 +10,7 @@ SECONDS_BEFORE_IT_SHOWS = 1.0
 WIDTH = 30
 
 
-def progress_bar() -> Callable[[float], None] | None:
+def progress_bar(doing: str) -> Callable[[float], None] | None:
     """Something to call with the share done, or None where nobody is looking."""
     if not sys.stderr.isatty():
         return None
@@ -18,17 +18,17 @@ def progress_bar() -> Callable[[float], None] | None:
 
     def show(share: float) -> None:
         if time.monotonic() - started >= SECONDS_BEFORE_IT_SHOWS:
-            sys.stderr.write(f"\r{bar(share)}\r" if share < 1 else f"\r{' ' * (WIDTH + 20)}\r")
+            sys.stderr.write(f"\r{bar(doing, share)}\r" if share < 1 else f"\r{' ' * (WIDTH + 24)}\r")
             sys.stderr.flush()
 
     return show
 
 
-def bar(share: float) -> str:
+def bar(doing: str, share: float) -> str:
     """The bar itself.
 
-    >>> bar(0.5)
+    >>> bar("counting", 0.5)
     'counting [###############               ]  50%'
     """
     filled = round(share * WIDTH)
-    return f"counting [{'#' * filled}{' ' * (WIDTH - filled)}] {share:4.0%}"
+    return f"{doing} [{'#' * filled}{' ' * (WIDTH - filled)}] {share:4.0%}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -34,6 +34,10 @@ class Binning(Protocol):
     def reach(self) -> float:
         """The largest absolute value that can be binned exactly."""
 
+    @property
+    def declared(self) -> Sequence[int]:
+        """The bins that belong to the domain whether they hold records or not; none where there is no end of them."""
+
 
 @dataclass(frozen=True)
 class WidthBinning:
@@ -62,6 +66,10 @@ class WidthBinning:
     @property
     def reach(self) -> float:
         return FARTHEST * float(self.width)
+
+    @property
+    def declared(self) -> Sequence[int]:
+        return ()
 
     def expression(self, column: ir.NumericValue) -> ir.IntegerValue:
         import ibis
@@ -111,6 +119,10 @@ class EdgeBinning:
     @property
     def reach(self) -> float:
         return math.inf
+
+    @property
+    def declared(self) -> Sequence[int]:
+        return range(len(self.edges) - 1)
 
     def expression(self, column: ir.NumericValue) -> ir.IntegerValue:
         import ibis

@@ -31,8 +31,8 @@ class Coding:
 
     table: ir.Table
     """Quasi-identifiers q0, q1, ..., sensitive y0, y1, ..., counts w where there are any, and flaw0, flaw1, ..."""
-    kinds: tuple[str, ...]
-    """How the values of each sensitive column become labels."""
+    kinds: dict[str, str]
+    """How the values of each column become labels, by its role: q0, q1, ..., y0, y1, ..."""
     flaws: tuple[Flaw, ...]
 
 
@@ -40,14 +40,13 @@ def code_columns(table: ir.Table, schema: Schema) -> Coding:
     """The columns c0, c1, ... of a source in their roles."""
     flaws: list[Flaw] = []
     coded: dict[str, ir.Value] = {}
-    kinds = []
+    kinds: dict[str, str] = {}
     roles = [(name, f"q{place}") for place, name in enumerate(schema.quasi_identifiers)]
     roles += [(name, f"y{place}") for place, name in enumerate(schema.sensitive)]
     for place, (name, role) in enumerate(roles):
         column, binning = table[f"c{place}"], schema.binning(name)
         check_type(name, column)
-        if role.startswith("y"):
-            kinds.append(kind_of(column))
+        kinds[role] = kind_of(column)
         if binning is not None:
             coded[role] = code_bins(name, column, binning, flaws)
         else:
@@ -55,7 +54,7 @@ def code_columns(table: ir.Table, schema: Schema) -> Coding:
     if schema.count is not None:
         coded["w"] = code_count(schema.count, table[f"c{len(roles)}"], flaws)
     coded |= {f"flaw{place}": flaw.where.fill_null(False) for place, flaw in enumerate(flaws)}
-    return Coding(table.select(**coded), tuple(kinds), tuple(flaws))
+    return Coding(table.select(**coded), kinds, tuple(flaws))
 
 
 def kind_of(column: ir.Value) -> str:

@@ -57,7 +57,7 @@ def held(expression: ir.Table) -> Iterator[ir.Table]:
             yield table
         return
     if backend.name != "duckdb":
-        from cellrisk.tables.database import held_in_database
+        from cellrisk.tables.databases.database import held_in_database
 
         with held_in_database(expression) as table:
             yield table

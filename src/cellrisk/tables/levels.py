@@ -1,4 +1,4 @@
-"""Levels: the values that a sensitive column can take, in a fixed order, as labels and as engine values."""
+"""Levels: the values that a column can take, in a fixed order, as labels and as engine values."""
 
 from __future__ import annotations
 
@@ -108,7 +108,20 @@ INSTANT = re.compile(
 
 
 def order_levels(name: str, seen: Sequence[Seen], kind: str, binning: Binning | None, given: Any) -> Levels:
-    """The levels of a column from what was seen and what was declared."""
+    """The levels of a sensitive column from what was seen and what was declared."""
+    levels = order_values(name, seen, kind, binning, given)
+    if len(levels.labels) < 2:
+        every = " (every value is missing)" if levels.missing else ""
+        raise InvalidInput(
+            f"sensitive column '{name}' has one level only{every}: there is nothing to protect",
+            allowed="two levels or more",
+            fix="declare the other levels with levels=",
+        )
+    return levels
+
+
+def order_values(name: str, seen: Sequence[Seen], kind: str, binning: Binning | None, given: Any) -> Levels:
+    """The values of any column from what was seen and what was declared; missing ones come last."""
     values = [value for value in seen if value.key is not None]
     missing = any(value.key is None and value.records > 0 for value in seen)
     if given is None:
@@ -121,13 +134,6 @@ def order_levels(name: str, seen: Sequence[Seen], kind: str, binning: Binning | 
             label = f"({label})"
         places[None] = len(labels)
         labels.append(label)
-    if len(labels) < 2:
-        every = " (every value is missing)" if missing else ""
-        raise InvalidInput(
-            f"sensitive column '{name}' has one level only{every}: there is nothing to protect",
-            allowed="two levels or more",
-            fix="declare the other levels with levels=",
-        )
     return Levels(tuple(labels), places, given is not None, missing)
 
 
@@ -149,7 +155,7 @@ def match(
     """Levels as declared, each matched with the value of the same text; other values are refused."""
     given = [scalar(level) for level in given]
     if not given:
-        raise InvalidInput(f"levels for column '{name}' are an empty list", allowed="two levels or more")
+        raise InvalidInput(f"levels for column '{name}' are an empty list", allowed="one level or more")
     if any(level is None or (isinstance(level, float) and math.isnan(level)) for level in given):
         raise InvalidInput(
             f"levels for column '{name}' hold a missing value",

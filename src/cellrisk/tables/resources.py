@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.progress import Progress
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 LEAST_MEMORY = 200 * 10**6
 SHARE_OF_MACHINE = 0.7
 SECONDS_BETWEEN_REPORTS = 0.25
-
-Progress = Callable[[float], None]
-"""Called now and then with the share of the work that is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Schema:
         object.__setattr__(self, "quasi_identifiers", quasi)
         object.__setattr__(self, "sensitive", sensitive)
         object.__setattr__(self, "bins", self._read_bins(quasi + sensitive))
-        object.__setattr__(self, "levels", self._read_levels(sensitive))
+        object.__setattr__(self, "levels", self._read_levels(quasi + sensitive))
 
     def _read_bins(self, used: tuple[str, ...]) -> dict[str, Binning]:
         bins = read_mapping(self.bins, "bins", "{'age': 5} or {'age': [0, 18, 65]}")
@@ -61,12 +61,13 @@ class Schema:
                 )
         return {name: make_binning(name, given) for name, given in bins.items()}
 
-    def _read_levels(self, sensitive: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
+    def _read_levels(self, used: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
         declared = read_mapping(self.levels, "levels", "{'income': ['low', 'high']}")
         for name, given in declared.items():
-            if name not in sensitive:
+            if name not in used:
                 raise InvalidInput(
-                    f"levels are given for column '{name}', which is not sensitive", allowed=listed(sensitive)
+                    f"levels are given for column '{name}', which is not a quasi-identifier or sensitive",
+                    allowed=listed(used),
                 )
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
                 raise InvalidInput(f"levels for column '{name}' must be a list", got=f"a {type(given).__name__}")
@@ -82,7 +83,7 @@ class Schema:
         return (self.bins or {}).get(column)
 
     def declared(self, column: str) -> tuple[Any, ...] | None:
-        """The declared levels of a sensitive column, or None."""
+        """The declared levels of a column, or None."""
         return (self.levels or {}).get(column)
 
 

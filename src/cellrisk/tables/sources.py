@@ -38,11 +38,11 @@ def open_source(
         raise UnknownName("unknown engine", got=repr(engine), allowed=", ".join(ENGINES))
     with plain_refusals():
         if engine == "spark" or is_spark(source):
-            from cellrisk.tables.spark import open_spark
+            from cellrisk.tables.spark.reading import open_spark
 
             opened = open_spark(source, columns)
         elif is_address(source):
-            from cellrisk.tables.database import open_database
+            from cellrisk.tables.databases.database import open_database
 
             opened = open_database(source, table, columns)
         else:

@@ -24,6 +24,8 @@ class Survey:
 
     coded: ir.Table
     """The records to count: quasi-identifiers q0, q1, ..., sensitive y0, y1, ..., and w where records have counts."""
+    kinds: dict[str, str]
+    """How the values of each column become labels."""
     levels: tuple[Levels, ...]
     records: int
     """How many records there are to count."""
@@ -53,15 +55,15 @@ def survey_source(table: ir.Table, schema: Schema) -> Survey:
         check_missing(missing, schema)
         check_kept(totals)
         levels = tuple(
-            find_levels(groups, key, name, kind, schema)
-            for key, name, kind in zip(keys, schema.sensitive, coding.kinds, strict=True)
+            find_levels(groups, key, name, coding.kinds[key], schema)
+            for key, name in zip(keys, schema.sensitive, strict=True)
         )
     kept = coded if keep is None else coded.filter(keep)
     columns = {name: kept[name] for name in names}
     if "w" in coded.columns:
         columns["w"] = kept["w"].cast("int64")
     records = int(totals["kept"])
-    return Survey(kept.select(**columns), levels, records, int(totals["total"]) - records, missing)
+    return Survey(kept.select(**columns), coding.kinds, levels, records, int(totals["total"]) - records, missing)
 
 
 def count_records(coded: ir.Table, where: ir.BooleanValue | None = None) -> Any:
@@ -109,15 +111,20 @@ def check_kept(totals: dict[str, Any]) -> None:
 def find_levels(groups: ir.Table, key: str, name: str, kind: str, schema: Schema) -> Levels:
     """The levels of one sensitive column; a level that a count table lists with zeros only is a level too."""
     kept = groups.filter(groups.kept_rows > 0)
-    found = kept.group_by(key).aggregate(records=kept.kept.sum()).limit(MOST_LEVELS + 2).to_pyarrow()
+    seen = find_values(kept.group_by(key).aggregate(records=kept.kept.sum()), key, name)
+    return order_levels(name, seen, kind, schema.binning(name), schema.declared(name))
+
+
+def find_values(grouped: ir.Table, key: str, name: str) -> list[Seen]:
+    """The values of a column, of which there must not be too many, and their records."""
+    found = grouped.limit(MOST_LEVELS + 2).to_pyarrow()
     if len(found) > MOST_LEVELS + 1:
         raise InvalidInput(
-            f"sensitive column '{name}' has more than {MOST_LEVELS:,} levels",
+            f"column '{name}' has more than {MOST_LEVELS:,} levels",
             allowed=f"up to {MOST_LEVELS:,}",
             fix=f"cut it into bins with bins={{'{name}': ...}}, or check that it is the right column",
         )
-    seen = [
+    return [
         Seen(value, int(number))
         for value, number in zip(found[key].to_pylist(), found["records"].to_pylist(), strict=True)
     ]
-    return order_levels(name, seen, kind, schema.binning(name), schema.declared(name))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
+from cellrisk.cells import Cells
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.profiles import LevelCounts, Profiles
 from cellrisk.tables.counting import Homogeneity
@@ -44,9 +48,9 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class FrequencyTable:
-    """Counts of the sensitive attributes in the cells of the quasi-identifiers. It holds no record and no cell key.
+    """Counts of the sensitive attributes in the cells of the quasi-identifiers, without records and without keys.
 
-    Made by `tabulate`.
+    Made by `tabulate`. What needs the keys asks for `cells`, which are read from the source when first asked for.
     """
 
     quasi_identifiers: tuple[str, ...]
@@ -56,6 +60,9 @@ class FrequencyTable:
     missing_records: tuple[tuple[str, int], ...] = ()
     """Records with a missing value, for each column in use that has any."""
     dropped_records: int = 0
+    read_cells: Callable[[int], Cells] | None = field(default=None, repr=False)
+    """Reads the cells with the counts of the attribute at a place, from the source."""
+    _cells: dict[int, Cells] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -96,9 +103,32 @@ class FrequencyTable:
         """The profiles of one sensitive attribute; the name may be left out where there is one only."""
         return self.attribute(name).profiles
 
+    def cells(self, name: str | None = None) -> Cells:
+        """The cells with their keys and the counts of one sensitive attribute: for the curator alone.
+
+        They are read from the source again, which must still be there and hold the same counts.
+        """
+        attribute = self.attribute(name)
+        place = self.sensitive.index(attribute.name)
+        if place not in self._cells:
+            if self.read_cells is None:
+                raise InvalidInput("this table has no source to read its cells from", fix="make it with tabulate")
+            cells = self.read_cells(place)
+            if not cells.profiles().equals(attribute.profiles):
+                raise InvalidInput("the source has changed since it was tabulated", fix="tabulate it again")
+            self._cells[place] = cells
+        return self._cells[place]
+
     def summary(self) -> Summary:
         """Records, cells, levels, and what the table reveals before any noise."""
         return summarise(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """The histogram of cell sizes; saved where a path is given, in the format of its ending."""
+        from cellrisk.pictures import draw_sizes, save
+
+        figure = draw_sizes(self)
+        return figure if path is None else save(figure, path)
 
     def __str__(self) -> str:
         return (

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cellrisk.cells import Cells
 from cellrisk.errors import InvalidInput
+from cellrisk.progress import Progress
 from cellrisk.tables.coding import MOST_RECORDS
 from cellrisk.tables.counting import CHANGED, count_cells
+from cellrisk.tables.keys import check_domains, collect_cells
 from cellrisk.tables.packing import pack
-from cellrisk.tables.resources import Progress, Resources
+from cellrisk.tables.resources import Resources
 from cellrisk.tables.schema import Schema, read_names
 from cellrisk.tables.sources import has_dictionaries, open_source
 from cellrisk.tables.survey import survey_source
@@ -36,7 +39,8 @@ def tabulate(
     Spark DataFrame; or a DuckDB file or a database's address, with ``table``.
     quasi_identifiers, sensitive: a column name, or a list of them.
     bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed.
-    levels: for a sensitive column, all its levels in order; default the observed ones, sorted.
+    levels: for a column, all its levels in order; default the observed ones, sorted. The levels of quasi-identifiers
+    are the declared domain.
     count: the column of counts, where each row stands for that many records.
     missing: "category" (missing values are a category of their own), "drop" (records with one are left out, and the
     summary says how many), or "error".
@@ -45,7 +49,8 @@ def tabulate(
     a share of the memory that is free.
     progress: called now and then with the share of the running step that is done.
 
-    The counts are exact. Everything is computed at once; the result holds neither records nor cell keys.
+    The counts are exact. What risks need is computed at once, and the result holds neither records nor keys; asked for
+    its `cells`, it reads the source again.
 
     >>> import pandas
     >>> people = pandas.DataFrame({"sex": ["f", "f", "m", "m"], "job": ["a", "a", "a", "b"]})
@@ -66,6 +71,7 @@ def tabulate(
     resources = Resources.of(memory_limit, progress)
     with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
         survey = survey_source(records, schema)
+        check_domains(survey, schema)
         packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
         tally = count_cells(packed.coded, survey.levels)
     counted = {profiles.n_records for profiles in tally.profiles}
@@ -81,6 +87,11 @@ def tabulate(
     )
     unpacked = tally.missing if packed.missing is None else packed.missing
     absent = {**dict(zip(schema.quasi_identifiers, unpacked, strict=True)), **survey.missing}
+
+    def read_cells(place: int) -> Cells:
+        with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
+            return collect_cells(survey_source(records, schema), schema, place)
+
     return FrequencyTable(
         schema.quasi_identifiers,
         attributes,
@@ -88,4 +99,5 @@ def tabulate(
         schema.missing,
         tuple((name, records) for name, records in absent.items() if records),
         survey.dropped,
+        read_cells,
     )

@@ -70,7 +70,7 @@ def read_snapshot(backend: Any, table: str, columns: Sequence[str], where: str) 
 
 def find_table(connection: Any, table: str, where: str) -> tuple[int, str, str]:
     """Number, schema and name of a table, view or foreign table: first by its bare name, then as schema.table."""
-    from cellrisk.tables.database import unknown_table
+    from cellrisk.tables.databases.database import unknown_table
 
     rows = connection.execute(
         "SELECT c.oid, n.nspname, c.relname, pg_table_is_visible(c.oid), has_schema_privilege(n.oid, 'USAGE') "

@@ -32,9 +32,9 @@ from cellrisk.tables.files import (
     refusals_of_the_system,
 )
 from cellrisk.tables.schema import locate
-from cellrisk.tables.spark_dialect import connect
-from cellrisk.tables.spark_refusals import CANNOT_READ_TEXT, spark_refusals
-from cellrisk.tables.spark_session import functions_of, spark_session
+from cellrisk.tables.spark.dialect import connect
+from cellrisk.tables.spark.refusals import CANNOT_READ_TEXT, spark_refusals
+from cellrisk.tables.spark.session import functions_of, spark_session
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -62,7 +62,7 @@ def open_database(address: str, table: str | None, columns: Sequence[str]) -> It
         backend = connect(address, place)
         try:
             if place.engine == "postgres":
-                from cellrisk.tables.postgres import read_snapshot
+                from cellrisk.tables.databases.postgres import read_snapshot
 
                 with read_snapshot(backend, table, columns, str(place)) as expression:
                     yield expression
@@ -124,7 +124,7 @@ def connect(address: str, place: Place) -> Any:
         if place.engine == "duckdb":
             return ibis.connect(plain, read_only=True)
         if place.engine == "postgres":
-            from cellrisk.tables.postgres import settings
+            from cellrisk.tables.databases.postgres import settings
 
             return ibis.connect(plain, **settings(parts))
         return ibis.connect(plain)
@@ -215,7 +215,7 @@ def held_in_database(expression: ir.Table) -> Iterator[ir.Table]:
     """
     backend: Any = expression.get_backend()
     if backend.name == "postgres":
-        from cellrisk.tables.postgres import hold, may_hold
+        from cellrisk.tables.databases.postgres import hold, may_hold
 
         if may_hold(backend):
             with hold(backend, expression) as table:

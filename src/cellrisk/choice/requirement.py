@@ -1,0 +1,88 @@
+"""What a curator requires of a release: at most so much risk, so many people, so little above chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput
+from cellrisk.measures import Local
+from cellrisk.profiles import Floats
+from cellrisk.sweep import Question, Setting
+from cellrisk.text import percent
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One limit or several, which must all hold for every sensitive attribute."""
+
+    max_risk: float | None = None
+    """On the chosen risk, from 0 to 1."""
+    max_people: float | None = None
+    """On the expected number of people exposed, which is records times local, tight, by records."""
+    margin: float | None = None
+    """On how far the chosen risk lies above its chance level, from 0 to 1."""
+
+    def __post_init__(self) -> None:
+        if self.max_risk is None and self.max_people is None and self.margin is None:
+            raise InvalidInput(
+                "no limit was given to choose by",
+                allowed="max_risk, max_people or margin",
+                fix="for example max_risk=0.3, or --max-risk 0.3",
+            )
+        for name, value in (("max_risk", self.max_risk), ("margin", self.margin)):
+            if value is not None and not (_is_number(value) and 0 <= value <= 1):
+                raise InvalidInput(f"{name} must be a share", got=value, allowed="from 0 to 1")
+        if self.max_people is not None and not (_is_number(self.max_people) and self.max_people >= 0):
+            raise InvalidInput("max_people must be a number of people", got=self.max_people, allowed="0 or more")
+
+    def describe(self) -> str:
+        """The limits in words.
+
+        >>> Requirement(max_risk=0.3, max_people=5000).describe()
+        'a risk of at most 30.0% and at most 5,000 people exposed on average'
+        """
+        parts = []
+        if self.max_risk is not None:
+            parts.append(f"a risk of at most {percent(self.max_risk)}")
+        if self.margin is not None:
+            parts.append(f"a risk at most {percent(self.margin)} above chance")
+        if self.max_people is not None:
+            parts.append(f"at most {self.max_people:,.10g} people exposed on average")
+        return " and ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """A requirement put to one table under one setting: how far each epsilon is from meeting it."""
+
+    requirement: Requirement
+    question: Question
+    setting: Setting
+
+    def excess(self) -> Callable[[Floats], Floats]:
+        """The largest excess over any limit, for any attribute: at most zero where all limits are kept."""
+        required = self.requirement
+        chance = np.array([limits.chance for limits in self.question.limits(self.setting.threshold)])[:, None]
+        attributes = self.question.attributes
+        people = Question(attributes, (Local(),) * len(attributes), "tight", "records")
+        records = attributes[0].profiles.n_records
+
+        def largest(epsilons: Floats) -> Floats:
+            found = []
+            if required.max_risk is not None or required.margin is not None:
+                risk = self.question.ask(self.setting, epsilons)
+                found += [risk - required.max_risk] if required.max_risk is not None else []
+                found += [risk - chance - required.margin] if required.margin is not None else []
+            if required.max_people is not None:
+                found.append(people.ask(self.setting, epsilons) - required.max_people / records)
+            return np.asarray(np.concatenate(found).max(axis=0))
+
+        return largest
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

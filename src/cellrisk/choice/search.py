@@ -1,0 +1,108 @@
+"""Where a smooth function of epsilon is at most zero, found without supposing that it rises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cellrisk.profiles import Floats
+
+SCANNED = 129
+POINTS_AT_A_BEND = 14
+EDGE = 1e-8
+"""Relative width to which an edge is narrowed; the admissible end of that width is returned."""
+ROUNDS_AT_A_BEND = 3
+
+Excess = Callable[[Floats], Floats]
+"""How far a risk is above its limit, at many epsilons at once."""
+
+
+@dataclass(frozen=True)
+class Admissible:
+    """The epsilons in a range at which the excess is at most zero, and where it is least."""
+
+    intervals: tuple[tuple[float, float], ...]
+    """Ascending, both ends included: the excess is at most zero at each end, and above zero 1e-6 beyond it."""
+    least: float
+    """The smallest excess that was found, looked for closely where nothing is admissible,"""
+    where: float
+    """and its epsilon."""
+
+
+def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
+    """Scans the range evenly in log epsilon, looks closer at every bend, then narrows each edge to its safe side.
+
+    A risk changes over a factor of about two in epsilon or more, and the scan's step is a tenth of that, so that two
+    edges can hide between neighbours only at a bend, which is where it looks closer.
+
+    >>> found = find_admissible(lambda epsilon: (epsilon - 1.0) * (epsilon - 2.0) * (epsilon - 4.0), 0.5, 10.0)
+    >>> [(round(low, 6), round(high, 6)) for low, high in found.intervals]
+    [(0.5, 1.0), (2.0, 4.0)]
+    """
+    epsilon = _between(low, high, SCANNED)
+    value = excess(epsilon)
+    for _ in range(ROUNDS_AT_A_BEND):
+        more = _near_bends(epsilon, value)
+        if not len(more):
+            break
+        epsilon = np.concatenate([epsilon, more])
+        value = np.concatenate([value, excess(more)])
+        order = np.argsort(epsilon)
+        epsilon, value = epsilon[order], value[order]
+    fine = value <= 0
+    edges = np.flatnonzero(fine[1:] != fine[:-1])
+    ends = [_narrow(excess, float(epsilon[place]), float(epsilon[place + 1]), bool(fine[place])) for place in edges]
+    if fine[0]:
+        ends = [low, *ends]
+    if fine[-1]:
+        ends = [*ends, high]
+    for _ in range(0 if ends else ROUNDS_AT_A_BEND):
+        least = int(np.argmin(value))
+        around = epsilon[max(least - 1, 0)], epsilon[min(least + 1, len(epsilon) - 1)]
+        epsilon = _between(*around, 2 * POINTS_AT_A_BEND + 1)
+        value = excess(epsilon)
+    least = int(np.argmin(value))
+    return Admissible(tuple(zip(ends[::2], ends[1::2], strict=True)), float(value[least]), float(epsilon[least]))
+
+
+def _between(low: float, high: float, points: int) -> Floats:
+    """Evenly spaced in the logarithm, with the ends exact."""
+    grid = np.geomspace(low, high, points)
+    grid[0], grid[-1] = low, high
+    return grid
+
+
+def _near_bends(epsilon: Floats, value: Floats) -> Floats:
+    """More points on both sides of each local extremum that zero may lie just beyond.
+
+    A parabola through three points goes beyond the middle one by at most an eighth of the larger difference.
+    """
+    middle, before, after = value[1:-1], value[:-2], value[2:]
+    dip = (middle > 0) & (middle <= before) & (middle <= after)
+    peak = (middle <= 0) & (middle >= before) & (middle >= after)
+    near = np.abs(middle) <= np.maximum(np.abs(before - middle), np.abs(after - middle))
+    new: list[Floats] = []
+    for place in np.flatnonzero((dip | peak) & near) + 1:
+        sides = (epsilon[place - 1], epsilon[place]), (epsilon[place], epsilon[place + 1])
+        new += [_between(low, high, POINTS_AT_A_BEND + 2)[1:-1] for low, high in sides if high / low > 1 + EDGE]
+    return np.unique(np.concatenate(new)) if new else np.zeros(0)
+
+
+def _narrow(excess: Excess, low: float, high: float, low_is_fine: bool) -> float:
+    """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
+    from scipy.optimize import brentq
+
+    def at(log_epsilon: float) -> float:
+        return float(excess(np.array([min(max(math.exp(log_epsilon), low), high)]))[0])
+
+    ends = math.log(low), math.log(high)
+    root = brentq(at, *ends, xtol=EDGE, rtol=4 * np.finfo(float).eps)
+    towards = -1.0 if low_is_fine else 1.0
+    step = EDGE
+    while at(root) > 0:
+        root += towards * step
+        step *= 2.0
+    return min(max(math.exp(root), low), high)

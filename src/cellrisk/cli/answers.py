@@ -1,0 +1,35 @@
+"""How a command ends: what it prints, and the exit code of a limit that is not kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from cellrisk.choice.policy import Policy
+    from cellrisk.mechanisms import Mechanism
+    from cellrisk.priors import Priors
+    from cellrisk.tables import FrequencyTable
+
+ABOVE_LIMIT = 3
+
+
+def answer(result: Any, as_json: bool) -> None:
+    """Prints a result: its sentence and tables, or one JSON document."""
+    typer.echo(json.dumps(result.to_dict(), allow_nan=False, ensure_ascii=False) if as_json else str(result))
+
+
+def stop_above_limit(message: str) -> None:
+    """One line on standard error, and the exit code of a limit that is not kept."""
+    print(f"cellrisk: {message}", file=sys.stderr)
+    raise typer.Exit(ABOVE_LIMIT)
+
+
+def obey(policy: Policy | None, table: FrequencyTable, mechanism: Mechanism, priors: Priors) -> None:
+    """Stops where the mechanism breaks the policy on this table."""
+    breaches = [] if policy is None else policy.breaches(table, mechanism, priors)
+    if breaches:
+        stop_above_limit("; ".join(breaches))

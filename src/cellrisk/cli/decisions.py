@@ -1,0 +1,276 @@
+"""The commands that help to decide: curve, choose, utility, explain, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cellrisk.cli import parsing
+from cellrisk.cli.answers import answer, obey, stop_above_limit
+from cellrisk.cli.config import policy_of
+from cellrisk.cli.groups import (
+    LimitOptions,
+    MechanismOptions,
+    OutputOptions,
+    RiskOptions,
+    SimulationOptions,
+    TableOptions,
+    Text,
+    Texts,
+    grouped,
+    option,
+)
+from cellrisk.cli.progress import progress_bar
+from cellrisk.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cellrisk.choice.policy import Policy
+
+Plot = Annotated[Text, option("Picture: .svg, .png or .pdf.", "FILE")]
+Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
+
+
+@grouped
+def curve_command(
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    risk: RiskOptions,
+    output: OutputOptions,
+    plot: Plot = None,
+    csv: Csv = None,
+) -> None:
+    """Risk along epsilon: --epsilon 0.001:100:501, several mechanisms and deltas between commas."""
+    from cellrisk.curves import curve
+
+    _check_outputs(plot, csv)
+    epsilon = None if mechanism.epsilon is None else parsing.parse_grid(mechanism.epsilon)
+    found = curve(
+        table.tabulate(),
+        mechanism.names,
+        epsilon=epsilon,
+        delta=mechanism.deltas(),
+        neighbours=mechanism.neighbours,
+        threshold=mechanism.threshold_number,
+        progress=progress_bar("computing"),
+        **risk.many(),
+    )
+    _write(found, plot, csv)
+    answer(found, output.as_json)
+
+
+@grouped
+def choose_command(
+    context: typer.Context,
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    risk: RiskOptions,
+    limits: LimitOptions,
+    simulation: SimulationOptions,
+    output: OutputOptions,
+    way: Annotated[str, option("Marginals that --max-tvd looks at: 1-, 2- or 3-way.", "NUMBER")] = "2",
+    plot: Plot = None,
+) -> None:
+    """The largest epsilon within the limits: --max-risk 0.3; --epsilon 0.01:10 narrows the range searched."""
+    from cellrisk.choice import choose
+
+    policy = policy_of(context)
+    given = _limits(limits, policy)
+    question = _question(risk, policy)
+    _check_outputs(plot)
+    span: dict[str, Any] = {}
+    if mechanism.epsilon is not None:
+        span["least_epsilon"], span["largest_epsilon"] = parsing.parse_range("--epsilon", mechanism.epsilon)
+    frequencies = table.tabulate()
+    choice = choose(
+        frequencies,
+        mechanism.names,
+        delta=_deltas(mechanism, policy, frequencies.n_records),
+        neighbours=mechanism.neighbours,
+        threshold=mechanism.threshold_number,
+        attack=risk.attack,
+        way=parsing.parse_whole("--way", way),
+        progress=progress_bar("searching"),
+        **given,
+        **question,
+        **risk.priors,
+        **span,
+        **simulation.arguments(),
+    )
+    if plot is not None:
+        choice.plot(plot)
+    answer(choice, output.as_json)
+
+
+@grouped
+def utility_command(
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    simulation: SimulationOptions,
+    output: OutputOptions,
+    ways: Annotated[str, option("Marginals: 1, 2, 3 or several between commas.", "NUMBERS")] = "1,2,3",
+    plot: Plot = None,
+    csv: Csv = None,
+) -> None:
+    """What is left of the table's use: distance of the released marginals from the true ones, by simulation."""
+    from cellrisk.usefulness import utility
+
+    _check_outputs(plot, csv)
+    settings = mechanism.several()
+    chosen = [parsing.parse_whole("--ways", part) for part in ways.split(",")]
+    frequencies = table.tabulate()
+    found = utility(frequencies, settings, ways=chosen, progress=progress_bar("simulating"), **simulation.arguments())
+    _write(found, plot, csv)
+    answer(found, output.as_json)
+
+
+@grouped
+def explain_command(
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    risk: RiskOptions,
+    output: OutputOptions,
+    top: Annotated[str, option("How many of the riskiest cells.", "NUMBER")] = "20",
+    merge: Annotated[Texts, option("What if: education:school=9th|10th makes these values one.", "MERGE")] = None,
+    plot: Plot = None,
+) -> None:
+    """Who is at risk, and what would help: riskiest cells, quasi-identifiers left out or made coarser."""
+    from cellrisk.explanation import explain
+
+    _check_outputs(plot)
+    question = risk.single()
+    if question.pop("measure", "local") != "local":
+        raise InvalidInput("explain looks at the local risk only", fix="leave --measure out")
+    found = explain(
+        table.tabulate(),
+        mechanism.one(),
+        top=parsing.parse_whole("--top", top),
+        merge=parsing.parse_merges(merge),
+        **question,
+    )
+    if plot is not None:
+        found.plot(plot)
+    answer(found, output.as_json)
+
+
+@grouped
+def report_command(
+    context: typer.Context,
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    risk: RiskOptions,
+    limits: LimitOptions,
+    simulation: SimulationOptions,
+    settings: OutputOptions,
+    output: Annotated[Text, option("The report: .html or .pdf.", "FILE")] = None,
+    public: Annotated[bool, typer.Option(help="Leave out everything that was computed from the raw data.")] = False,
+    title: Annotated[Text, option("Title of the report.", "TEXT")] = None,
+    organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None,
+) -> None:
+    """A report for a disclosure review board: one file, HTML or PDF."""
+    from cellrisk.priors import Priors
+    from cellrisk.reporting import check_report_path, report
+
+    policy = policy_of(context)
+    if output is None:
+        raise InvalidInput("no output file was given", fix="name it: --output report.html")
+    check_report_path(output)
+    given = _limits(limits, policy)
+    question = _question(risk, policy)
+    epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
+    frequencies = table.tabulate()
+    deltas = _deltas(mechanism, policy, frequencies.n_records)
+    if deltas is not None and len(deltas) > 1:
+        raise InvalidInput("a report is about one delta", got=f"{len(deltas)} of them")
+    found = report(
+        frequencies,
+        mechanism.mechanism,
+        epsilon=epsilon,
+        delta=None if deltas is None else deltas[0],
+        neighbours=mechanism.neighbours,
+        threshold=mechanism.threshold_number,
+        public=public,
+        title=title,
+        organisation=organisation,
+        source=None if "://" in table.source else Path(table.source).name,
+        preparation=[*table.preparation, *_rule_for_delta(mechanism, policy)],
+        progress=progress_bar("reporting"),
+        **given,
+        **question,
+        **risk.priors,
+        **simulation.arguments(),
+    )
+    written = found.save(output)
+    if settings.as_json:
+        answer(found, True)
+    else:
+        typer.echo(f"{found.headline}\n\nWritten to {written}.")
+    if found.mechanism is None:
+        stop_above_limit("no epsilon is within the limits; the report says why")
+    else:
+        obey(policy, frequencies, found.mechanism, Priors(**risk.priors))
+
+
+def _check_outputs(plot: str | None, csv: str | None = None) -> None:
+    """Refuses a path that cannot be written before the work begins."""
+    from cellrisk.writing import check_writable
+
+    if plot is not None:
+        from cellrisk.pictures import check_picture_path
+
+        check_picture_path(plot)
+    if csv is not None:
+        check_writable(csv)
+
+
+def _write(found: Any, plot: str | None, csv: str | None) -> None:
+    if csv is not None:
+        found.to_csv(csv)
+    if plot is not None:
+        found.plot(plot)
+
+
+def _limits(limits: LimitOptions, policy: Policy | None) -> dict[str, Any]:
+    """The limits given, made stricter by those of the policy."""
+    given = limits.numbers()
+    if policy is not None:
+        given["max_risk"], given["max_people"], given["margin"] = policy.tighten(
+            given["max_risk"], given["max_people"], given["margin"]
+        )
+    return given
+
+
+def _question(risk: RiskOptions, policy: Policy | None) -> dict[str, Any]:
+    """The risk asked for; a policy says which, and nothing else may be asked for."""
+    asked = risk.single()
+    if policy is None:
+        return asked
+    own = {"measure": policy.measure, "form": policy.form, "weights": policy.weights}
+    for name, word in asked.items():
+        if word != own[name]:
+            raise InvalidInput(f"the policy fixes --{name}", got=word, allowed=own[name], fix="change the policy")
+    return own
+
+
+def _rule_for_delta(mechanism: MechanismOptions, policy: Policy | None) -> list[str]:
+    """Says where delta comes from, if a rule sets it."""
+    if policy is None or policy.delta is None or mechanism.delta is not None:
+        return []
+    return [f"delta, where the mechanism takes one, by the policy's rule {policy.delta}"]
+
+
+def _deltas(mechanism: MechanismOptions, policy: Policy | None, records: int) -> list[float] | None:
+    """The deltas asked for, within the policy's rule; the rule itself where none was asked for."""
+    given = mechanism.deltas()
+    largest = None if policy is None else policy.largest_delta(records)
+    if largest is None:
+        return given
+    if given is None:
+        from cellrisk.mechanisms import MECHANISMS
+
+        takes_delta = any(name in MECHANISMS and not MECHANISMS[name].pure for name in mechanism.names)
+        return [largest] if takes_delta else None
+    if max(given) > largest:
+        raise InvalidInput("--delta is larger than the policy allows", got=max(given), allowed=f"up to {largest:.4g}")
+    return given

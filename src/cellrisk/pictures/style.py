@@ -1,0 +1,277 @@
+"""How every picture looks: colours, type, axes, and the words around the panels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+"""Okabe and Ito's palette, which colour-blind people can tell apart; neighbours here differ in lightness too."""
+INK, GREY, PALE = "#222222", "#666666", "#D4D4D4"
+ALARM, CALM = "#D55E00", "#A9C7DB"
+SAFE = "#009E73"
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (1, 1.3)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+
+WIDTH = 7.0
+"""Inches: two columns of a journal."""
+MARGIN = 0.1
+TITLE, TEXT, SMALL, TINY = 10.0, 8.0, 7.5, 7.0
+LEADING = 1.32
+"""Line height, in units of the font's size."""
+
+NOTE = "Computed from raw data: for the curator."
+
+SETTINGS: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib, so that pictures are the same everywhere
+    "font.size": TEXT,
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a column's name is a dollar sign
+    "text.hinting": "none",  # so that words are as wide at every resolution
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.labelsize": TEXT,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": TEXT,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "grid.color": "#EBEBEB",
+    "grid.linewidth": 0.6,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": TEXT,
+    "ytick.labelsize": TEXT,
+    "xtick.minor.size": 1.5,
+    "xtick.minor.width": 0.5,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "lines.solid_capstyle": "butt",
+    "legend.frameon": False,
+    "legend.fontsize": SMALL,
+    "legend.handlelength": 2.6,
+    "legend.borderaxespad": 0.0,
+    "figure.facecolor": "white",
+    "figure.dpi": 100,
+    "savefig.facecolor": "white",
+    "savefig.bbox": "standard",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "cellrisk",
+    "pdf.fonttype": 42,
+}
+
+_ONE_AT_A_TIME = RLock()
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """The style, whatever the reader's own settings are, for one thread at a time; theirs are back afterwards."""
+    import matplotlib
+
+    with _ONE_AT_A_TIME, matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # shown as a box
+        matplotlib.rcdefaults()
+        settings: Any = matplotlib.rcParams
+        settings.update(SETTINGS)
+        yield
+
+
+def start_figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure, in inches, for panels alone: `finish` adds the room for words."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def finish(
+    figure: Figure,
+    *,
+    title: str,
+    subtitle: str = "",
+    key: Sequence[Any] = (),
+    caption: str = "",
+    most_caption_lines: int = 4,
+    note: str = NOTE,
+) -> None:
+    """Words around the panels: the message, what is shown, a key, a caption; then the layout is fixed for good."""
+    width, panels = figure.get_size_inches()
+    room = width - 2 * MARGIN
+    above = [(wrap(figure, title, TITLE, room, "bold"), TITLE, INK, "bold")]
+    if subtitle:
+        above.append((wrap(figure, subtitle, TEXT, room), TEXT, GREY, "normal"))
+    below = []
+    if caption:
+        text = shorten(figure, caption, SMALL, room, most_caption_lines)
+        below.append((text, SMALL, INK, "normal"))
+    if note:
+        below.append((wrap(figure, note, TINY, room), TINY, GREY, "normal"))
+    legend = None
+    if key:
+        legend = figure.legend(handles=list(key), loc="upper left", ncols=len(key), columnspacing=1.6)
+        wide = legend.get_window_extent().width / figure.dpi
+        if wide > room:
+            legend.remove()
+            rows = -(-len(key) // max(1, int(len(key) * room / wide)))
+            columns = -(-len(key) // rows)
+            legend = figure.legend(handles=list(key), loc="upper left", ncols=columns, columnspacing=1.6)
+    key_height = 0.0 if legend is None else legend.get_window_extent().height / figure.dpi + 0.04
+    top = 2 * MARGIN + sum(_height(text, size) for text, size, _, _ in above) + key_height
+    bottom = MARGIN + sum(_height(text, size) + 0.05 for text, size, _, _ in below)
+    height = panels + top + bottom
+    figure.set_size_inches(width, height)
+    place = height - MARGIN
+    for text, size, colour, weight in above:
+        figure.text(
+            MARGIN / width, place / height, text, size=size, color=colour, weight=weight, va="top", linespacing=1.15
+        )
+        place -= _height(text, size)
+    if legend is not None:
+        legend.set_in_layout(False)
+        legend.set_bbox_to_anchor((MARGIN / width, (place - 0.02) / height), transform=figure.transFigure)
+    place = bottom - 0.02
+    for text, size, colour, weight in below:
+        figure.text(
+            MARGIN / width, place / height, text, size=size, color=colour, weight=weight, va="top", linespacing=1.15
+        )
+        place -= _height(text, size) + 0.05
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(MARGIN / width, bottom / height, 1 - 2 * MARGIN / width, panels / height), w_pad=0.03, h_pad=0.03)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def _height(text: str, size: float) -> float:
+    return (text.count("\n") + 1) * size * LEADING / 72
+
+
+def wrap(figure: Figure, text: str, size: float, inches: float, weight: str = "normal") -> str:
+    """Words in lines that fit a width; lines that are there stay."""
+    from matplotlib.font_manager import FontProperties
+
+    font = FontProperties(size=size, weight=weight)
+    renderer: Any = figure.canvas
+
+    def width(line: str) -> float:
+        return float(renderer.get_renderer().get_text_width_height_descent(line, font, False)[0])
+
+    lines = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in paragraph.split(" "):
+            longer = f"{line} {word}" if line else word
+            if line and width(longer) > inches * figure.dpi:
+                lines.append(line)
+                line = word
+            else:
+                line = longer
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def shorten(figure: Figure, text: str, size: float, inches: float, most: int) -> str:
+    """As many whole sentences as fit into some lines; the first always."""
+    sentences = text.replace("\n", " ").split(". ")
+    while True:
+        lines = wrap(figure, ". ".join(sentences).rstrip(".") + ".", size, inches)
+        if lines.count("\n") < most or len(sentences) == 1:
+            return lines
+        sentences.pop()
+
+
+def percent_axis(axis: Any) -> None:
+    """Shares as percentages."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(_percentage)
+
+
+def _percentage(share: float, place: float | None = None) -> str:
+    return f"{round(100 * share, 6):g}%"
+
+
+def risk_axis(axes: Axes, largest: float, label: str = "risk") -> None:
+    """The vertical axis: percent, from 0 to a little above the largest risk."""
+    axes.set_ylim(0.0, 1.12 * largest if largest > 0 else 0.01)
+    percent_axis(axes.yaxis)
+    axes.set_ylabel(label)
+    axes.grid(axis="y")
+
+
+def epsilon_axis(
+    axes: Axes, low: float, high: float, label: str = "epsilon (smaller: more noise, more private)"
+) -> None:
+    """The horizontal axis: epsilon in its logarithm, ticks as plain numbers."""
+    from matplotlib.ticker import FixedLocator, NullFormatter
+
+    if low == high:
+        low, high = low / 10, high * 10
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    exponents = range(int(np.floor(np.log10(low) + 1e-9)), int(np.ceil(np.log10(high) - 1e-9)) + 1)
+    ticks = [10.0**exponent for exponent in exponents if low * 0.999 <= 10.0**exponent <= high * 1.001]
+    if len(ticks) < 3:
+        steps = [factor * 10.0**exponent for exponent in exponents for factor in (1, 2, 5)]
+        ticks = [tick for tick in steps if low * 0.999 <= tick <= high * 1.001] or [float(np.sqrt(low * high))]
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(plain)
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel(label)
+
+
+def plain(value: float, place: float | None = None) -> str:
+    """A number as people write it.
+
+    >>> plain(0.001), plain(100.0), plain(1.23456)
+    ('0.001', '100', '1.23')
+    """
+    return f"{value:.3g}" if 1e-4 <= value < 1e4 else f"{value:.0e}"
+
+
+def brief(name: str, most: int = 30) -> str:
+    """A name that leaves room for the picture.
+
+    >>> brief("income"), brief("household income before tax", most=16)
+    ('income', 'household incom\u2026')
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}\u2026"
+
+
+def darker(colour: str) -> Any:
+    """A colour dark enough for words on white."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    red, green, blue = to_rgb(colour)
+    lightness = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    factor = 1.0 if lightness < 0.42 else 0.42 / lightness
+    return to_hex((red * factor, green * factor, blue * factor))
+
+
+def sample(words: str, colour: str, dashes: Any, width: float = 1.5) -> Any:
+    """A line for a key."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=colour, linestyle=dashes, linewidth=width, label=words)

@@ -1,0 +1,127 @@
+"""The finished report: one HTML file that needs nothing else, and the same as PDF."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from dataclasses import dataclass
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+from cellrisk.errors import InvalidInput
+from cellrisk.mechanisms import Mechanism
+from cellrisk.reporting.blocks import Page
+from cellrisk.sweep import Setting
+from cellrisk.writing import check_writable, write_whole
+
+ENDINGS = (".html", ".htm", ".pdf")
+PDF_FIX = (
+    "install it with pip install 'cellrisk[pdf]', and Pango with apt install libpango-1.0-0 libpangoft2-1.0-0 "
+    "libharfbuzz-subset0 (on Debian), or save the report as .html and print that"
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A disclosure review as a document. The same inputs give the same bytes."""
+
+    html: str
+    title: str
+    decision: str
+    """What is to be decided, as a sentence."""
+    verdict: str
+    """recommended, kept, broken, none (no epsilon keeps the limits) or open (no limit was set)."""
+    headline: str
+    """What a curator can repeat; what anybody can where the report is for the public."""
+    setting: Setting
+    epsilon: float | None
+    """The one to be approved; None where none will do."""
+    public: bool
+    """Whether figures computed from the raw data are left out."""
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The one to be approved; None where no epsilon will do."""
+        return None if self.epsilon is None else self.setting.at(self.epsilon)
+
+    def to_html(self) -> str:
+        return self.html
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``cellrisk report --json`` prints."""
+        setting = self.setting
+        return {
+            "title": self.title,
+            "decision": self.decision,
+            "verdict": self.verdict,
+            "headline": self.headline,
+            "epsilon": self.epsilon,
+            "mechanism": setting.name,
+            "delta": setting.delta,
+            "neighbours": setting.neighbours,
+            "threshold": setting.threshold,
+            "public": self.public,
+        }
+
+    def to_pdf(self) -> bytes:
+        """The same document on pages of A4."""
+        weasyprint = _load_weasyprint()
+        fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
+        document: bytes = weasyprint.HTML(string=self.html, url_fetcher=fetcher).write_pdf(pdf_tags=True)
+        return document
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the document as its ending says, .html or .pdf, whole or not at all."""
+        target = check_report_path(path)
+        return write_whole(target, self.to_pdf() if target.suffix.lower() == ".pdf" else self.html)
+
+    def __str__(self) -> str:
+        return f"{self.title}\n\n{self.decision}\n\n{self.headline}"
+
+    def __repr__(self) -> str:
+        return (
+            f"Report(title={self.title!r}, verdict={self.verdict!r}, epsilon={self.epsilon!r}, public={self.public!r})"
+        )
+
+
+def check_report_path(path: str | os.PathLike[str]) -> Path:
+    """Refuses an ending, a place or a missing maker of PDFs, before any long work begins."""
+    target = Path(path)
+    ending = target.suffix.lower()
+    if ending not in ENDINGS:
+        raise InvalidInput(
+            "the ending of the path names no format of a report",
+            got=repr(target.suffix) if target.suffix else "a path without an ending",
+            allowed=", ".join(ENDINGS),
+            fix="for example report.html",
+        )
+    check_writable(target)
+    if ending == ".pdf":
+        _load_weasyprint()
+    return target
+
+
+def render(page: Page) -> str:
+    """The page as one HTML document, with its style inside."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    files = resources.files(__package__)
+    template, style = (files.joinpath(name).read_text("utf-8") for name in ("page.html.j2", "style.css"))
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    return environment.from_string(template).render(page=page, style=Markup(style), as_is=Markup)
+
+
+def _load_weasyprint() -> Any:
+    """WeasyPrint, or a refusal that says what is missing; what it would print about that is kept quiet."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return import_module("weasyprint")
+    except ImportError:
+        raise InvalidInput("a PDF needs WeasyPrint, which is not installed", fix=PDF_FIX) from None
+    except OSError:
+        raise InvalidInput("a PDF needs Pango, a library that WeasyPrint did not find", fix=PDF_FIX) from None

@@ -1,0 +1,72 @@
+"""What a report shows the public: the decision and the policy, and no figure that was computed from the raw data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cellrisk.reporting.basis import basis_section, mechanism_section
+from cellrisk.reporting.blocks import Bullets, Facts, Page, Section, Words
+from cellrisk.reporting.contents import SIGN_OFF
+from cellrisk.reporting.decision import Decision
+from cellrisk.reporting.phrases import describe_measure
+from cellrisk.reporting.registry import registry_section
+from cellrisk.reporting.verdict import describe_decision, public_verdict
+
+FOR_THE_PUBLIC = "For the public: figures computed from the raw data are withheld."
+WITHHELD = (
+    "Figures computed from the raw data are withheld, because they are not differentially private: the numbers of "
+    "records and cells, the risks before and after noise, the people exposed, the sizes of cells, and every value that "
+    "describes a cell."
+)
+CHOSEN = (
+    "Epsilon was chosen from the data, so that the choice itself discloses something about them; the guarantee does "
+    "not cover it."
+)
+CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
+DELTA = "Delta was set from the number of records, and tells its order of magnitude."
+
+
+def public_page(
+    decision: Decision, title: str, organisation: str | None, source: str | None, preparation: Sequence[str]
+) -> Page:
+    """The document for the public."""
+    about = (("Organisation", organisation), ("Data", source))
+    return Page(
+        title=title,
+        about=tuple((name, value) for name, value in about if value),
+        banner=FOR_THE_PUBLIC,
+        decision=describe_decision(decision),
+        verdict=public_verdict(decision),
+        sections=(
+            _policy_section(decision),
+            _withheld_section(decision),
+            basis_section(decision.asked.table, decision.asked, preparation, public=True),
+            mechanism_section(decision, public=True),
+            registry_section(decision, title, organisation, preparation, public=True),
+        ),
+        sign_off=SIGN_OFF,
+    )
+
+
+def _policy_section(decision: Decision) -> Section:
+    limits = decision.asked.describe_limits()
+    facts = Facts(
+        (
+            ("Attack considered", "homogeneity: a cell that shows one value alone gives it away for everybody in it"),
+            ("Risk that was measured", describe_measure(decision)),
+            ("Limit that had to be met", limits or "none"),
+        )
+    )
+    return Section("policy", "What was measured and required", (), (facts,))
+
+
+def _withheld_section(decision: Decision) -> Section:
+    notes = []
+    if decision.chosen_from_data and decision.epsilon is not None:
+        notes.append(CHOSEN)
+    elif decision.kind != "open":
+        notes.append(CHECKED)
+    if decision.asked.delta_from_data:
+        notes.append(DELTA)
+    blocks = (Bullets(tuple(notes)),) if notes else (Words(("Epsilon was given beforehand.",)),)
+    return Section("withheld", "What is withheld, and what the choice discloses", (WITHHELD,), blocks)

@@ -1,0 +1,51 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from cellrisk.errors import InvalidInput
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Refuses a path that cannot be written to, before any long work for it begins."""
+    target = Path(path)
+    if target.is_dir():
+        raise InvalidInput("the output path is a folder", got=target, fix="give it a file name")
+    if not target.parent.is_dir():
+        raise InvalidInput("the folder of the output path does not exist", got=target.parent, fix="make it first")
+    if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise InvalidInput("the output path cannot be written to", got=target, fix="choose another place")
+    return target
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
+    """Writes a file beside its place and moves it there, so that nobody ever sees half of it."""
+    target = check_writable(path)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    unfinished = ""
+    try:
+        handle, unfinished = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(unfinished, 0o666 & ~_umask())
+        os.replace(unfinished, target)
+        unfinished = ""
+    except OSError as error:
+        raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
+    finally:
+        if unfinished:
+            with suppress(OSError):
+                os.unlink(unfinished)
+    return target
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

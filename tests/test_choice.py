@@ -1,0 +1,191 @@
+"""Choosing: the edges are edges, the set is whole, and nothing is promised where no epsilon will do."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.choice import weigh
+from cellrisk.choice.requirement import Requirement
+from cellrisk.errors import CellriskError
+from cellrisk.people import count_people
+
+
+@pytest.fixture(scope="module")
+def bent() -> cr.FrequencyTable:
+    """Twenty cells of the profile 5+1, K = 3: the exact risk rises from 0.25, then falls to 0."""
+    rows = [{"q": cell, "y": "abbbbb"[place]} for cell in range(20) for place in range(6)]
+    return cr.tabulate(pd.DataFrame(rows), "q", "y", levels={"y": ["a", "b", "c"]})
+
+
+def risk_at(table: cr.FrequencyTable, epsilon: float, measure: str, form: str, weights: str) -> float:
+    return cr.assess(table, cr.Laplace(epsilon=epsilon)).value(measure, form, weights)
+
+
+@pytest.mark.parametrize(
+    ("measure", "form", "weights", "limit"),
+    [
+        ("local", "tight", "records", 0.3),
+        ("local", "exact", "records", 0.3),
+        ("local", "published", "uniform", 0.5),
+        ("expected", "exact", "uniform", 0.35),
+        ("shrinkage", "tight", "records", 0.31),
+        ("marginal", "exact", "uniform", 0.5),
+        ("marginal_shrinkage", "tight", "records", 0.4),
+    ],
+)
+def test_edges_on_adult(adult: cr.FrequencyTable, measure: str, form: str, weights: str, limit: float) -> None:
+    choice = cr.choose(adult, max_risk=limit, measure=measure, form=form, weights=weights)
+    assert choice.epsilon == choice.admissible[-1][1]
+    for low, high in choice.admissible:
+        for edge, outward in ((low, -1), (high, 1)):
+            assert risk_at(adult, edge, measure, form, weights) <= limit
+            if 1e-3 < edge < 100:
+                assert risk_at(adult, edge * (1 + outward * 1e-6), measure, form, weights) > limit
+    line = cr.curve(adult, measures=measure, forms=form, weights=weights).lines[0]
+    inside = [any(low <= epsilon <= high for low, high in choice.admissible) for epsilon in line.epsilon]
+    assert inside == (line.risk <= limit).tolist()
+
+
+def test_risk_that_is_not_monotone(bent: cr.FrequencyTable) -> None:
+    choice = cr.choose(bent, max_risk=0.255, form="exact")
+    assert len(choice.admissible) == 2
+    assert choice.admissible[0][0] == 1e-3
+    assert choice.admissible[-1][1] == 100
+    assert "the end of the range searched" in choice.why
+    gap = (choice.admissible[0][1], choice.admissible[1][0])
+    middle = float(np.sqrt(gap[0] * gap[1]))
+    assert risk_at(bent, middle, "local", "exact", "records") > 0.255
+
+
+def test_none_says_why(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, max_risk=0.2)
+    assert (choice.epsilon, choice.risk, choice.admissible, choice.alternatives) == (None, None, (), ())
+    lowest = choice.options[0]
+    line = cr.curve(adult, measures="local", forms="tight", weights="records").lines[0]
+    assert lowest.lowest_risk == pytest.approx(line.risk.min(), abs=1e-6)
+    assert "chance alone gives 25.0%" in choice.why
+    assert choice.headline.startswith("No epsilon of laplace gives a risk of at most 20.0%")
+    document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
+    assert (document["epsilon"], document["admissible"]) == (None, [])
+    assert document["lowest"]["risk"] == lowest.lowest_risk
+
+
+def test_people_and_margin_are_limits_on_the_same_risk(adult: cr.FrequencyTable) -> None:
+    by_people = cr.choose(adult, max_people=8000)
+    by_risk = cr.choose(adult, max_risk=8000 / adult.n_records)
+    assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7)
+    assert by_people.epsilon is not None
+    assert count_people(adult.profiles(), cr.Laplace(epsilon=by_people.epsilon)).mean <= 8000
+    by_margin = cr.choose(adult, margin=0.05)
+    assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7)
+    both = cr.choose(adult, max_risk=0.3, max_people=8000)
+    assert both.epsilon == pytest.approx(by_people.epsilon, rel=1e-7)
+
+
+def test_every_attribute_must_be_within_the_limit() -> None:
+    frame = cr.datasets.adult_as_published()
+    together = cr.tabulate(frame, ["age", "education"], ["income", "sex"], bins={"age": 5})
+    choice = cr.choose(together, max_risk=0.1)
+    alone = [
+        cr.choose(cr.tabulate(frame, ["age", "education"], name, bins={"age": 5}), max_risk=0.1).admissible
+        for name in ("income", "sex")
+    ]
+    for epsilon in np.geomspace(1e-3, 100, 301):
+        inside = [any(low <= epsilon <= high for low, high in each) for each in alone]
+        assert any(low <= epsilon <= high for low, high in choice.admissible) == all(inside)
+
+
+def test_gaussian_and_the_grid_over_delta(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, "gaussian-analytic", max_risk=0.3, delta=[1e-6, 1e-5, 1e-4])
+    epsilons = [option.epsilon for option in choice.options]
+    assert epsilons == sorted(epsilons, reverse=True)  # type: ignore[type-var]
+    assert [option.setting.delta for option in choice.options] == [1e-6, 1e-5, 1e-4]
+    usual = cr.choose(adult, "gaussian-analytic", max_risk=0.3)
+    assert usual.options[0].setting.delta == 3e-5
+    classical = cr.choose(adult, "gaussian", max_risk=0.3)
+    assert classical.epsilon is not None
+    assert classical.epsilon < 1
+    assert "end of the range" in classical.why
+
+
+def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, max_risk=0.3)
+    stricter, recommended, looser = choice.alternatives
+    assert [each.role for each in choice.alternatives] == ["stricter", "recommended", "looser"]
+    assert stricter.epsilon * 2 == recommended.epsilon == looser.epsilon / 2 == choice.epsilon
+    assert stricter.risk < recommended.risk <= 0.3 < looser.risk
+    assert looser.verdict == "breaks the limit on the risk"
+    assert recommended.verdict == stricter.verdict == "within every limit"
+    for each in choice.alternatives:
+        assert each.people[0] == count_people(adult.profiles(), cr.Laplace(epsilon=each.epsilon))
+        assert f"{each.people[0].mean:,.0f}" in str(choice)
+    free = weigh(choice.question, choice.options[0].setting, 1.0)
+    assert {each.verdict for each in free} == {"no limit was set"}
+
+
+def test_the_range_can_be_narrowed(adult: cr.FrequencyTable) -> None:
+    choice = cr.choose(adult, max_risk=0.3, least_epsilon=0.01, largest_epsilon=0.5)
+    assert choice.admissible == ((0.01, 0.5),)
+    with pytest.raises(CellriskError, match="range of epsilons is empty"):
+        cr.choose(adult, max_risk=0.3, least_epsilon=1.0, largest_epsilon=0.5)
+
+
+def test_trade_off(bent: cr.FrequencyTable) -> None:
+    table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 10})
+    choice = cr.choose(table, max_risk=0.1, max_tvd=0.05, releases=10, way=2)
+    assert choice.trade_off is not None
+    least = choice.trade_off.least_epsilon
+    assert least is not None
+    assert choice.admissible[0][0] == max(least, choice.admissible[0][0])
+    simulated = [
+        cr.utility(table, cr.Laplace(epsilon=epsilon), ways=2, releases=10).mean_tvd(2)[0]
+        for epsilon in (least, least / 1.01)
+    ]
+    assert simulated[0] <= 0.05 < simulated[1]
+    assert all(each.tvd is not None for each in choice.alternatives)
+    assert "TVD of at most 0.05" in choice.headline
+    points = choice.to_dict()["trade_off"]["points"]
+    assert [point["epsilon"] for point in points] == sorted(point["epsilon"] for point in points)
+    nothing = cr.choose(bent, max_risk=0.26, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=5, way=1)
+    assert nothing.epsilon is None
+    assert "the limit on the TVD asks for more than 0.5" in nothing.why
+
+
+def test_frame_and_text(bent: cr.FrequencyTable) -> None:
+    choice = cr.choose(bent, ["laplace", "geometric"], max_risk=0.255, form="exact")
+    frame = choice.to_frame()
+    assert frame.columns.tolist() == ["mechanism", "delta", "low", "high"]
+    assert len(frame) == sum(len(option.admissible) for option in choice.options)
+    assert "Choosing epsilon from the data is itself a disclosure" in str(choice)
+    assert "largest epsilon" in str(choice)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    {
+        "no limit": ({}, "no limit was given"),
+        "risk above 1": ({"max_risk": 1.5}, "max_risk must be a share"),
+        "risk below 0": ({"max_risk": -0.1}, "max_risk must be a share"),
+        "risk is nan": ({"max_risk": float("nan")}, "max_risk must be a share"),
+        "margin": ({"margin": 2}, "margin must be a share"),
+        "people": ({"max_people": -1}, "number of people"),
+        "truth value": ({"max_risk": True}, "must be a share"),
+        "tvd": ({"max_risk": 0.3, "max_tvd": 7}, "total variation distance"),
+        "measure": ({"max_risk": 0.3, "measure": "global"}, "unknown measure"),
+        "form": ({"max_risk": 0.3, "form": "loose"}, "unknown form"),
+        "weights": ({"max_risk": 0.3, "weights": "people"}, "unknown weights"),
+        "attack": ({"max_risk": 0.3, "attack": "guess"}, "unknown attack"),
+    }.values(),
+)
+def test_refusals(bent: cr.FrequencyTable, arguments: dict[str, object], says: str) -> None:
+    with pytest.raises(CellriskError, match=says):
+        cr.choose(bent, **arguments)  # type: ignore[arg-type]
+
+
+def test_requirement_in_words() -> None:
+    assert Requirement(margin=0.05).describe() == "a risk at most 5.0% above chance"

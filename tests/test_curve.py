@@ -1,0 +1,144 @@
+"""Curves: every point is what `assess` gives, the ends are the limits, the outputs agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.sweep import Setting, find_limits, read_epsilons, usual_delta
+from tests.shared_data import needs_shared_data, read
+
+
+@pytest.fixture(scope="module")
+def small() -> cr.FrequencyTable:
+    frame = pd.DataFrame({"q": list("aaaaabbbccd"), "y": list("ssstusstsuu"), "z": list("01010101010")})
+    return cr.tabulate(frame, "q", ["y", "z"])
+
+
+def test_every_point_is_an_assessment(small: cr.FrequencyTable) -> None:
+    epsilons = [0.01, 0.5, 3.0]
+    found = cr.curve(
+        small, ["laplace", "gaussian", "gaussian-analytic", "geometric"], epsilon=epsilons, delta=[1e-3, 0.1]
+    )
+    frame = found.to_frame()
+    assert set(frame.mechanism) == {"laplace", "gaussian", "gaussian-analytic", "geometric"}
+    assert frame[frame.mechanism == "gaussian"].epsilon.max() == 0.5
+    for (name, epsilon, delta), rows in frame.groupby(["mechanism", "epsilon", "delta"]):
+        assessment = cr.assess(small, cr.mechanism(name, epsilon=epsilon, delta=delta))
+        expected = assessment.to_frame().sort_values(["sensitive", "measure", "form", "weights"])
+        mine = rows.sort_values(["sensitive", "measure", "form", "weights"])
+        assert np.allclose(mine.risk, expected.risk, rtol=1e-12, atol=1e-15)
+        assert len(mine) == len(expected) == 2 * 27
+
+
+def test_the_limits_are_where_the_curve_goes(adult: cr.FrequencyTable) -> None:
+    found = cr.curve(adult, epsilon=[1e-9, 1e3])
+    for line in found.lines:
+        assert line.risk[0] == pytest.approx(line.limits.chance, abs=1e-4)
+        assert line.risk[1] == pytest.approx(line.limits.raw, abs=1e-9)
+    tight = next(line for line in found.lines if (line.measure, line.form) == ("local", "tight"))
+    assert tight.limits.chance == pytest.approx(0.25, abs=1e-12)  # two levels: one survives and the other does not
+    records = next(line for line in found.leading)
+    assert records.limits.raw == pytest.approx(adult.attribute().exposed_share, abs=1e-12)
+
+
+@needs_shared_data
+def test_the_papers_asymptotes() -> None:
+    table = cr.tabulate(read("FFcount.csv"), ["IR", "MR", "OR", "CR", "CO"], "FF", count="n")
+    found = cr.curve(table, epsilon=[1.0], measures=["local", "expected"], forms="published")
+    limits = [(round(line.limits.chance, 2), round(line.limits.raw, 2)) for line in found.lines]
+    assert limits == [(0.16, 0.69), (0.18, 0.57), (0.16, 0.75), (0.17, 0.63)]
+
+
+def test_limits_with_a_threshold(small: cr.FrequencyTable) -> None:
+    from cellrisk.measures import Local
+
+    limits = find_limits(small.profiles("y"), Local(), ("exact",), threshold=2.5)["exact", "uniform"]
+    assert limits.chance == pytest.approx(
+        float(cr.assess(small, cr.Laplace(epsilon=1e-12, threshold=2.5)).value("local", "exact", "uniform", "y")),
+        abs=1e-9,
+    )
+    assert limits.raw == 0.25  # one cell of four, (3, 1, 1), shows one label above the threshold
+
+
+def test_default_grid(small: cr.FrequencyTable) -> None:
+    line = cr.curve(small, measures="local", forms="tight", weights="records").lines[0]
+    assert (line.epsilon[0], line.epsilon[-1], len(line.epsilon)) == (pytest.approx(1e-3), pytest.approx(1e2), 201)
+    assert np.allclose(np.diff(np.log(line.epsilon)), np.log(1e5) / 200)
+
+
+def test_default_delta_is_about_one_over_records(adult: cr.FrequencyTable) -> None:
+    line = cr.curve(adult, "gaussian-analytic", epsilon=1.0, measures="local", forms="tight").lines[0]
+    assert line.setting.delta == 3e-5
+    for records in (1, 2, 9, 10, 11, 250, 27_504, 10**8):
+        assert 0 < usual_delta(records) <= 1 / records or records == 1
+        assert usual_delta(records) * records > 0.49
+
+
+def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
+    found = cr.curve(small, epsilon=[0.1, 1.0], measures="local")
+    frame = found.to_frame()
+    written = pd.read_csv(found.to_csv(tmp_path / "curve.csv"))
+    assert np.array_equal(written.risk, frame.risk)
+    rows = json.loads(json.dumps(found.to_dict(), allow_nan=False))["risks"]
+    assert [row["risk"] for row in rows] == frame.risk.tolist()
+    assert {"sensitive", "attack", "measure", "form", "weights", "risk", "epsilon", "delta", "mechanism"} <= set(
+        rows[0]
+    )
+    text = str(found)
+    assert text.startswith("y, laplace")
+    assert "not themselves differentially private" in text
+
+
+def test_words_tell_the_shape(adult: cr.FrequencyTable) -> None:
+    words = cr.curve(adult, measures="local", forms="tight", weights="records").words
+    assert "tends to 25.0%: that is chance" in words
+    assert "tends to 40.4%, the raw table's own risk" in words
+    assert "follows an S" in words
+    bent = cr.curve(adult, measures="local", forms="exact", weights="records").words
+    assert "not monotone" in bent
+    part = cr.curve(adult, epsilon=[0.5, 1.0], measures="local", forms="tight", weights="records").words
+    assert "a part of the way only" in part
+
+
+def test_progress(small: cr.FrequencyTable) -> None:
+    seen: list[float] = []
+    cr.curve(small, epsilon=1.0, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    {
+        "no epsilon": ({"epsilon": []}, "list of epsilons is empty"),
+        "negative": ({"epsilon": [1.0, -1.0]}, "above 0"),
+        "nan": ({"epsilon": [float("nan")]}, "finite"),
+        "text": ({"epsilon": "many"}, "number or a list"),
+        "no delta": ({"mechanism": "gaussian-analytic", "delta": []}, "list of deltas is empty"),
+        "delta for laplace": ({"delta": 0.1}, "takes no delta"),
+        "delta too large": ({"mechanism": "gaussian-analytic", "delta": 2.0}, "between 0 and 1"),
+        "no mechanism": ({"mechanism": []}, "no mechanism"),
+        "unknown mechanism": ({"mechanism": "uniform"}, "unknown mechanism"),
+        "unknown measure": ({"measures": "global"}, "unknown measure"),
+        "unknown attack": ({"attack": "guess"}, "unknown attack"),
+        "classical from 1 on": ({"mechanism": "gaussian", "epsilon": [1.0, 2.0]}, "below 1 only"),
+        "threshold": ({"threshold": 1.0}, "half-integer"),
+    }.values(),
+)
+def test_refusals(small: cr.FrequencyTable, arguments: dict[str, object], says: str) -> None:
+    with pytest.raises(CellriskError, match=says):
+        cr.curve(small, **arguments)  # type: ignore[arg-type]
+
+
+def test_types_refuse() -> None:
+    with pytest.raises(UnknownName):
+        Setting("uniform")
+    with pytest.raises(InvalidInput):
+        read_epsilons([[1.0], [2.0]])

@@ -1,0 +1,130 @@
+"""How many people: mean, deviation and interval against enumeration of every outcome, and against simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import cellrisk as cr
+from cellrisk import people
+from cellrisk.errors import InvalidInput
+from cellrisk.people import People, count_people
+from cellrisk.profiles import Profiles
+
+MECHANISMS = {
+    "laplace": cr.Laplace(epsilon=0.7),
+    "laplace, threshold": cr.Laplace(epsilon=1.0, threshold=2.5),
+    "geometric": cr.Geometric(epsilon=1.5),
+    "gaussian": cr.AnalyticGaussian(epsilon=1.0, delta=0.01),
+    "little noise": cr.Laplace(epsilon=12.0),
+    "much noise": cr.Laplace(epsilon=0.01),
+}
+TABLES = {
+    "two cells": [[3, 0], [2, 1]],
+    "three levels": [[4, 2, 1], [0, 5, 0], [1, 1, 0], [1, 1, 0]],
+    "one cell": [[7, 3]],
+    "a large cell": [[40, 0], [1, 0], [0, 1], [2, 2]],
+    "all alike": [[1, 0]] * 6,
+}
+
+
+def enumerate_people(cells: list[list[int]], mechanism: cr.Mechanism) -> dict[int, float]:
+    """The distribution of the number exposed, by all outcomes of every cell: which labels survive."""
+    total: Counter[int] = Counter({0: 1.0})
+    for counts in cells:
+        cell: Counter[int] = Counter()
+        survive = [float(mechanism.noise.survive(count, mechanism.threshold)) for count in counts]
+        for shown in itertools.product([False, True], repeat=len(counts)):
+            chance = math.prod(s if there else 1.0 - s for s, there in zip(survive, shown, strict=True))
+            alone = [count for count, there in zip(counts, shown, strict=True) if there]
+            cell[alone[0] if len(alone) == 1 else 0] += chance
+        total = Counter(
+            {
+                number: sum(total[before] * cell[number - before] for before in total if number - before in cell)
+                for number in {first + second for first in total for second in cell}
+            }
+        )
+    return dict(total)
+
+
+@pytest.mark.parametrize("cells", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_against_enumeration(cells: list[list[int]], mechanism: cr.Mechanism) -> None:
+    distribution = enumerate_people(cells, mechanism)
+    mean = sum(number * chance for number, chance in distribution.items())
+    variance = sum((number - mean) ** 2 * chance for number, chance in distribution.items())
+    found = count_people(Profiles.from_cells(cells, n_levels=len(cells[0])), mechanism)
+    assert found.mean == pytest.approx(mean, rel=1e-12)
+    assert found.deviation == pytest.approx(math.sqrt(variance), rel=1e-9, abs=1e-9)
+    assert found.exact
+    below = 0.0
+    quantiles = {}
+    for number in sorted(distribution):
+        below += distribution[number]
+        for tail in (0.025, 0.975):
+            if below >= tail:
+                quantiles.setdefault(tail, number)
+    assert (found.low, found.high) == (quantiles[0.025], quantiles[0.975])
+
+
+def test_mean_is_records_times_the_tight_risk(adult: cr.FrequencyTable) -> None:
+    for mechanism in MECHANISMS.values():
+        found = count_people(adult.profiles(), mechanism)
+        risk = cr.assess(adult, mechanism, measures="local", forms="tight").value()
+        assert found.mean == pytest.approx(adult.n_records * risk, rel=1e-12)
+
+
+def test_simulated_releases_of_adult(adult: cr.FrequencyTable) -> None:
+    mechanism, releases = cr.Laplace(epsilon=1.0), 1500
+    cells = adult.cells()
+    counts = np.zeros((cells.n_cells, 2))
+    counts[cells.cell, cells.level] = cells.count
+    generator = np.random.default_rng(11)
+    exposed = np.empty(releases)
+    for release in range(releases):
+        shown = counts + mechanism.noise.sample(generator, counts.shape) > 0.5
+        exposed[release] = counts[shown.sum(axis=1) == 1][shown[shown.sum(axis=1) == 1]].sum()
+    found = count_people(adult.profiles(), mechanism)
+    assert abs(exposed.mean() - found.mean) < 4 * found.deviation / math.sqrt(releases)
+    assert exposed.std() == pytest.approx(found.deviation, rel=4 / math.sqrt(2 * releases))
+    inside = np.mean((exposed >= found.low) & (exposed <= found.high))
+    assert abs(inside - 0.95) < 4 * math.sqrt(0.95 * 0.05 / releases)
+
+
+def test_the_normal_interval_is_near_the_exact_one(adult: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = count_people(adult.profiles(), cr.Laplace(epsilon=1.0))
+    monkeypatch.setattr(people, "EXACT_WORK", 0)
+    normal = count_people(adult.profiles(), cr.Laplace(epsilon=1.0))
+    assert (exact.exact, normal.exact) == (True, False)
+    assert (normal.mean, normal.deviation) == (exact.mean, exact.deviation)
+    assert abs(normal.low - exact.low) < 0.1 * exact.deviation
+    assert abs(normal.high - exact.high) < 0.1 * exact.deviation
+
+
+def test_the_normal_interval_stays_within_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "EXACT_WORK", 0)
+    found = count_people(Profiles.from_cells([[3, 0], [2, 1]], n_levels=2), cr.Laplace(epsilon=0.5))
+    assert (found.low, found.high) == (0, 6)
+
+
+def test_every_headline_has_the_interval(adult: cr.FrequencyTable) -> None:
+    assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
+    found = count_people(adult.profiles(), cr.Laplace(epsilon=1.0))
+    assert f"95% interval {found.low:,} to {found.high:,}" in assessment.headline
+    assert assessment.to_dict()["people"]["income"]["deviation"] == found.deviation
+    for headline in (cr.choose(adult, max_risk=0.3).headline, cr.curve(adult, measures="local").headline):
+        assert "standard deviation" in headline
+        assert "95% interval" in headline
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInput, match="without records"):
+        count_people(Profiles(2, ()), cr.Laplace(epsilon=1.0))
+    with pytest.raises(InvalidInput, match="interval in order"):
+        People(1.0, 1.0, 3, 2, exact=True)
+    with pytest.raises(InvalidInput, match="deviation of 0"):
+        People(1.0, -1.0, 1, 2, exact=True)

@@ -1,0 +1,68 @@
+"""The admissible set of a function that is not monotone, against a scan that is a thousand times finer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from cellrisk.choice.search import find_admissible
+from cellrisk.profiles import Floats
+
+LOW, HIGH = 1e-3, 1e2
+
+
+def bumps(parts: list[tuple[float, float, float]], level: float) -> object:
+    """A smooth function of log epsilon: bumps of given height, place and width, less a level."""
+
+    def function(epsilon: Floats) -> Floats:
+        log = np.log(epsilon)
+        total = sum(height * np.exp(-(((log - place) / width) ** 2)) for height, place, width in parts)
+        return np.asarray(total - level + np.zeros_like(log))
+
+    return function
+
+
+@settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    parts=st.lists(st.tuples(st.floats(-1, 1), st.floats(-6.5, 4.5), st.floats(0.6, 3)), min_size=1, max_size=4),
+    level=st.floats(-1, 1),
+)
+def test_against_a_fine_scan(parts: list[tuple[float, float, float]], level: float) -> None:
+    function = bumps(parts, level)
+    found = find_admissible(function, LOW, HIGH)  # type: ignore[arg-type]
+    fine = np.geomspace(LOW, HIGH, 60_001)
+    value = function(fine)  # type: ignore[operator]
+    inside = np.zeros(len(fine), bool)
+    for low, high in found.intervals:
+        assert low <= high
+        inside |= (fine >= low) & (fine <= high)
+        for edge, outward in ((low, -1), (high, 1)):
+            assert function(np.array([edge]))[0] <= 0  # type: ignore[operator]
+            beyond = edge * (1 + outward * 1e-6)
+            if LOW < beyond < HIGH and LOW < edge < HIGH:
+                assert function(np.array([beyond]))[0] > -1e-5  # type: ignore[operator]
+    clear = np.abs(value) > 1e-4
+    assert np.array_equal(inside[clear], (value <= 0)[clear])
+    if not found.intervals:
+        assert found.least <= value.min() + 1e-6
+
+
+@pytest.mark.parametrize("level", [0.99, 0.9999, 0.999999])
+def test_narrow_dips_and_peaks_are_seen(level: float) -> None:
+    for place in np.linspace(-0.1, 0.1, 9):
+        peak = find_admissible(bumps([(1.0, place, 0.6)], level), LOW, HIGH)  # type: ignore[arg-type]
+        assert len(peak.intervals) == 2
+        dip = find_admissible(bumps([(-1.0, place, 0.6)], -level), LOW, HIGH)  # type: ignore[arg-type]
+        assert len(dip.intervals) == 1
+        half_width = 0.6 * np.sqrt(-np.log(level))
+        low, high = dip.intervals[0]
+        assert np.log([low, high]) == pytest.approx([place - half_width, place + half_width], abs=1e-6)
+
+
+def test_all_and_nothing() -> None:
+    assert find_admissible(lambda epsilon: epsilon * 0 - 1.0, LOW, HIGH).intervals == ((LOW, HIGH),)
+    nothing = find_admissible(lambda epsilon: epsilon, LOW, HIGH)
+    assert (nothing.intervals, nothing.least, nothing.where) == ((), LOW, LOW)
+    assert find_admissible(lambda epsilon: epsilon * 0.0, LOW, HIGH).intervals == ((LOW, HIGH),)
