@@ -49,6 +49,7 @@ KNOWS: dict[str, set[str]] = {
     "noise": {"errors", "profiles"},
     "mechanisms": {"errors", "noise", "profiles"},
     "measures": {"errors", "noise", "profiles"},
+    "attacks": {"errors", "measures", "noise", "profiles"},
 }
 ONLY_TYPES = {("noise", "profiles"), ("mechanisms", "profiles")}
 

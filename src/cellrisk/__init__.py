@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from cellrisk.profiles import Profiles
     from cellrisk.reporting import Report, report
+    from cellrisk.simulation import Simulation, simulate
     from cellrisk.tables import FrequencyTable, tabulate
     from cellrisk.usefulness import Utility, utility
 
@@ -61,6 +62,8 @@ _HOME = {
     "Profiles": "cellrisk.profiles",
     "Report": "cellrisk.reporting",
     "report": "cellrisk.reporting",
+    "Simulation": "cellrisk.simulation",
+    "simulate": "cellrisk.simulation",
     "FrequencyTable": "cellrisk.tables",
     "tabulate": "cellrisk.tables",
     "Utility": "cellrisk.usefulness",
@@ -85,6 +88,7 @@ __all__ = [
     "Profiles",
     "Report",
     "RiskCurve",
+    "Simulation",
     "Utility",
     "assess",
     "choose",
@@ -93,6 +97,7 @@ __all__ = [
     "explain",
     "mechanism",
     "report",
+    "simulate",
     "tabulate",
     "utility",
 ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.attacks import GUESSES, Confidence, Guess, choose_risks, find_confidence
 from cellrisk.errors import UnknownName
 from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival, average_risks, choose_words
 from cellrisk.mechanisms import Mechanism
 from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Fitted, Priors
+from cellrisk.profiles import Profiles
+from cellrisk.sweep import find_limits
 from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
@@ -18,7 +22,11 @@ if TYPE_CHECKING:
 
     from cellrisk.tables import Attribute, FrequencyTable
 
-ATTACKS = ("homogeneity",)
+NAMING = {
+    "homogeneity": "would have their {sensitive} read off the table correctly",
+    "plurality": "would have their {sensitive} guessed by naming the largest count of their cell",
+    "proportional": "would have their {sensitive} guessed by a draw in proportion to the counts of their cell",
+}
 CURATOR_NOTE = (
     "For the curator: these figures are computed from the raw data and are not themselves differentially private."
 )
@@ -41,27 +49,36 @@ class Exposure:
     """What a curator says of one sensitive attribute in one sentence."""
 
     sensitive: str
+    attack: str
     records: int
     people: People
-    """How many people's values are read off the release correctly."""
+    """How many people's values the attacker gets right."""
+    confidence: Confidence
+    """How often a released cell that looks homogeneous tells the truth."""
     raw_share: float
-    """The share of people whose values the raw table reveals: those in homogeneous cells."""
+    """The share of people whose values the raw table gives away: by homogeneity, those in homogeneous cells."""
     guess_share: float
     """Guessing each person's value from the overall proportions: sum_k p_k^2."""
     best_guess_share: float
     """Always guessing the commonest value: max_k p_k."""
+    n_levels: int
+
+    @property
+    def chance_share(self) -> float:
+        """What the attacker gets right where noise has drowned the counts, so that each survives half of the time."""
+        return 0.5**self.n_levels if self.attack == "homogeneity" else Guess.chance(self.n_levels)
 
     @property
     def share(self) -> float:
-        """Expected share of people whose value is read off the release correctly: local, tight, by records. Exact."""
+        """Expected share of people whose value the attacker gets right: local, tight, by records. Exact."""
         return self.people.mean / self.records
 
     def sentence(self, mechanism: Mechanism) -> str:
         delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
         return (
             f"At epsilon {mechanism.epsilon:g}{delta}, about {round(self.people.mean):,} of {self.records:,} people "
-            f"({percent(self.share)}; {self.people.spread}) would have their {self.sensitive} read off the table "
-            f"correctly; the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions gets "
+            f"({percent(self.share)}; {self.people.spread}) {NAMING[self.attack].format(sensitive=self.sensitive)}; "
+            f"the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions gets "
             f"{percent(self.guess_share)}."
         )
 
@@ -119,10 +136,17 @@ class Assessment:
             "mechanism": self.mechanism.to_dict(),
             "risks": [vars(row) for row in self.risks],
             "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
+            "confidence": {
+                exposure.sensitive: {
+                    key: value if math.isfinite(value) else None for key, value in vars(exposure.confidence).items()
+                }
+                for exposure in self.exposures
+            },
             "people": {exposure.sensitive: vars(exposure.people) for exposure in self.exposures},
             "baselines": {
                 exposure.sensitive: {
                     "raw": exposure.raw_share,
+                    "chance": exposure.chance_share,
                     "proportional_guess": exposure.guess_share,
                     "commonest_guess": exposure.best_guess_share,
                 }
@@ -139,7 +163,8 @@ class Assessment:
                 f"{name}: {counts['levels']:,} levels; {self.table.n_cells:,} cells, {counts['homogeneous']:,} "
                 f"homogeneous, {counts['heterogeneous']:,} heterogeneous, {counts['unique']:,} unique"
             )
-            parts.append("\n".join([title, _risk_table(self.risks, name), *self.fitted[name].describe()]))
+            confidence = _describe_confidence(next(each for each in self.exposures if each.sensitive == name))
+            parts.append("\n".join([title, _risk_table(self.risks, name), *self.fitted[name].describe(), confidence]))
         return "\n\n".join([*parts, CURATOR_NOTE])
 
 
@@ -158,51 +183,51 @@ def assess(
 ) -> Assessment:
     """How much does the homogeneity attack still reveal, if this table is published through this mechanism?
 
-    ``measures``, ``forms`` and ``weights`` default to all. ``alpha`` is "mle", "moments" or the values themselves in
-    the order of the levels; with several sensitive attributes a mapping by name gives each its own.
+    ``attack`` "plurality" names the largest released count of a person's cell instead, "proportional" draws a value in
+    proportion to the counts; they have one measure and form, local and tight. ``measures``, ``forms`` and ``weights``
+    default to all. ``alpha`` is "mle", "moments" or the values themselves in the order of the levels; with several
+    sensitive attributes a mapping by name gives each its own.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
     >>> round(cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").value(form="exact"), 6)
     0.034845
     """
-    check_attack(attack)
-    measure_names = choose_words("measure", measures, tuple(MEASURES))
-    chosen_forms = choose_words("form", forms, FORMS)
-    chosen_weights = choose_words("weights", weights, WEIGHTS)
+    asked = choose_risks(attack, measures, forms, weights)
     survival = Survival((mechanism.noise,), mechanism.threshold)
     priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     risks: list[Risk] = []
     fitted: dict[str, Fitted] = {}
     for name in table.sensitive:
         attribute = table.attribute(name)
-        fitted[name] = priors.fit(attribute, measure_names)
-        chosen = [fitted[name].measure(measure) for measure in measure_names]
+        fitted[name] = priors.fit(attribute, asked.measures)
+        chosen = [asked.make(measure, fitted[name].measure) for measure in asked.measures]
         for measure, form, weight, values in average_risks(
-            attribute.profiles, chosen, survival, chosen_forms, chosen_weights
+            attribute.profiles, chosen, survival, asked.forms, asked.weights
         ):
             risks.append(Risk(name, attack, measure, form, weight, float(values[0])))
-    exposures = tuple(find_exposure(table.attribute(name), mechanism) for name in table.sensitive)
+    exposures = tuple(find_exposure(table.attribute(name), mechanism, attack) for name in table.sensitive)
     return Assessment(table, mechanism, tuple(risks), exposures, fitted)
 
 
-def check_attack(attack: str) -> None:
-    """Refuses an attack that is not known."""
-    if attack not in ATTACKS:
-        raise UnknownName("unknown attack", got=repr(attack), allowed=", ".join(ATTACKS))
-
-
-def find_exposure(attribute: Attribute, mechanism: Mechanism) -> Exposure:
+def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity") -> Exposure:
     """The headline's numbers for one sensitive attribute."""
     profiles, shares = attribute.profiles, attribute.levels.shares
     return Exposure(
         sensitive=attribute.name,
+        attack=attack,
         records=profiles.n_records,
-        people=count_people(profiles, mechanism),
-        raw_share=attribute.exposed_share,
+        people=count_people(profiles, mechanism, attack),
+        confidence=find_confidence(profiles, Survival((mechanism.noise,), mechanism.threshold))[0],
+        raw_share=attribute.exposed_share if attack == "homogeneity" else _guessed_share(profiles, mechanism, attack),
         guess_share=float(shares @ shares),
         best_guess_share=float(shares.max()),
+        n_levels=profiles.n_levels,
     )
+
+
+def _guessed_share(profiles: Profiles, mechanism: Mechanism, attack: str) -> float:
+    return find_limits(profiles, GUESSES[attack](), ("tight",), mechanism.threshold)["tight", "records"].raw
 
 
 def _counts_of(attribute: Attribute) -> dict[str, int]:
@@ -214,6 +239,17 @@ def _counts_of(attribute: Attribute) -> dict[str, int]:
         "unique": profiles.n_unique,
         "profiles": profiles.n_profiles,
     }
+
+
+def _describe_confidence(exposure: Exposure) -> str:
+    found = exposure.confidence
+    if not math.isfinite(found.people_precision):
+        return "No released cell would look homogeneous."
+    precision, chance = percent(found.people_precision), percent(1.0 / exposure.n_levels)
+    return (
+        f"Of the people in released cells that look homogeneous, {precision} have the value shown; by chance it would "
+        f"be {chance}. Noise alone gives away {percent(exposure.chance_share)}."
+    )
 
 
 def _describe_mechanism(mechanism: Mechanism) -> str:

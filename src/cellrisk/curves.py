@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.assessment import CURATOR_NOTE, check_attack
+from cellrisk.assessment import CURATOR_NOTE
+from cellrisk.attacks import choose_risks
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import FORMS, MEASURES, WEIGHTS, choose_words
+from cellrisk.measures import MEASURES
 from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
@@ -51,7 +52,8 @@ class Line:
     def name(self) -> str:
         """What is measured, in words."""
         weights = {"uniform": "each cell alike", "records": "by records", None: "whole table"}[self.weights]
-        return f"{self.measure.replace('_', ' ')}, {self.form}, {weights}"
+        attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
+        return f"{attack}{self.measure.replace('_', ' ')}, {self.form}, {weights}"
 
     def nearest(self, epsilon: float) -> float:
         """The epsilon of the line that is nearest to this one."""
@@ -245,30 +247,27 @@ def curve(
     >>> [round(float(risk), 6) for risk in line.risk], round(line.limits.chance, 6), round(line.limits.raw, 6)
     ([0.105268, 0.034819], 0.25, 0.034395)
     """
-    check_attack(attack)
-    names = choose_words("measure", measures, tuple(MEASURES))
-    chosen_forms = choose_words("form", forms, FORMS)
-    chosen_weights = choose_words("weights", weights, WEIGHTS)
+    asked = choose_risks(attack, measures, forms, weights)
     epsilons = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     within = {setting: setting.covered(epsilons) for setting in settings}
-    steps = len(table.sensitive) * len(names) * sum(len(epsilons) for epsilons in within.values())
+    steps = len(table.sensitive) * len(asked.measures) * sum(len(epsilons) for epsilons in within.values())
     report = Report(progress, steps)
     lines: list[Line] = []
     for name in table.sensitive:
         profiles = table.profiles(name)
-        fitted = priors.fit(table.attribute(name), names)
-        for measure in (fitted.measure(each) for each in names):
-            limits = find_limits(profiles, measure, chosen_forms, threshold)
+        fitted = priors.fit(table.attribute(name), asked.measures)
+        for measure in (asked.make(each, fitted.measure) for each in asked.measures):
+            limits = find_limits(profiles, measure, asked.forms, threshold)
             for setting in settings:
                 survival = setting.survival(within[setting])
                 parts = []
                 for few in survival.groups:
-                    parts.append(measure.average(profiles, few, chosen_forms))
+                    parts.append(measure.average(profiles, few, asked.forms))
                     report.add(len(few))
-                for form in chosen_forms:
-                    for weight in (None,) if measure.one_number else chosen_weights:
+                for form in asked.forms:
+                    for weight in (None,) if measure.one_number else asked.weights:
                         key = form, weight or "uniform"
                         risk = np.concatenate([part[key] for part in parts])
                         lines.append(
@@ -278,5 +277,5 @@ def curve(
     people = {}
     for setting, name in dict.fromkeys((line.setting, line.sensitive) for line in lines):
         usual = next(line for line in lines if line.setting == setting).nearest(1.0)
-        people[setting, name] = usual, count_people(table.profiles(name), setting.at(usual))
+        people[setting, name] = usual, count_people(table.profiles(name), setting.at(usual), attack)
     return RiskCurve(table, tuple(lines), people)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cellrisk.attacks import GUESSES
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import Survival
 from cellrisk.measures.measure import NUMBERS_AT_ONCE
@@ -54,13 +55,14 @@ class People:
         return f"about {round(self.mean):,} ({self.spread})"
 
 
-def count_people(profiles: Profiles, mechanism: Mechanism) -> People:
+def count_people(profiles: Profiles, mechanism: Mechanism, attack: str = "homogeneity") -> People:
     """How many people's values would one release give away?
 
     A cell shows label k alone, and so exposes its n_k people, with probability P_k = s(n_k) prod_{j != k} q(n_j). Mean
     and variance of a cell are sum n_k P_k and sum n_k^2 P_k - (sum n_k P_k)^2, and cells are independent. The interval
     is read off the exact distribution, whose characteristic function is the product over cells of
-    1 + sum_k P_k (e^(i w n_k) - 1); where that takes too long, off the normal distribution.
+    1 + sum_k P_k (e^(i w n_k) - 1); where that takes too long, off the normal distribution. For an attack that guesses,
+    P_k is the probability that it names k, and the interval is the normal one.
 
     >>> from cellrisk import Laplace
     >>> found = count_people(Profiles.from_cells([[3, 0], [2, 1]], n_levels=2), Laplace(epsilon=1.0))
@@ -71,17 +73,21 @@ def count_people(profiles: Profiles, mechanism: Mechanism) -> People:
     mean = variance = 0.0
     shown: list[tuple[Block, Floats]] = []
     for block in _pieces(profiles):
-        chance = shown_alone(block, profiles.n_levels, survival)
-        first = (chance * block.counts).sum(axis=1)
-        second = (chance * block.counts.astype(np.float64) ** 2).sum(axis=1)
+        if attack in GUESSES:
+            guess, counts = GUESSES[attack](), block.counts.astype(np.float64)
+            first, second = (guess.expect(block, profiles.n_levels, survival, counts**power)[:, 0] for power in (1, 2))
+        else:
+            chance = shown_alone(block, profiles.n_levels, survival)
+            shown.append((block, chance))
+            first = (chance * block.counts).sum(axis=1)
+            second = (chance * block.counts.astype(np.float64) ** 2).sum(axis=1)
         mean += float(block.cells @ first)
         variance += float(block.cells @ np.maximum(second - first**2, 0.0))
-        shown.append((block, chance))
     deviation = float(np.sqrt(variance))
     largest = max(int(block.counts.max()) for block in profiles.blocks)
     length = min(profiles.n_records + 1, int(WINDOW * deviation) + 2 * largest + 16)
     entries = sum(block.counts.size for block in profiles.blocks)
-    exact = (length // 2 + 1) * entries <= EXACT_WORK
+    exact = attack not in GUESSES and (length // 2 + 1) * entries <= EXACT_WORK
     if exact:
         low, high = _exact_interval(shown, mean, length, profiles.n_records)
     else:

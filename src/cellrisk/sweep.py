@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cellrisk.attacks import GUESSES, Guess, choose_risks
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Measure, Survival, choose_words
+from cellrisk.measures import Local, Measure, Survival
 from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
 from cellrisk.noise import LaplaceNoise
 from cellrisk.priors import Priors
@@ -81,7 +82,10 @@ def find_limits(
     profiles: Profiles, measure: Measure, forms: Sequence[str], threshold: float = 0.5
 ) -> dict[tuple[str, str], Limits]:
     """The risk under noise that hides everything, and under none, for each form and weighting."""
-    chance, raw = (measure.average(profiles, Survival((noise,), threshold), forms) for noise in (ONLY_NOISE, NO_NOISE))
+    raw = measure.average(profiles, Survival((NO_NOISE,), threshold), forms)
+    if isinstance(measure, Guess):
+        return {key: Limits(measure.chance(profiles.n_levels), float(value[0])) for key, value in raw.items()}
+    chance = measure.average(profiles, Survival((ONLY_NOISE,), threshold), forms)
     return {key: Limits(float(chance[key][0]), float(raw[key][0])) for key in chance}
 
 
@@ -150,21 +154,32 @@ class Question:
     """The measure with each attribute's own priors."""
     form: str
     weights: str
+    attack: str = "homogeneity"
 
     @staticmethod
-    def of(table: FrequencyTable, measure: str, form: str, weights: str, priors: Priors) -> Question:
+    def of(
+        table: FrequencyTable, measure: str, form: str, weights: str, priors: Priors, attack: str = "homogeneity"
+    ) -> Question:
         """The risk of those names; ``weights`` does not matter for marginal shrinkage."""
-        (measure,) = choose_words("measure", measure, tuple(MEASURES))
-        (form,) = choose_words("form", form, FORMS)
-        (weights,) = choose_words("weights", weights, WEIGHTS)
-        measures = tuple(priors.fit(attribute, [measure]).measure(measure) for attribute in table.attributes)
-        return Question(table.attributes, measures, form, "uniform" if MEASURES[measure].one_number else weights)
+        asked = choose_risks(attack, measure, form, weights)
+        measures = tuple(
+            asked.make(measure, priors.fit(attribute, [measure]).measure) for attribute in table.attributes
+        )
+        weighting = "uniform" if measures[0].one_number else weights
+        return Question(table.attributes, measures, form, weighting, attack)
+
+    @property
+    def people(self) -> Question:
+        """The expected share of people whose value the same attacker gets right."""
+        measure = GUESSES[self.attack]() if self.attack in GUESSES else Local()
+        return Question(self.attributes, (measure,) * len(self.attributes), "tight", "records", self.attack)
 
     @property
     def name(self) -> str:
         weights = {"uniform": "each cell alike", "records": "by records"}[self.weights]
         weighting = "" if self.measures[0].one_number else f", {weights}"
-        return f"{self.measures[0].name.replace('_', ' ')} risk, {self.form}{weighting}"
+        attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
+        return f"{attack}{self.measures[0].name.replace('_', ' ')} risk, {self.form}{weighting}"
 
     def ask(self, setting: Setting, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.assessment import CURATOR_NOTE, check_attack
+from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.choice.requirement import Requirement, Test
 from cellrisk.choice.search import Admissible, find_admissible
 from cellrisk.choice.tradeoff import TradeOff, find_trade_off
@@ -215,9 +215,8 @@ def choose(
     >>> round(choice.epsilon, 4), len(choice.admissible)
     (100.0, 1)
     """
-    check_attack(attack)
     requirement = Requirement(max_risk, max_people, margin)
-    question = Question.of(table, measure, form, weights, Priors(alpha, sizes, sizes_fit, zero_truncation))
+    question = Question.of(table, measure, form, weights, Priors(alpha, sizes, sizes_fit, zero_truncation), attack)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     limits = max(question.limits(threshold), key=lambda each: each.raw)
     trade_off = None
@@ -300,7 +299,9 @@ def weigh(
     found = []
     for role, value in zip(ROLES, (epsilon / FACTOR, epsilon, looser), strict=True):
         mechanism = setting.at(value)
-        people = tuple(count_people(attribute.profiles, mechanism) for attribute in question.attributes)
+        people = tuple(
+            count_people(attribute.profiles, mechanism, question.attack) for attribute in question.attributes
+        )
         tvd = None if trade_off is None else trade_off.at(value)
         broken = []
         if excess is not None and excess(np.array([value]))[0] > 0:

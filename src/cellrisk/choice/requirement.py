@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import Local
 from cellrisk.profiles import Floats
 from cellrisk.sweep import Question, Setting
 from cellrisk.text import percent
@@ -68,7 +67,7 @@ class Test:
         required = self.requirement
         chance = np.array([limits.chance for limits in self.question.limits(self.setting.threshold)])[:, None]
         attributes = self.question.attributes
-        people = Question(attributes, (Local(),) * len(attributes), "tight", "records")
+        people = self.question.people
         records = attributes[0].profiles.n_records
 
         def largest(epsilons: Floats) -> Floats:

@@ -54,7 +54,7 @@ def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
         epsilon, value = epsilon[order], value[order]
     fine = value <= 0
     edges = np.flatnonzero(fine[1:] != fine[:-1])
-    ends = [_narrow(excess, float(epsilon[place]), float(epsilon[place + 1]), bool(fine[place])) for place in edges]
+    ends = [_narrow(excess, epsilon[place : place + 2], value[place : place + 2]) for place in edges]
     if fine[0]:
         ends = [low, *ends]
     if fine[-1]:
@@ -91,18 +91,23 @@ def _near_bends(epsilon: Floats, value: Floats) -> Floats:
     return np.unique(np.concatenate(new)) if new else np.zeros(0)
 
 
-def _narrow(excess: Excess, low: float, high: float, low_is_fine: bool) -> float:
+def _narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
-    def at(log_epsilon: float) -> float:
-        return float(excess(np.array([min(max(math.exp(log_epsilon), low), high)]))[0])
+    (low, high), known = epsilon.tolist(), {0.0: float(value[0]), 1.0: float(value[1])}
+    width = math.log(high / low)
 
-    ends = math.log(low), math.log(high)
-    root = brentq(at, *ends, xtol=EDGE, rtol=4 * np.finfo(float).eps)
-    towards = -1.0 if low_is_fine else 1.0
-    step = EDGE
-    while at(root) > 0:
-        root += towards * step
-        step *= 2.0
-    return min(max(math.exp(root), low), high)
+    def place(part: float) -> float:
+        return high if part >= 1.0 else low * math.exp(part * width)
+
+    def at(part: float) -> float:
+        return known[part] if part in known else float(excess(np.array([place(part)]))[0])
+
+    tolerance = EDGE / width
+    part = float(brentq(at, 0.0, 1.0, xtol=tolerance, rtol=4 * np.finfo(float).eps))
+    towards = -tolerance if value[0] <= 0 else tolerance
+    while at(part) > 0:
+        part = min(max(part + towards, 0.0), 1.0)
+        towards *= 2.0
+    return place(part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
 ABOVE_LIMIT = 3
 
 
-def answer(result: Any, as_json: bool) -> None:
-    """Prints a result: its sentence and tables, or one JSON document."""
-    typer.echo(json.dumps(result.to_dict(), allow_nan=False, ensure_ascii=False) if as_json else str(result))
+def answer(result: Any, as_json: bool, checks: Mapping[str, Any] | None = None) -> None:
+    """Prints a result, and the checks of it: sentences and tables, or one JSON document."""
+    if as_json:
+        checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
+        typer.echo(json.dumps({**result.to_dict(), **checked}, allow_nan=False, ensure_ascii=False))
+    else:
+        typer.echo("\n\n".join([str(result), *(str(check) for check in (checks or {}).values())]))
 
 
 def stop_above_limit(message: str) -> None:

@@ -10,10 +10,12 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, stop_above_limit
 from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, RiskOptions, TableOptions, Text, grouped, option
+from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cellrisk.assessment import Assessment
+    from cellrisk.simulation import Comparison
 
 
 @grouped
@@ -41,6 +43,11 @@ def assess_command(
     risk: RiskOptions,
     output: OutputOptions,
     max_risk: Annotated[Text, option("Exit with code 3 where the risk is above R.", "R")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Simulate releases as a second opinion; print z-scores.")
+    ] = False,
+    releases: Annotated[str, option("Releases that --check simulates.", "NUMBER")] = "1000",
+    seed: Annotated[str, option("Seed of --check.", "NUMBER")] = "0",
 ) -> None:
     """How much would the homogeneity attack reveal, if the table were published at this epsilon?"""
     from cellrisk.assessment import assess
@@ -50,7 +57,12 @@ def assess_command(
     setting = mechanism.one()
     frequencies = table.tabulate()
     assessment = assess(frequencies, setting, **risk.many())
-    answer(assessment, output.as_json)
+    checks = {}
+    if check:
+        checks = _check(
+            assessment, risk, parsing.parse_whole("--releases", releases), parsing.parse_whole("--seed", seed)
+        )
+    answer(assessment, output.as_json, checks)
     if limit is not None:
         _gate(assessment, limit, risk.narrowed)
     obey(policy_of(context), frequencies, setting, Priors(**risk.priors))
@@ -80,6 +92,26 @@ def demo_command(
             f"    --qid {','.join(qids)} \\\n"
             f"    --bin age=5 --bin hours-per-week=10 --sensitive income --epsilon {setting.epsilon:g}"
         )
+
+
+def _check(assessment: Assessment, risk: RiskOptions, releases: int, seed: int) -> dict[str, Comparison]:
+    """A simulation of each sensitive attribute, compared with what was assessed."""
+    from cellrisk.simulation import simulate
+
+    measures = sorted({row.measure for row in assessment.risks})
+    return {
+        name: simulate(
+            assessment.table,
+            assessment.mechanism,
+            measures=measures,
+            releases=releases,
+            seed=seed,
+            sensitive=name,
+            progress=progress_bar("simulating"),
+            **risk.priors,
+        ).compare(assessment)
+        for name in assessment.table.sensitive
+    }
 
 
 def parse_limit(text: str) -> float:

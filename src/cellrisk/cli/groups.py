@@ -138,7 +138,7 @@ class RiskOptions:
     sizes: Annotated[str, option("Cell sizes: poisson or negbin.", "NAME")] = "poisson"
     sizes_fit: Annotated[str, option("How sizes are fitted: mle, moments or bayes.", "NAME")] = "mle"
     zero_truncation: Annotated[bool, typer.Option(help="Empty cells are not seen: fit sizes from 1 on.")] = True
-    attack: Annotated[str, option("homogeneity.", "NAME")] = "homogeneity"
+    attack: Annotated[str, option("homogeneity, plurality or proportional.", "NAME")] = "homogeneity"
 
     @property
     def narrowed(self) -> bool:

@@ -1,0 +1,22 @@
+"""Who reads a release: the homogeneity attacker, those who guess, and how often a cell tells the truth."""
+
+from __future__ import annotations
+
+from cellrisk.attacks.confidence import Confidence, find_confidence, looks_homogeneous
+from cellrisk.attacks.guess import Guess
+from cellrisk.attacks.plurality import Plurality
+from cellrisk.attacks.proportional import Proportional
+from cellrisk.attacks.questions import ATTACKS, GUESSES, Risks, choose_risks
+
+__all__ = [
+    "ATTACKS",
+    "GUESSES",
+    "Confidence",
+    "Guess",
+    "Plurality",
+    "Proportional",
+    "Risks",
+    "choose_risks",
+    "find_confidence",
+    "looks_homogeneous",
+]

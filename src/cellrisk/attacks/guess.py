@@ -1,0 +1,37 @@
+"""What attackers who guess have in common: they name one label of a cell, or none."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from cellrisk.errors import InvalidInput
+from cellrisk.measures import Measure, Survival
+from cellrisk.measures.measure import Risks
+from cellrisk.profiles import Block, Floats
+
+
+class Guess(Measure):
+    """How often is a person's value guessed? The share of a cell's people whose own value is named: tight, alone."""
+
+    name: ClassVar[str] = "local"
+    attack: ClassVar[str]
+
+    @abstractmethod
+    def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
+        """sum_k worth_k P(the attacker names k) for one cell of each profile: (profiles, noises).
+
+        ``worth`` is (profiles, labels present); naming a label that is absent is worth nothing.
+        """
+
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        other = [form for form in forms if form != "tight"]
+        if other:
+            raise InvalidInput(f"the {self.attack} attack has one form", got=", ".join(other), allowed="tight")
+        return {"tight": self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])}
+
+    @staticmethod
+    def chance(n_levels: int) -> float:
+        """The risk where noise has drowned the counts: something shows, and the guess is right one time in K."""
+        return (1.0 - 0.5**n_levels) / n_levels

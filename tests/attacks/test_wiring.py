@@ -1,0 +1,124 @@
+"""The attacks through the front doors: assess, curve, choose, people, the command line, and simulation beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.attacks import GUESSES
+from cellrisk.cli import main
+from cellrisk.errors import CellriskError
+from cellrisk.measures import Survival
+from cellrisk.people import count_people
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("attack", GUESSES)
+def test_assess_curve_and_choose_agree(adult: cr.FrequencyTable, attack: str) -> None:
+    assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), attack=attack)
+    assert {(row.attack, row.measure, row.form) for row in assessment.risks} == {(attack, "local", "tight")}
+    line = cr.curve(adult, epsilon=[0.5, 1.0], attack=attack, weights="records").lines[0]
+    assert line.at(1.0) == assessment.value()
+    exact = GUESSES[attack]().average(adult.profiles(), Survival((cr.Laplace(epsilon=1.0).noise,)), ("tight",))
+    assert assessment.value(weights="uniform") == exact["tight", "uniform"][0]
+    assert assessment.exposures[0].share == pytest.approx(assessment.value(), rel=1e-12)
+    choice = cr.choose(adult, max_risk=assessment.value(), attack=attack, least_epsilon=0.5, largest_epsilon=2.0)
+    assert choice.epsilon == pytest.approx(1.0, rel=1e-5)
+    by_people = cr.choose(
+        adult, max_people=assessment.exposures[0].people.mean, attack=attack, least_epsilon=0.5, largest_epsilon=2.0
+    )
+    assert by_people.epsilon == pytest.approx(1.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("attack", GUESSES)
+def test_ends(adult: cr.FrequencyTable, attack: str) -> None:
+    (line,) = cr.curve(adult, epsilon=[1e-3, 50.0], attack=attack, weights="records").lines
+    assert line.limits.chance == 0.375
+    assert line.risk[0] == pytest.approx(0.375, abs=0.02)
+    assert line.risk[1] == pytest.approx(line.limits.raw, abs=1e-6)
+    assert cr.assess(adult, cr.Laplace(epsilon=1.0), attack=attack).exposures[0].raw_share == line.limits.raw
+
+
+@pytest.mark.parametrize("attack", ["homogeneity", *GUESSES])
+def test_simulation_agrees(adult: cr.FrequencyTable, attack: str) -> None:
+    mechanism = cr.Geometric(epsilon=0.7)
+    assessment = cr.assess(adult, mechanism, measures="local", forms="tight", attack=attack)
+    comparison = cr.simulate(adult, mechanism, releases=400, seed=8).compare(assessment)
+    assert len(comparison.differences) == 2
+    assert comparison.agrees
+
+
+@pytest.mark.parametrize("attack", GUESSES)
+def test_people_of_a_guess(attack: str) -> None:
+    cells = np.array([[6, 2, 0], [1, 1, 1], [0, 9, 3]])
+    frame = pd.DataFrame(
+        [{"q": row, "y": "abc"[label], "n": cells[row, label]} for row in range(3) for label in range(3)]
+    )
+    table = cr.tabulate(frame, "q", "y", count="n")
+    mechanism, releases = cr.Laplace(epsilon=0.8), 40_000
+    generator = np.random.default_rng(2)
+    noisy = cells + mechanism.noise.sample(generator, (releases, 3, 3))
+    released = np.where(noisy < 0.5, 0.0, np.rint(noisy))
+    if attack == "plurality":
+        best = released == released.max(axis=2, keepdims=True)
+        chance = best / best.sum(axis=2, keepdims=True) * (released.max(axis=2, keepdims=True) > 0)
+    else:
+        total = released.sum(axis=2, keepdims=True)
+        chance = np.divide(released, total, out=np.zeros_like(released), where=total > 0)
+    spin = generator.random((releases, 3, 1))
+    edges = np.cumsum(chance, axis=2)
+    named = (spin < edges) & (spin >= edges - chance)
+    right = (named * cells).sum(axis=(1, 2))
+    found = count_people(table.profiles(), mechanism, attack)
+    assert abs(right.mean() - found.mean) < 4.5 * found.deviation / np.sqrt(releases)
+    assert right.std() == pytest.approx(found.deviation, rel=0.02)
+    assert not found.exact
+
+
+def test_confidence_is_told(adult: cr.FrequencyTable) -> None:
+    assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
+    exposure = assessment.exposures[0]
+    assert exposure.confidence.people_right == pytest.approx(exposure.people.mean, rel=1e-12)
+    assert "by chance it would be 50.0%. Noise alone gives away 25.0%." in str(assessment)
+    document = json.loads(json.dumps(assessment.to_dict(), allow_nan=False))
+    assert document["confidence"]["income"]["precision"] == exposure.confidence.precision
+    assert document["baselines"]["income"]["chance"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"attack": "plurality", "measures": "expected"}, "has one measure; got expected; allowed: local"),
+        ({"attack": "proportional", "forms": ["exact", "tight"]}, "has one form; got exact; allowed: tight"),
+        ({"attack": "guess"}, "unknown attack"),
+    ],
+)
+def test_refusals(adult: cr.FrequencyTable, arguments: dict[str, object], says: str) -> None:
+    for function in (cr.assess, cr.curve):
+        with pytest.raises(CellriskError, match=says):
+            function(adult, cr.Laplace(epsilon=1.0) if function is cr.assess else "laplace", **arguments)  # type: ignore[operator]
+
+
+def test_command_line(tmp_path: Path, capsys: Capture) -> None:
+    rows = [{"q": number % 7, "y": "stu"[number % 5 % 3]} for number in range(80)]
+    path = tmp_path / "people.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    basic = [str(path), "--qid", "q", "--sensitive", "y", "--epsilon", "1"]
+    assert main(["assess", *basic, "--attack", "plurality"]) == 0
+    assert "guessed by naming the largest count" in capsys.readouterr().out
+    assert main(["assess", *basic, "--attack", "proportional", "--max-risk", "0.1"]) == 3
+    assert main(["assess", *basic, "--attack", "plurality", "--measure", "expected"]) == 2
+    capsys.readouterr()
+    assert main(["assess", *basic, "--check", "--releases", "300", "--seed", "4"]) == 0
+    out = capsys.readouterr().out
+    assert "z" in out.splitlines()[-1] or "simulat" in out
+    assert main(["assess", *basic, "--measure", "local", "--check", "--releases", "300", "--json"]) == 0
+    check = json.loads(capsys.readouterr().out)["check"]["y"]
+    assert abs(check["largest_z"]) < 4.5
+    assert main(["assess", *basic, "--check", "--releases", "1"]) == 2
