@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         mechanism,
     )
     from cellrisk.profiles import Profiles
+    from cellrisk.releasing import Release, release
     from cellrisk.reporting import Report, report
     from cellrisk.simulation import Simulation, simulate
     from cellrisk.tables import FrequencyTable, tabulate
@@ -60,6 +61,8 @@ _HOME = {
     "mechanism": "cellrisk.mechanisms",
     "Policy": "cellrisk.choice",
     "Profiles": "cellrisk.profiles",
+    "Release": "cellrisk.releasing",
+    "release": "cellrisk.releasing",
     "Report": "cellrisk.reporting",
     "report": "cellrisk.reporting",
     "Simulation": "cellrisk.simulation",
@@ -86,6 +89,7 @@ __all__ = [
     "Policy",
     "ProbabilisticGaussian",
     "Profiles",
+    "Release",
     "Report",
     "RiskCurve",
     "Simulation",
@@ -96,6 +100,7 @@ __all__ = [
     "datasets",
     "explain",
     "mechanism",
+    "release",
     "report",
     "simulate",
     "tabulate",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from cellrisk.attacks import GUESSES, ATTACKS, Plurality, Proportional
+from cellrisk.attacks import ATTACKS, GUESSES, Plurality, Proportional
 from cellrisk.attacks.proportional import invert
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import Measure, Survival

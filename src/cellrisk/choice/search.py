@@ -95,7 +95,8 @@ def _narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
-    (low, high), known = epsilon.tolist(), {0.0: float(value[0]), 1.0: float(value[1])}
+    low, high = float(epsilon[0]), float(epsilon[1])
+    known = {0.0: float(value[0]), 1.0: float(value[1])}
     width = math.log(high / low)
 
     def place(part: float) -> float:

@@ -149,3 +149,16 @@ def parse_merges(values: Sequence[str] | None) -> dict[str, dict[str, list[str]]
             raise InvalidInput("--merge cannot be read", got=repr(value), allowed=allowed)
         merges.setdefault(column, {})[label] = text.split("|")
     return merges
+
+
+def parse_rules(values: Sequence[str] | None) -> list[dict[str, list[str]]]:
+    """Combinations that cannot occur: all columns of a rule must match.
+
+    >>> parse_rules(["sex=m;pregnant=yes", "age=0|1;job=cook"])
+    [{'sex': ['m'], 'pregnant': ['yes']}, {'age': ['0', '1'], 'job': ['cook']}]
+    """
+    allowed = "column=label|label;column=label, for example sex=m;pregnant=yes"
+    return [
+        {name: text.split("|") for name, text in (_pair("--exclude", part, allowed) for part in value.split(";"))}
+        for value in values or []
+    ]

@@ -1,0 +1,71 @@
+"""The command that publishes: release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from cellrisk.cli import parsing
+from cellrisk.cli.answers import answer, obey
+from cellrisk.cli.config import policy_of
+from cellrisk.cli.groups import MechanismOptions, OutputOptions, TableOptions, Text, Texts, grouped, option
+from cellrisk.cli.progress import progress_bar
+from cellrisk.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class ReleaseMechanismOptions(MechanismOptions):
+    """How the noise of a release is made: by whole numbers."""
+
+    mechanism: Annotated[str, option("geometric or discrete-gaussian.", "NAME")] = "geometric"
+
+
+@grouped
+def release_command(
+    context: typer.Context,
+    table: TableOptions,
+    mechanism: ReleaseMechanismOptions,
+    settings: OutputOptions,
+    output: Annotated[Text, option("The released counts: .parquet or .csv.", "FILE")] = None,
+    exclude: Annotated[Texts, option("Impossible: 'sex=m;pregnant=yes'; labels between |.", "RULE")] = None,
+    may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
+    observed_levels: Annotated[
+        bool, typer.Option("--observed-levels", help="Labels as they occur; the guarantee does not cover which.")
+    ] = False,
+    observed_cells_only: Annotated[
+        bool, typer.Option("--observed-cells-only", help="Noise on non-empty cells only; it does not cover which.")
+    ] = False,
+    clamp: Annotated[bool, typer.Option(help="Negative counts become zero; --no-clamp keeps sums unbiased.")] = True,
+    dense: Annotated[
+        bool | None, typer.Option("--dense/--sparse", help="List every count, or positive ones alone.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Publish the table with differential privacy: counts with noise from OpenDP, and a description beside them."""
+    from cellrisk.priors import Priors
+    from cellrisk.releasing import check_output, release
+
+    if output is None:
+        raise InvalidInput("no output file was given", fix="name it: --output released.parquet")
+    check_output(output, force)
+    setting = mechanism.one()
+    rules = parsing.parse_rules(exclude)
+    frequencies = table.tabulate()
+    obey(policy_of(context), frequencies, setting, Priors())
+    released = release(
+        frequencies,
+        setting,
+        exclude=rules,
+        may_be_missing=parsing.split_names(may_be_missing),
+        observed_levels=observed_levels,
+        observed_cells_only=observed_cells_only,
+        clamp=clamp,
+        dense=dense,
+        progress=progress_bar("releasing"),
+    )
+    written = released.save(output, force=force)
+    answer(released, settings.as_json)
+    if not settings.as_json:
+        typer.echo(f"\nWritten to {written}, described in {written}.json.")

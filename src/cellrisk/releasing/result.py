@@ -1,0 +1,195 @@
+"""The answer of `release`: counts that may be published, and what has to be said with them."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import json
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import InvalidInput
+from cellrisk.mechanisms import Mechanism
+from cellrisk.releasing.saving import check_free, write_pair
+from cellrisk.text import aligned
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cellrisk.releasing.grid import Grid
+    from cellrisk.releasing.measurement import Measurement
+
+FORMATS = (".parquet", ".csv")
+COUNT = "count"
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Counts with noise, made by `release`. They and everything printed with them may be published.
+
+    ``save`` writes them with a description beside them.
+    """
+
+    mechanism: Mechanism
+    measurement: Measurement
+    quasi_identifiers: tuple[str, ...]
+    sensitive: str
+    frame: pd.DataFrame
+    """One row a count: the labels of the quasi-identifiers and of the sensitive attribute, and the count."""
+    labels: dict[str, tuple[str, ...]]
+    """The labels of each column that the domain is made of."""
+    domain_size: int
+    """Counts that got noise."""
+    excluded: int
+    """Combinations that were said not to occur and are left out."""
+    clamp: bool
+    dense: bool
+    """Whether every count of the domain is listed; else those that are not listed are zero."""
+    observed_levels: tuple[str, ...] = ()
+    """Columns whose labels are those that occur, which the guarantee does not cover."""
+    observed_cells_only: bool = False
+    may_be_missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:
+            raise InvalidInput("a release has a column for each attribute, and the counts")
+        if not self.clamp and not self.dense:
+            raise InvalidInput("a release that keeps negative counts lists every count")
+        if self.dense and len(self.frame) != self.domain_size:
+            raise InvalidInput("a dense release lists every count", got=f"{len(self.frame):,} of {self.domain_size:,}")
+
+    @property
+    def sentence(self) -> str:
+        """What was released, and with which guarantee."""
+        delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
+        what = "all" if self.dense else "the positive ones among"
+        covers = "" if not (self.observed_levels or self.observed_cells_only) else ", except for what is said below"
+        by = ", ".join(self.quasi_identifiers)
+        return (
+            f"{len(self.frame):,} released counts, {what} {self.domain_size:,}, of {self.sensitive} by {by}: "
+            f"differentially private with epsilon {self.mechanism.epsilon:g}{delta}{covers}."
+        )
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What a reader of the counts has to know."""
+        changed = "added or removed" if self.mechanism.neighbours == "add-remove" else "replaced by another"
+        said = [
+            f"The guarantee holds for one record {changed}; it is weaker for a person with several records, and "
+            "another release from the same records adds its loss to this one.",
+            f"Each count got {self.measurement.distribution} noise of scale {self.measurement.scale:.6g}, sampled "
+            "exactly from secure random bits.",
+        ]
+        if self.observed_cells_only:
+            said.append(
+                "Only combinations of quasi-identifiers that occur in the records got noise: the guarantee does not "
+                "cover which cells exist."
+            )
+        if self.observed_levels:
+            said.append(
+                f"The labels of {', '.join(self.observed_levels)} are those that occur in the records: the guarantee "
+                "does not cover which values exist."
+            )
+        if self.clamp:
+            said.append(
+                f"Counts below {self.mechanism.threshold:g} after noise are released as zero, so counts near it, and "
+                "sums over many cells, are biased."
+            )
+        else:
+            said.append("Counts are unbiased; some are negative because of the noise.")
+        if not self.dense:
+            said.append("Counts of the domain that are not listed are zero.")
+        if self.excluded:
+            said.append(f"{self.excluded:,} combinations were declared impossible and are no part of the domain.")
+        return tuple(said)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a count."""
+        return self.frame.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
+        import cellrisk
+
+        described = {
+            "cellrisk": cellrisk.__version__,
+            "opendp": version("opendp"),
+            "sentence": self.sentence,
+            "statements": list(self.statements),
+            "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
+            "noise": {
+                "distribution": self.measurement.distribution,
+                "scale": self.measurement.scale,
+                "privacy_loss": {self.measurement.unit: self.measurement.loss},
+                "delta_of_approximation": 0.0,
+            },
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "sensitive": self.sensitive,
+            "count": str(self.frame.columns[-1]),
+            "labels": {name: list(labels) for name, labels in self.labels.items()},
+            "domain_size": self.domain_size,
+            "excluded": self.excluded,
+            "released": len(self.frame),
+            "dense": self.dense,
+            "clamp": self.clamp,
+            "observed_levels": list(self.observed_levels),
+            "observed_cells_only": self.observed_cells_only,
+            "may_be_missing": list(self.may_be_missing),
+        }
+        return copy.deepcopy(described)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
+
+        The description names the file's SHA-256, so that a pair can be known to belong together.
+        """
+        target = check_format(path)
+        check_free(target, force)
+        content = self._encode(target.suffix.lower())
+        described = {**self.to_dict(), "file": target.name, "sha256": hashlib.sha256(content).hexdigest()}
+        return write_pair(target, content, json.dumps(described, indent=2, ensure_ascii=False) + "\n", force=force)
+
+    def _encode(self, ending: str) -> bytes:
+        if ending == ".csv":
+            return str(self.frame.to_csv(index=False, lineterminator="\n")).encode("utf-8")
+        buffer = io.BytesIO()
+        self.frame.to_parquet(buffer, index=False)
+        return buffer.getvalue()
+
+    def __str__(self) -> str:
+        rows = [
+            ["mechanism", self.mechanism.name],
+            ["neighbours", self.mechanism.neighbours],
+            [f"loss by OpenDP ({self.measurement.unit})", f"{self.measurement.loss:.6g}"],
+            ["counts in the domain", f"{self.domain_size:,}"],
+            ["counts listed", f"{len(self.frame):,}"],
+        ]
+        return "\n\n".join([self.sentence, aligned(rows[0], rows[1:]), "\n".join(self.statements)])
+
+    __repr__ = __str__
+
+
+def check_format(path: str | os.PathLike[str]) -> Path:
+    """Refuses a file name whose ending says no format."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
+    return target
+
+
+def build_frame(grid: Grid, places: Any, counts: Any) -> pd.DataFrame:
+    """Labels and counts as a frame; a label that is not declared is in it only where a row has it."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    for axis, codes in zip(grid.axes, grid.codes(places), strict=True):
+        labels = pd.Categorical.from_codes(codes, categories=list(axis.labels))
+        columns[axis.name] = labels if axis.declared else labels.remove_unused_categories()
+    name = COUNT
+    while name in columns:
+        name = f"{name}_"
+    return pd.DataFrame({**columns, name: counts})
