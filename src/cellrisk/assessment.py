@@ -180,13 +180,15 @@ def assess(
     sizes_fit: str = "mle",
     zero_truncation: bool = True,
     attack: str = "homogeneity",
+    domain: bool = False,
 ) -> Assessment:
     """How much does the homogeneity attack still reveal, if this table is published through this mechanism?
 
     ``attack`` "plurality" names the largest released count of a person's cell instead, "proportional" draws a value in
     proportion to the counts; they have one measure and form, local and tight. ``measures``, ``forms`` and ``weights``
     default to all. ``alpha`` is "mle", "moments" or the values themselves in the order of the levels; with several
-    sensitive attributes a mapping by name gives each its own.
+    sensitive attributes a mapping by name gives each its own. ``domain`` counts the empty cells of the domain into the
+    confidence, for which the keys of the cells are read from the source.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -206,11 +208,12 @@ def assess(
             attribute.profiles, chosen, survival, asked.forms, asked.weights
         ):
             risks.append(Risk(name, attack, measure, form, weight, float(values[0])))
-    exposures = tuple(find_exposure(table.attribute(name), mechanism, attack) for name in table.sensitive)
+    empty = table.empty_cells() if domain else 0
+    exposures = tuple(find_exposure(table.attribute(name), mechanism, attack, empty) for name in table.sensitive)
     return Assessment(table, mechanism, tuple(risks), exposures, fitted)
 
 
-def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity") -> Exposure:
+def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity", empty: int = 0) -> Exposure:
     """The headline's numbers for one sensitive attribute."""
     profiles, shares = attribute.profiles, attribute.levels.shares
     return Exposure(
@@ -218,7 +221,7 @@ def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "hom
         attack=attack,
         records=profiles.n_records,
         people=count_people(profiles, mechanism, attack),
-        confidence=find_confidence(profiles, Survival((mechanism.noise,), mechanism.threshold))[0],
+        confidence=find_confidence(profiles, Survival((mechanism.noise,), mechanism.threshold), empty)[0],
         raw_share=attribute.exposed_share if attack == "homogeneity" else _guessed_share(profiles, mechanism, attack),
         guess_share=float(shares @ shares),
         best_guess_share=float(shares.max()),
@@ -246,9 +249,15 @@ def _describe_confidence(exposure: Exposure) -> str:
     if not math.isfinite(found.people_precision):
         return "No released cell would look homogeneous."
     precision, chance = percent(found.people_precision), percent(1.0 / exposure.n_levels)
+    with_empty = ""
+    if found.looks_with_empty > found.looks:
+        with_empty = (
+            f" Of all released cells that look homogeneous, empty ones too, {percent(found.precision_with_empty)} show "
+            f"a value that is there; without the empty ones {percent(found.precision)}."
+        )
     return (
         f"Of the people in released cells that look homogeneous, {precision} have the value shown; by chance it would "
-        f"be {chance}. Noise alone gives away {percent(exposure.chance_share)}."
+        f"be {chance}. Noise alone gives away {percent(exposure.chance_share)}.{with_empty}"
     )
 
 

@@ -91,6 +91,21 @@ def test_confidence_is_told(adult: cr.FrequencyTable) -> None:
     assert document["baselines"]["income"]["chance"] == 0.25
 
 
+def test_confidence_with_the_empty_cells_of_the_domain() -> None:
+    frame = pd.DataFrame({"q": list("aab"), "r": list("xyx"), "y": list("sst")})
+    levels = {"q": ["a", "b", "c"], "r": ["x", "y", "z", "w"]}
+    table = cr.tabulate(frame, ["q", "r"], "y", levels=levels)
+    mechanism = cr.Laplace(epsilon=1.0)
+    assert table.empty_cells() == 9
+    found = cr.assess(table, mechanism, measures="local", domain=True)
+    q, s = float(mechanism.noise.vanish(0)), float(mechanism.noise.survive(0))
+    confidence = found.exposures[0].confidence
+    assert confidence.looks_with_empty == pytest.approx(confidence.looks + 9 * 2 * s * q, rel=1e-12)
+    assert confidence.precision_with_empty == pytest.approx(confidence.right / confidence.looks_with_empty, rel=1e-12)
+    assert "empty ones too" in str(found)
+    assert "empty ones too" not in str(cr.assess(table, mechanism, measures="local"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -43,6 +43,7 @@ def assess_command(
     risk: RiskOptions,
     output: OutputOptions,
     max_risk: Annotated[Text, option("Exit with code 3 where the risk is above R.", "R")] = None,
+    domain: Annotated[bool, typer.Option("--domain", help="Count the empty cells of the domain in, too.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Simulate releases as a second opinion; print z-scores.")
     ] = False,
@@ -56,7 +57,7 @@ def assess_command(
     limit = None if max_risk is None else parse_limit(max_risk)
     setting = mechanism.one()
     frequencies = table.tabulate()
-    assessment = assess(frequencies, setting, **risk.many())
+    assessment = assess(frequencies, setting, domain=domain, **risk.many())
     checks = {}
     if check:
         checks = _check(

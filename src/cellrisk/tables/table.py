@@ -119,6 +119,11 @@ class FrequencyTable:
             self._cells[place] = cells
         return self._cells[place]
 
+    def empty_cells(self) -> int:
+        """Combinations of the quasi-identifiers' values, declared or observed, that hold no record."""
+        cells = self.cells(self.sensitive[0])
+        return cells.domain_size // len(cells.levels) - cells.n_cells
+
     def summary(self) -> Summary:
         """Records, cells, levels, and what the table reveals before any noise."""
         return summarise(self)
