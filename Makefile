@@ -15,13 +15,16 @@ ROWS ?= 10000000
 EXTRAS := dev,pdf,postgres,release$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
-.PHONY: help setup run test lint bench clean
+PEERS := .venv-peers/.installed
+
+.PHONY: help setup run test lint peers bench clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
 	@echo 'make test    install everything into .venv and run every check'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
 	@echo 'make lint    check style and types'
+	@echo 'make peers   install the tools that audits are compared with into .venv-peers'
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make clean   remove .venv and everything else that was made'
 
@@ -30,7 +33,7 @@ setup: $(DEVELOPMENT)
 run: $(RUNTIME)
 	@$(BIN)/cellrisk demo
 
-test: lint
+test: lint peers
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: setup
@@ -39,12 +42,19 @@ lint: setup
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
 	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
 
+# Other tools pin older libraries, so they have an environment of their own; tests beside them are skipped without it.
+peers: setup
+	@test -e $(PEERS) || { echo 'Installing the tools that audits are compared with into .venv-peers.'; \
+	$(BIN)/python -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install --quiet --quiet \
+	--disable-pip-version-check --requirement tests/auditing/peers-requirements.txt && touch $(PEERS); } || \
+	{ rm -rf .venv-peers; echo 'Skipped: the tools that audits are compared with could not be installed.'; }
+
 bench: setup
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/scale.py --rows $(ROWS)
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(RUNTIME): pyproject.toml | $(BIN)/python

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cellrisk import datasets
     from cellrisk.assessment import Assessment, assess
+    from cellrisk.auditing import Audit, audit
     from cellrisk.cells import Cells
     from cellrisk.choice import Choice, Policy, choose
     from cellrisk.curves import RiskCurve, curve
@@ -43,6 +44,8 @@ _HOME = {
     "datasets": "cellrisk.datasets",
     "Assessment": "cellrisk.assessment",
     "assess": "cellrisk.assessment",
+    "Audit": "cellrisk.auditing",
+    "audit": "cellrisk.auditing",
     "Cells": "cellrisk.cells",
     "Choice": "cellrisk.choice",
     "choose": "cellrisk.choice",
@@ -76,6 +79,7 @@ _HOME = {
 __all__ = [
     "AnalyticGaussian",
     "Assessment",
+    "Audit",
     "CellriskError",
     "Cells",
     "Choice",
@@ -95,6 +99,7 @@ __all__ = [
     "Simulation",
     "Utility",
     "assess",
+    "audit",
     "choose",
     "curve",
     "datasets",

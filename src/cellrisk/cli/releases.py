@@ -1,4 +1,4 @@
-"""The command that publishes: release."""
+"""The commands around a publication: release, and audit of what was released."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, TableOptions, Text, Texts, grouped, option
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.text import aligned
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,36 @@ def release_command(
     answer(released, settings.as_json)
     if not settings.as_json:
         typer.echo(f"\nWritten to {written}, described in {written}.json.")
+
+
+@grouped
+def audit_command(
+    table: TableOptions,
+    released: Annotated[str, typer.Argument(metavar="RELEASED", help="What was published: counts, or records.")],
+    output: OutputOptions,
+    released_count: Annotated[
+        Text, option("Column of counts in RELEASED; without it each row is a record.", "COLUMN")
+    ] = None,
+    released_table: Annotated[Text, option("Table, where RELEASED is a database.", "NAME")] = None,
+    top: Annotated[str, option("How many of the exposed cells to list, for the curator.", "NUMBER")] = "0",
+) -> None:
+    """What did a release give away? The attack as realised, and what other tools would say."""
+    from cellrisk.auditing import audit
+    from cellrisk.releasing import find_count_column
+
+    listed = parsing.parse_whole("--top", top)
+    found = audit(
+        table.tabulate(),
+        released,
+        count=released_count or find_count_column(released),
+        bins=parsing.parse_bins(table.bin),
+        table=released_table,
+    )
+    answer(found, output.as_json)
+    if listed and not output.as_json:
+        rows = [
+            [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]
+            for cell in found.exposed(listed)
+        ]
+        typer.echo("\nThe cells that give away most people; their keys are raw data")
+        typer.echo(aligned(["cell", "shows", "people"], rows, left=2))

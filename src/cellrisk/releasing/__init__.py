@@ -18,7 +18,7 @@ from cellrisk.releasing.exclusions import Rule
 from cellrisk.releasing.grid import Grid, lay_grid, read_axes
 from cellrisk.releasing.measurement import Measurement, calibrate
 from cellrisk.releasing.result import Release, build_frame, check_format
-from cellrisk.releasing.saving import check_free
+from cellrisk.releasing.saving import check_free, find_count_column
 from cellrisk.releasing.tails import draw_places
 from cellrisk.releasing.waiting import MOST
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cellrisk.cells import Domain
     from cellrisk.tables import FrequencyTable
 
-__all__ = ["Release", "check_output", "release"]
+__all__ = ["Release", "check_output", "find_count_column", "release"]
 
 DENSE_BY_ITSELF = 1_000_000
 """Domains up to this size are listed whole where nothing else is said."""

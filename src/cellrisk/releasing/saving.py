@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from contextlib import ExitStack, suppress
@@ -18,6 +19,16 @@ def sidecar_of(path: str | os.PathLike[str]) -> Path:
     'released.csv.json'
     """
     return Path(f"{os.fspath(path)}.json")
+
+
+def find_count_column(path: str | os.PathLike[str]) -> str | None:
+    """The column of counts of a file that `release` wrote, as its description says; None for any other file."""
+    try:
+        described = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
+        name = described["count"] if described["file"] == Path(path).name else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) else None
 
 
 def check_free(path: str | os.PathLike[str], force: bool) -> Path:
