@@ -89,6 +89,18 @@ def bench_decisions() -> None:
         show(f"utility: 41 marginals, 6 epsilons, 100 releases, {cells}", f"{took:.2f} s", "goal 2 s")
 
 
+def bench_release() -> None:
+    levels = {name: [str(value) for value in range(10)] for name in "abcdef"}
+    generator = np.random.default_rng(4)
+    frame = pd.DataFrame({name: generator.integers(0, 10, 50_000).astype(str) for name in levels})
+    table = cr.tabulate(frame, list("abcde"), "f", levels=levels)
+    took = seconds(lambda: cr.release(table, cr.Geometric(epsilon=1.0)), repeats=1)
+    show("release: a million counts, geometric noise by OpenDP", f"{took:.1f} s", "goal 15 s")
+    adult = cr.tabulate(cr.datasets.adult_as_published(), QIDS, "income", bins=BINS)
+    took = seconds(lambda: cr.simulate(adult, cr.Laplace(epsilon=1.0)), repeats=3)
+    show("Adult, simulate: 1,000 releases, three attacks", f"{took:.2f} s", "goal 2 s")
+
+
 def synthetic_profiles(n_profiles: int, n_levels: int) -> Profiles:
     """Distinct profiles of skewed cells, as large administrative tables have them."""
     generator = np.random.default_rng(5)
@@ -139,6 +151,7 @@ BENCHES = {
     "start": bench_start,
     "adult": bench_adult,
     "decisions": bench_decisions,
+    "release": bench_release,
     "large_cell": bench_large_cell,
     "many_profiles": bench_many_profiles,
 }

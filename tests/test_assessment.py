@@ -75,6 +75,10 @@ def test_json_document_is_the_promised_one(subset: cr.FrequencyTable) -> None:
         "neighbours": "add-remove",
     }
     assert all(list(row) == ["sensitive", "attack", "measure", "form", "weights", "risk"] for row in document["risks"])
+    words = ["sensitive", "attack", "measure", "form", "weights"]
+    assert [[row[word] for word in words] for row in document["limits"]] == [
+        [row[word] for word in words] for row in document["risks"]
+    ]
     shrunk = [row for row in document["risks"] if row["measure"] == "marginal_shrinkage"]
     assert len(shrunk) == 3
     assert all(row["weights"] is None for row in shrunk)
@@ -199,3 +203,15 @@ def test_adult_from_the_authors_file_equals_adult_from_the_package() -> None:
     ours = cr.tabulate(cr.datasets.adult_as_published(), qids, "income", bins={"age": 5, "hours-per-week": 10})
     mechanism = cr.AnalyticGaussian(epsilon=2.0, delta=1e-5)
     assert cr.assess(theirs, mechanism).risks == cr.assess(ours, mechanism).risks
+
+
+def test_chance_stands_beside_every_risk(subset: cr.FrequencyTable) -> None:
+    drowned = cr.assess(subset, cr.Laplace(epsilon=1e-10))
+    bare = cr.assess(subset, cr.Laplace(epsilon=1e3))
+    found = cr.assess(subset, cr.Laplace(epsilon=1.0))
+    assert len(found.limits) == len(found.risks) == 27
+    for ends, chance, raw in zip(found.limits, drowned.risks, bare.risks, strict=True):
+        assert ends.chance == pytest.approx(chance.risk, abs=1e-6)
+        assert ends.raw == pytest.approx(raw.risk, abs=1e-9)
+    assert "tight: by chance" in str(found)
+    assert "0.1250" in str(found)

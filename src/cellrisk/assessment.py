@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.attacks import GUESSES, Confidence, Guess, choose_risks, find_confidence
@@ -14,7 +15,7 @@ from cellrisk.mechanisms import Mechanism
 from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Fitted, Priors
 from cellrisk.profiles import Profiles
-from cellrisk.sweep import find_limits
+from cellrisk.sweep import Limits, find_limits
 from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
@@ -93,6 +94,17 @@ class Assessment:
     exposures: tuple[Exposure, ...]
     fitted: Mapping[str, Fitted]
 
+    @cached_property
+    def limits(self) -> tuple[Limits, ...]:
+        """Beside each risk, in the same order: what it would be by chance, and without noise."""
+        forms = tuple(dict.fromkeys(row.form for row in self.risks))
+        ends = {}
+        for name, measure in dict.fromkeys((row.sensitive, row.measure) for row in self.risks):
+            asked = choose_risks(self.exposures[0].attack, measure, forms)
+            made = asked.make(measure, self.fitted[name].measure)
+            ends[name, measure] = find_limits(self.table.profiles(name), made, forms, self.mechanism.threshold)
+        return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
+
     def value(
         self,
         measure: str = "local",
@@ -135,6 +147,10 @@ class Assessment:
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "mechanism": self.mechanism.to_dict(),
             "risks": [vars(row) for row in self.risks],
+            "limits": [
+                {**{key: value for key, value in vars(row).items() if key != "risk"}, **vars(limits)}
+                for row, limits in zip(self.risks, self.limits, strict=True)
+            ],
             "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
             "confidence": {
                 exposure.sensitive: {
@@ -164,7 +180,11 @@ class Assessment:
                 f"homogeneous, {counts['heterogeneous']:,} heterogeneous, {counts['unique']:,} unique"
             )
             confidence = _describe_confidence(next(each for each in self.exposures if each.sensitive == name))
-            parts.append("\n".join([title, _risk_table(self.risks, name), *self.fitted[name].describe(), confidence]))
+            parts.append(
+                "\n".join(
+                    [title, _risk_table(self.risks, self.limits, name), *self.fitted[name].describe(), confidence]
+                )
+            )
         return "\n\n".join([*parts, CURATOR_NOTE])
 
 
@@ -270,11 +290,17 @@ def _describe_mechanism(mechanism: Mechanism) -> str:
     )
 
 
-def _risk_table(risks: Sequence[Risk], sensitive: str) -> str:
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for row in risks:
+def _risk_table(risks: Sequence[Risk], limits: Sequence[Limits], sensitive: str) -> str:
+    """A row for each measure and weighting: its forms, then what the last of them is by chance and without noise."""
+    rows: dict[tuple[str, str], dict[str, tuple[Risk, Limits]]] = {}
+    for row, ends in zip(risks, limits, strict=True):
         if row.sensitive == sensitive:
-            rows.setdefault((row.measure, row.weights or "-"), {})[row.form] = f"{row.risk:.4f}"
+            rows.setdefault((row.measure, row.weights or "-"), {})[row.form] = row, ends
     forms = [form for form in FORMS if any(form in cells for cells in rows.values())]
-    body = [[measure, weights, *(cells[form] for form in forms)] for (measure, weights), cells in rows.items()]
-    return aligned(["measure", "weights", *forms], body, left=2)
+    body = [
+        [measure, weights, *(f"{cells[form][0].risk:.4f}" for form in forms)]
+        + [f"{number:.4f}" for number in (cells[forms[-1]][1].chance, cells[forms[-1]][1].raw)]
+        for (measure, weights), cells in rows.items()
+    ]
+    header = ["measure", "weights", *forms, f"{forms[-1]}: by chance", "without noise"]
+    return aligned(header, body, left=2)
