@@ -24,7 +24,10 @@ def inspect_command(
     output: OutputOptions,
     plot: Annotated[Text, option("Histogram of cell sizes: .svg, .png or .pdf.", "FILE")] = None,
 ) -> None:
-    """What the table looks like to an attacker before any noise: cells, homogeneous ones, people exposed."""
+    """What the table gives away before any noise.
+
+    Cells, homogeneous ones, people exposed.
+    """
     if plot is not None:
         from cellrisk.pictures import check_picture_path
 
@@ -50,7 +53,10 @@ def assess_command(
     releases: Annotated[str, option("Releases that --check simulates.", "NUMBER")] = "1000",
     seed: Annotated[str, option("Seed of --check.", "NUMBER")] = "0",
 ) -> None:
-    """How much would the homogeneity attack reveal, if the table were published at this epsilon?"""
+    """The risk if the table were published at this epsilon.
+
+    Every measure of what the homogeneity attack would reveal, with the number of people.
+    """
     from cellrisk.assessment import assess
     from cellrisk.priors import Priors
 
@@ -74,7 +80,7 @@ def demo_command(
     output: OutputOptions,
     epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = "1",
 ) -> None:
-    """Assess UCI Adult, which comes with the package, as the paper prepared it."""
+    """Assess UCI Adult, which comes with the package."""
     from cellrisk import datasets
     from cellrisk.assessment import assess
     from cellrisk.tables import tabulate

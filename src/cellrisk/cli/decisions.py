@@ -41,7 +41,10 @@ def curve_command(
     plot: Plot = None,
     csv: Csv = None,
 ) -> None:
-    """Risk along epsilon: --epsilon 0.001:100:501, several mechanisms and deltas between commas."""
+    """Risk along epsilon, as numbers and as a picture.
+
+    --epsilon 0.001:100:501 is low:high:points; several mechanisms and deltas go between commas.
+    """
     from cellrisk.curves import curve
 
     _check_outputs(plot, csv)
@@ -72,7 +75,10 @@ def choose_command(
     way: Annotated[str, option("Marginals that --max-tvd looks at: 1-, 2- or 3-way.", "NUMBER")] = "2",
     plot: Plot = None,
 ) -> None:
-    """The largest epsilon within the limits: --max-risk 0.3; --epsilon 0.01:10 narrows the range searched."""
+    """The largest epsilon within a limit.
+
+    --max-risk 0.3, --max-people 500 or --margin 0.05; --epsilon 0.01:10 narrows the range searched.
+    """
     from cellrisk.choice import choose
 
     policy = policy_of(context)
@@ -113,7 +119,10 @@ def utility_command(
     plot: Plot = None,
     csv: Csv = None,
 ) -> None:
-    """What is left of the table's use: distance of the released marginals from the true ones, by simulation."""
+    """What noise leaves of the table's use.
+
+    Distance of the released marginals from the true ones, by simulation.
+    """
     from cellrisk.usefulness import utility
 
     _check_outputs(plot, csv)
@@ -135,7 +144,10 @@ def explain_command(
     merge: Annotated[Texts, option("What if: education:school=9th|10th makes these values one.", "MERGE")] = None,
     plot: Plot = None,
 ) -> None:
-    """Who is at risk, and what would help: riskiest cells, quasi-identifiers left out or made coarser."""
+    """Who is at risk, and what would help.
+
+    The riskiest cells, and quasi-identifiers left out or made coarser.
+    """
     from cellrisk.explanation import explain
 
     _check_outputs(plot)
@@ -168,7 +180,7 @@ def report_command(
     title: Annotated[Text, option("Title of the report.", "TEXT")] = None,
     organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None,
 ) -> None:
-    """A report for a disclosure review board: one file, HTML or PDF."""
+    """A report for a disclosure review board."""
     from cellrisk.priors import Priors
     from cellrisk.reporting import check_report_path, report
 

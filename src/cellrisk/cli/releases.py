@@ -44,7 +44,10 @@ def release_command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Publish the table with differential privacy: counts with noise from OpenDP, and a description beside them."""
+    """Publish the table with differential privacy.
+
+    Counts with noise from OpenDP, and a description beside them.
+    """
     from cellrisk.priors import Priors
     from cellrisk.releasing import check_output, release
 
@@ -83,7 +86,10 @@ def audit_command(
     released_table: Annotated[Text, option("Table, where RELEASED is a database.", "NAME")] = None,
     top: Annotated[str, option("How many of the exposed cells to list, for the curator.", "NUMBER")] = "0",
 ) -> None:
-    """What did a release give away? The attack as realised, and what other tools would say."""
+    """What did a release give away?
+
+    The attack as realised, and what other tools would say.
+    """
     from cellrisk.auditing import audit
     from cellrisk.releasing import find_count_column
 

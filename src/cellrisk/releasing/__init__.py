@@ -166,7 +166,9 @@ def _refuse_observed(undeclared: Sequence[str], axes: Sequence[Domain]) -> Inval
     ways = ["declare the labels with levels= (--levels), or bins by their edges"]
     if missing:
         ways.append(f"name those with missing values in may_be_missing= ({', '.join(missing)})")
-    ways.append("accept with observed_levels=True that the guarantee does not cover which values exist")
+    ways.append(
+        "accept with observed_levels=True (--observed-levels) that the guarantee does not cover which values exist"
+    )
     return InvalidInput(
         "the labels of some columns are only those that occur, which would itself reveal something",
         got=", ".join(undeclared),
