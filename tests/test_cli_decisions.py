@@ -45,6 +45,7 @@ def document(capsys: Capture, *arguments: str | Path) -> dict[str, object]:
     code, out, err = run(capsys, *arguments, "--json")
     assert (code, err) == (0, "")
     found: dict[str, object] = json.loads(out)
+    assert "not themselves differentially private" in str(found.pop("note"))
     return found
 
 
@@ -77,7 +78,10 @@ def test_curve(capsys: Capture, people: Path) -> None:
 
 
 def test_inspect_draws_cell_sizes(capsys: Capture, people: Path) -> None:
-    assert run(capsys, "inspect", people, *BASIC, "--plot", "sizes.png")[0] == 0
+    code, out, _ = run(capsys, "inspect", people, *BASIC, "--plot", "sizes.png")
+    assert code == 0
+    assert out.count("not themselves differentially private") == 1
+    assert document(capsys, "inspect", people, *BASIC)["records"] == 300
     assert Path("sizes.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 ABOVE_LIMIT = 3
 
 
-def answer(result: Any, as_json: bool, checks: Mapping[str, Any] | None = None) -> None:
-    """Prints a result, and the checks of it: sentences and tables, or one JSON document."""
+def answer(result: Any, as_json: bool, checks: Mapping[str, Any] | None = None, raw: bool = True) -> None:
+    """Prints a result, and the checks of it: sentences and tables, or one JSON document.
+
+    What was computed from ``raw`` data carries the note that it is for the curator.
+    """
+    from cellrisk.assessment import CURATOR_NOTE
+
     if as_json:
         checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
-        typer.echo(json.dumps({**result.to_dict(), **checked}, allow_nan=False, ensure_ascii=False))
-    else:
-        typer.echo("\n\n".join([str(result), *(str(check) for check in (checks or {}).values())]))
+        note = {"note": CURATOR_NOTE} if raw else {}
+        typer.echo(json.dumps({**result.to_dict(), **checked, **note}, allow_nan=False, ensure_ascii=False))
+        return
+    text = "\n\n".join([str(result), *(str(check) for check in (checks or {}).values())])
+    typer.echo(f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
 
 
 def stop_above_limit(message: str) -> None:

@@ -70,7 +70,7 @@ def release_command(
         progress=progress_bar("releasing"),
     )
     written = released.save(output, force=force)
-    answer(released, settings.as_json)
+    answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         typer.echo(f"\nWritten to {written}, described in {written}.json.")
 
