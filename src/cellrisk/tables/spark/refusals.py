@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput
 
 CANNOT_READ_TEXT = "the CSV source cannot be read"
+CHECK_SPARK = "check that Spark runs and has enough memory, and try again"
+SPARK = ("grpc", "py4j", "pyspark")
 
 
 @contextmanager
@@ -16,18 +19,40 @@ def spark_refusals() -> Iterator[None]:
     """Turns Spark's exceptions, which may quote the data, into one line that does not."""
     try:
         yield
+    except CellriskError:
+        raise
     except Exception as error:
-        if not any(kind.__module__.partition(".")[0] in ("grpc", "py4j", "pyspark") for kind in type(error).__mro__):
+        if not comes_from_spark(error):
             raise
         raise explain(error) from None
 
 
+def comes_from_spark(error: Exception) -> bool:
+    """Whether an exception is of Spark's kinds, or any kind that was raised below Spark's code, as a RuntimeError is
+    when a thread pool of Spark's client has gone together with the server."""
+    return is_of_spark(error) or any(
+        str(frame.f_globals.get("__name__", "")).partition(".")[0] in SPARK
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
+
+def is_of_spark(error: Exception) -> bool:
+    return any(kind.__module__.partition(".")[0] in SPARK for kind in type(error).__mro__)
+
+
 def explain(error: Exception) -> InvalidInput:
-    """What can be said of Spark's exception without its text: the first known cause that it names."""
-    text = str(error)
+    """What can be said of Spark's exception without its text: the first known cause that it or one before it names."""
+    texts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        texts.append(str(cause))
+        cause = cause.__cause__ or cause.__context__
+    text = "\n".join(texts)
     for pattern, message, fix in CAUSES:
         if re.search(pattern, text):
             return InvalidInput(message, fix=fix)
+    if not is_of_spark(error):
+        return InvalidInput(f"the connection to Spark failed ({type(error).__name__})", fix=CHECK_SPARK)
     condition = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", text)
     why = condition[1] if condition else type(error).__name__
     return InvalidInput(f"Spark could not read the source ({why})", fix="check that the files are whole")
@@ -73,8 +98,8 @@ CAUSES = (
     ),
     (
         r"UNAVAILABLE|INVALID_HANDLE|NO_ACTIVE_SESSION|Connection refused|shut down|unresponsive|Py4JNetworkError"
-        r"|Answer from Java side is empty",
+        r"|Answer from Java side is empty|cannot schedule new futures|generator raised StopIteration",
         "the connection to Spark was lost",
-        "check that Spark runs and has enough memory, and try again",
+        CHECK_SPARK,
     ),
 )  # fmt: skip
