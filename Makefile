@@ -12,7 +12,7 @@ PYTHON ?=
 PYTEST_ARGS ?= -n auto --dist loadgroup
 ROWS ?= 10000000
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
-EXTRAS := dev,pdf,postgres,release$(if $(shell command -v java 2>/dev/null),$(comma)spark)
+EXTRAS := dev,ledger,pdf,postgres,release$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 PEERS := .venv-peers/.installed

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cellrisk import datasets
+    from cellrisk.accounting import Composition, Loss, compose
     from cellrisk.assessment import Assessment, assess
     from cellrisk.auditing import Audit, audit
     from cellrisk.cells import Cells
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cellrisk.profiles import Profiles
     from cellrisk.releasing import Release, release
     from cellrisk.reporting import Report, report
+    from cellrisk.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
     from cellrisk.simulation import Simulation, simulate
     from cellrisk.tables import FrequencyTable, tabulate
     from cellrisk.usefulness import Utility, utility
@@ -42,6 +44,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "datasets": "cellrisk.datasets",
+    "Composition": "cellrisk.accounting",
+    "Loss": "cellrisk.accounting",
+    "compose": "cellrisk.accounting",
     "Assessment": "cellrisk.assessment",
     "assess": "cellrisk.assessment",
     "Audit": "cellrisk.auditing",
@@ -68,6 +73,12 @@ _HOME = {
     "release": "cellrisk.releasing",
     "Report": "cellrisk.reporting",
     "report": "cellrisk.reporting",
+    "Plan": "cellrisk.sequences",
+    "RiskSequence": "cellrisk.sequences",
+    "Step": "cellrisk.sequences",
+    "assess_sequence": "cellrisk.sequences",
+    "largest_epsilon": "cellrisk.sequences",
+    "plan": "cellrisk.sequences",
     "Simulation": "cellrisk.simulation",
     "simulate": "cellrisk.simulation",
     "FrequencyTable": "cellrisk.tables",
@@ -83,28 +94,37 @@ __all__ = [
     "CellriskError",
     "Cells",
     "Choice",
+    "Composition",
     "DiscreteGaussian",
     "Explanation",
     "FrequencyTable",
     "Gaussian",
     "Geometric",
     "Laplace",
+    "Loss",
     "Mechanism",
+    "Plan",
     "Policy",
     "ProbabilisticGaussian",
     "Profiles",
     "Release",
     "Report",
     "RiskCurve",
+    "RiskSequence",
     "Simulation",
+    "Step",
     "Utility",
     "assess",
+    "assess_sequence",
     "audit",
     "choose",
+    "compose",
     "curve",
     "datasets",
     "explain",
+    "largest_epsilon",
     "mechanism",
+    "plan",
     "release",
     "report",
     "simulate",

@@ -170,7 +170,7 @@ class AnalyticGaussian(Mechanism):
     @cached_property
     def noise(self) -> Noise:
         log_delta = math.log(self.delta)
-        sigma = _smallest(lambda sigma: gaussian_log_delta(sigma, self.epsilon) - log_delta)
+        sigma = find_smallest(lambda sigma: gaussian_log_delta(sigma, self.epsilon) - log_delta)
         return GaussianNoise(self.l2 * sigma)
 
 
@@ -187,7 +187,7 @@ class DiscreteGaussian(Mechanism):
     def rho(self) -> float:
         """The zero-concentrated privacy loss."""
         log_delta = math.log(self.delta)
-        sigma = _smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, self.epsilon) - log_delta)
+        sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, self.epsilon) - log_delta)
         return 0.5 / sigma**2
 
     @cached_property
@@ -258,7 +258,7 @@ def _order_slope(order: float, rho: float, epsilon: float) -> float:
     return (2.0 * order - 1.0) * rho - epsilon + math.log1p(-1.0 / order)
 
 
-def _smallest(excess: Callable[[float], float]) -> float:
+def find_smallest(excess: Callable[[float], float]) -> float:
     """The smallest positive number at which a falling function is not above 0: the safe side of its root."""
     from scipy.optimize import brentq
 

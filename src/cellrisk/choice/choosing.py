@@ -115,7 +115,7 @@ class Choice:
             for attribute, found in zip(self.question.attributes, self.alternatives[1].people, strict=True)
         )
         return (
-            f"Choose epsilon {_down(first.epsilon)}, the largest of {first.setting.describe()} with {wanted}. "
+            f"Choose epsilon {round_down(first.epsilon)}, the largest of {first.setting.describe()} with {wanted}. "
             f"The {self.question.name}, is then {percent(first.risk)}; {people}."
         )
 
@@ -260,7 +260,7 @@ def _answer(
     lowest = _worst(question, setting, found.where)
     if within:
         epsilon = within[-1][1]
-        spans = ", and ".join(f"from {_up(low)} to {_down(high)}" for low, high in within)
+        spans = ", and ".join(f"from {round_up(low)} to {round_down(high)}" for low, high in within)
         why = f"admissible is epsilon {spans}"
         if epsilon == searched[1]:
             why += " (the end of the range searched)"
@@ -274,8 +274,8 @@ def _answer(
         return Option(setting, epsilon, _worst(question, setting, epsilon), within, lowest, found.where, searched, why)
     if found.intervals:
         why = (
-            f"the limits on risk allow epsilon up to {_down(found.intervals[-1][1])}, the limit on the TVD asks for "
-            + ("more" if trade_off is None else trade_off.describe_least())
+            f"the limits on risk allow epsilon up to {round_down(found.intervals[-1][1])}, the limit on the TVD asks "
+            "for " + ("more" if trade_off is None else trade_off.describe_least())
         )
     else:
         why = (
@@ -334,15 +334,15 @@ def _option(option: Option) -> dict[str, Any]:
 
 
 def _numbers(option: Option) -> list[str]:
-    return [_down(option.epsilon or 0.0), percent(option.risk or 0.0)]
+    return [round_down(option.epsilon or 0.0), percent(option.risk or 0.0)]
 
 
-def _down(epsilon: float) -> str:
+def round_down(epsilon: float) -> str:
     """The number to five digits, not above it."""
     return _rounded(epsilon, np.floor)
 
 
-def _up(epsilon: float) -> str:
+def round_up(epsilon: float) -> str:
     """The number to five digits, not below it."""
     return _rounded(epsilon, np.ceil)
 

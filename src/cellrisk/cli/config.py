@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ POLICY = "cellrisk.policy"
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take defaults from --config, or from cellrisk.toml in the working folder; the command line wins.
 
-    Keys are the options' long names; a table named like a command holds for that command alone.
+    Keys are the options' long names; a table named like a command holds for that command alone, and for the commands
+    below it.
     """
     file = path or Path(CONFIG_FILE)
     if path is None and not file.is_file():
@@ -30,13 +32,11 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         from cellrisk.choice import Policy
 
         context.meta[POLICY] = Policy.of(values.pop("policy"))
-    commands = context.parent.command.commands if context.parent else {}  # type: ignore[attr-defined]
-    own = values.get(context.command.name or "", {})
-    common = {key: value for key, value in values.items() if key not in commands}
-    known = {key for command in commands.values() for key in _long_options(command)}
+    root, path_of_names = _find_root(context)
+    known = {key for command in _walk(root) for key in _long_options(command)}
     mine = _long_options(context.command)
     defaults: dict[str, Any] = {}
-    for key, value in {**common, **own}.items():
+    for key, value in _settings_for(values, root, path_of_names).items():
         if key not in known:
             raise UnknownName(f"unknown setting in {file.name}", got=key, allowed=", ".join(sorted(known)))
         if key in mine:
@@ -44,6 +44,35 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             defaults[parameter.name] = not value if negated else _as_option(value, parameter.multiple)
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
+
+
+def _find_root(context: typer.Context) -> tuple[Any, list[str]]:
+    """The outermost command, and the names that lead from it to this one."""
+    names: list[str] = []
+    here: Any = context
+    while here.parent is not None:
+        names.insert(0, here.command.name or "")
+        here = here.parent
+    return here.command, names
+
+
+def _walk(command: Any) -> Iterator[Any]:
+    """A command and all below it."""
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from _walk(inner)
+
+
+def _settings_for(values: dict[str, Any], command: Any, names: list[str]) -> dict[str, Any]:
+    """What the file says for one command: the settings for all first, then those of the tables that lead to it."""
+    inner = getattr(command, "commands", {})
+    common = {key: value for key, value in values.items() if key not in inner}
+    if not names:
+        return common
+    own = values.get(names[0], {})
+    if not isinstance(own, dict):
+        raise InvalidInput(f"the setting '{names[0]}' is named like a command", allowed="a table of settings")
+    return {**common, **_settings_for(own, inner[names[0]], names[1:])}
 
 
 def _long_options(command: Any) -> dict[str, tuple[Any, bool]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cellrisk.cells import Cells
-from cellrisk.measures import Local, Survival
+from cellrisk.measures import Local, Measure, Survival
 from cellrisk.profiles import Block, Floats, Integers
 
 
@@ -122,8 +122,6 @@ class CellRisks:
 def find_risks(cells: Cells, survival: Survival, forms: Sequence[str]) -> dict[str, Floats]:
     """How likely does each released cell give away its label? The local risk of every cell, exact, for each form.
 
-    A cell's risk depends on its multiset of counts alone, so it is computed once for each that occurs.
-
     >>> from cellrisk import Laplace
     >>> from cellrisk.cells import Domain
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
@@ -131,21 +129,42 @@ def find_risks(cells: Cells, survival: Survival, forms: Sequence[str]) -> dict[s
     >>> find_risks(cells, Survival((Laplace(epsilon=1.0).noise,)), ["exact"])["exact"].round(4).tolist()
     [0.3472, 0.6681]
     """
-    measure, n_levels = Local(), len(cells.levels)
-    risks = {form: np.empty(cells.n_cells) for form in forms}
-    present = np.diff(cells.offsets)
-    for length in np.unique(present):
-        rows = np.flatnonzero(present == length)
-        counts = -np.sort(-cells.count[cells.offsets[rows][:, None] + np.arange(length)], axis=1)
-        order = np.lexsort(counts.T)
-        counts = counts[order]
-        new = np.ones(len(counts), bool)
-        new[1:] = (counts[1:] != counts[:-1]).any(axis=1)
-        times = np.diff(np.append(np.flatnonzero(new), len(counts)))
-        block = Block(counts[new], times, times * counts[new].sum(axis=1))
-        step = measure.rows_at_once(block, survival)
-        for form in forms:
-            pieces = [block[start : start + step] for start in range(0, len(block), step)]
-            risk = np.concatenate([measure.risk(piece, n_levels, survival, [form])[form][:, 0] for piece in pieces])
-            risks[form][rows[order]] = np.repeat(risk, times)
-    return risks
+    found = ProfiledCells.of(cells)
+    return {form: found.risk(Local(), survival, form)[found.place, 0] for form in forms}
+
+
+@dataclass(frozen=True, eq=False)
+class ProfiledCells:
+    """Each multiset of counts that occurs, once, and which one every cell has: on that alone its risk depends."""
+
+    n_levels: int
+    blocks: tuple[Block, ...]
+    place: Integers
+    """For each cell, the place of its multiset among those of all blocks, one block after the other."""
+
+    @staticmethod
+    def of(cells: Cells) -> ProfiledCells:
+        blocks: list[Block] = []
+        place, before = np.empty(cells.n_cells, np.int64), 0
+        present = np.diff(cells.offsets)
+        for length in np.unique(present):
+            rows = np.flatnonzero(present == length)
+            counts = -np.sort(-cells.count[cells.offsets[rows][:, None] + np.arange(length)], axis=1)
+            order = np.lexsort(counts.T)
+            counts = counts[order]
+            new = np.ones(len(counts), bool)
+            new[1:] = (counts[1:] != counts[:-1]).any(axis=1)
+            times = np.diff(np.append(np.flatnonzero(new), len(counts)))
+            place[rows[order]] = before + np.cumsum(new) - 1
+            blocks.append(Block(counts[new], times, times * counts[new].sum(axis=1)))
+            before += len(times)
+        return ProfiledCells(len(cells.levels), tuple(blocks), place)
+
+    def risk(self, measure: Measure, survival: Survival, form: str) -> Floats:
+        """The risk of each multiset under each noise: (multisets, noises)."""
+        found = []
+        for block in self.blocks:
+            step = measure.rows_at_once(block, survival)
+            pieces = (block[start : start + step] for start in range(0, len(block), step))
+            found += [measure.risk(piece, self.n_levels, survival, [form])[form] for piece in pieces]
+        return np.concatenate(found)

@@ -10,6 +10,7 @@ from cellrisk.pictures.boxes import draw_utility
 from cellrisk.pictures.choices import draw_choice
 from cellrisk.pictures.curves import draw_curve
 from cellrisk.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
+from cellrisk.pictures.sequences import draw_sequence
 from cellrisk.pictures.sizes import draw_sizes
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "draw_choice",
     "draw_curve",
     "draw_explanation",
+    "draw_sequence",
     "draw_sizes",
     "draw_utility",
     "save",

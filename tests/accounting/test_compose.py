@@ -1,0 +1,263 @@
+"""What `compose` chooses, says and refuses."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cellrisk.accounting import FLAVOURS, OPERATORS, Composed, Loss, compose
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+
+from .cases import approximate, concentrated, loss_of, probabilistic, pure
+
+GAUSSIAN = loss_of("gaussian-pdp", 0.5, 1e-6)
+
+
+def test_names() -> None:
+    assert OPERATORS == ("basic", "advanced", "zcdp", "rdp", "gaussian", "pld")
+    assert FLAVOURS == ("pure", "probabilistic", "approximate", "concentrated")
+
+
+@pytest.mark.parametrize("operator", ["tightest", *OPERATORS])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_nothing_costs_nothing(operator: str, delta: float | None) -> None:
+    found = compose([], operator=operator, delta=delta)
+    assert (found.epsilon, found.delta, found.flavour) == (0.0, 0.0, "pure")
+    assert found.sentence == "Nothing is released: epsilon 0."
+    assert found.statements == ()
+    assert all(each.epsilon == 0 for each in found.composed)
+
+
+@pytest.mark.parametrize(
+    ("losses", "delta", "flavour"),
+    [
+        ([pure(0.1)], None, "pure"),
+        ([pure(0.1)], 0.0, "pure"),
+        ([pure(0.1)], 1e-6, "approximate"),
+        ([pure(0.1), probabilistic(0.1, 1e-6)], None, "probabilistic"),
+        ([probabilistic(0.1, 1e-6)], 1e-5, "probabilistic"),
+        ([loss_of("laplace", 0.1), GAUSSIAN], 1e-7, "approximate"),
+        ([GAUSSIAN], 1e-7, "probabilistic"),
+        ([pure(0.1), probabilistic(0.1, 1e-6), approximate(0.1, 1e-6)], None, "approximate"),
+        ([pure(0.1), concentrated(0.1)], 1e-6, "approximate"),
+    ],
+    ids=[
+        *("pure", "delta 0", "pure at a delta", "pure and probabilistic", "a larger delta", "a smaller delta"),
+        *("a smaller delta of Gaussians", "all three", "concentrated"),
+    ],
+)
+def test_the_strongest_flavour_that_all_imply(losses: list[Loss], delta: float | None, flavour: str) -> None:
+    found = compose(losses, delta=delta)
+    assert found.flavour == flavour
+    assert {each.flavour for each in found.composed} == {flavour}
+
+
+def test_a_weaker_flavour_may_be_asked_for() -> None:
+    losses = [pure(0.1), probabilistic(0.2, 1e-6)]
+    assert compose([pure(0.1)] * 2, flavour="probabilistic").epsilon == 0.2
+    assert compose([pure(0.1)] * 2, flavour="approximate").epsilon == 0.2
+    assert compose(losses, flavour="approximate").flavour == "approximate"
+    assert compose(losses, flavour="approximate").delta == 1e-6
+
+
+def test_deltas_add_up_in_decimals() -> None:
+    found = compose([approximate(0.1, 1e-7)] * 3)
+    assert found.delta == 3e-7
+    assert all(each.delta == 3e-7 for each in found.composed)
+
+
+def test_a_pure_guarantee_holds_at_every_delta() -> None:
+    found = compose([pure(0.1)] * 3, operator="basic", delta=1e-6)
+    assert found.chosen == Composed("basic", "approximate", 0.3, 1e-6)
+
+
+def test_below_the_sum_of_deltas_noise_may_still_compose() -> None:
+    found = compose([GAUSSIAN, loss_of("laplace", 0.1)], delta=1e-7)
+    by_name = {each.operator: each for each in found.composed}
+    assert by_name["basic"].epsilon is None
+    assert by_name["advanced"].epsilon is None
+    assert by_name["zcdp"].epsilon is not None
+    assert by_name["rdp"].epsilon is not None
+    assert found.chosen.operator == "pld"
+
+
+@pytest.mark.parametrize("operator", ["basic", "advanced", "zcdp", "rdp", "pld"])
+def test_an_operator_by_name(operator: str) -> None:
+    losses = [loss_of("laplace", 0.1)] * 20
+    found = compose(losses, operator=operator, delta=1e-6)
+    side_by_side = {each.operator: each for each in compose(losses, delta=1e-6).composed}
+    assert found.chosen == side_by_side[operator]
+    assert found.composed == compose(losses, delta=1e-6).composed
+
+
+def test_of_equals_the_first_is_chosen() -> None:
+    one = compose([loss_of("gaussian-analytic", 0.5, 1e-6)])
+    assert one.chosen.operator == "basic"
+    assert one.epsilon == 0.5
+    assert compose([loss_of("gaussian-analytic", 0.5, 1e-6)] * 2).chosen.operator == "gaussian"
+
+
+def test_the_tightest_is_among_all() -> None:
+    found = compose([loss_of("laplace", 0.1)] * 20, delta=1e-6)
+    assert found.chosen in found.composed
+    assert found.epsilon == min(each.epsilon for each in found.composed if each.epsilon is not None)
+
+
+def test_what_is_slow_is_left_until_it_is_looked_at() -> None:
+    script = """
+import sys
+from cellrisk.accounting import Loss, compose
+from cellrisk.mechanisms import mechanism
+compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3).chosen
+compose([Loss.of(mechanism("gaussian-pdp", epsilon=0.1, delta=1e-6))] * 3).chosen
+compose([Loss.of(mechanism("gaussian-analytic", epsilon=0.1, delta=1e-6))] * 3).chosen
+compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3, operator="rdp", delta=1e-6).chosen
+print("dp_accounting" in sys.modules)
+compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3, delta=1e-6)
+print("dp_accounting" in sys.modules)
+"""
+    source = Path(__file__).resolve().parents[2] / "src"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(source), "PATH": ""},
+    )
+    assert done.stdout.split() == ["False", "True"]
+    assert done.stderr == ""
+
+
+def test_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        str(compose([loss_of("laplace", 1e-3), loss_of("geometric", 100.0), GAUSSIAN] * 3))
+    assert caplog.records == []
+
+
+def test_statements_say_what_composes_how() -> None:
+    mixed = compose([pure(0.1)] * 3 + [probabilistic(0.1, 1e-6)] * 2).statements
+    assert mixed[0] == "3 pure and 2 probabilistic losses are composed as probabilistic DP: a pure loss has delta 0."
+    assert any("need not outlast" in line for line in mixed)
+    weaker = compose([probabilistic(0.1, 1e-6), approximate(0.1, 1e-6), pure(0.1)]).statements
+    assert weaker[0].startswith("1 pure, 1 probabilistic and 1 approximate losses are composed as approximate DP")
+    assert "Probabilistic DP implies approximate DP at the same epsilon and delta." in weaker
+    assert "All operators are compared at delta 2e-06, the sum of the losses' deltas." in weaker
+    through = compose([concentrated(0.1)], delta=1e-6).statements
+    assert any(line.startswith("A rho-zCDP loss has no epsilon of its own") for line in through)
+    assert "All operators are compared at delta 1e-06; the losses' own add up to 0." in through
+    assert compose([pure(0.1)]).statements[0] == "1 pure loss is composed as pure DP."
+
+
+def test_statements_say_what_is_assumed() -> None:
+    worst = compose([pure(0.1)] * 20, delta=1e-6).statements
+    assert "20 losses without a known mechanism: taken at the worst that the guarantee allows." in worst
+    assert any("its parameters may not" in line for line in worst)
+    known = compose([loss_of("laplace", 0.1)] * 20, delta=1e-6).statements
+    assert not any("known mechanism" in line for line in known)
+    assert not any("its parameters may not" in line for line in compose([pure(0.1)]).statements)
+    replaced = compose([loss_of("laplace", 0.1, neighbours="replace")]).statements
+    assert replaced[-1].endswith("two counts change by 1 each.")
+
+
+def test_it_prints_as_a_sentence_and_a_table() -> None:
+    printed = str(compose([loss_of("geometric", 0.1)] * 20, delta=1e-6)).splitlines()
+    assert printed[0].startswith("20 releases together cost epsilon 1.78861")
+    assert printed[0].endswith(" at delta 1e-06 (approximate DP, by pld composition).")
+    assert [line.split()[0] for line in printed[3:9]] == list(OPERATORS)
+    assert printed[3].split() == ["basic", "2"]
+    assert printed[7].split()[:3] == ["gaussian", "-", "not"]
+    assert printed[8].endswith("chosen")
+    assert str(compose([pure(0.5)])).startswith("1 release costs epsilon 0.5 (pure DP, by basic composition).")
+
+
+def test_frame_and_dict() -> None:
+    found = compose([GAUSSIAN] * 4)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["operator", "flavour", "epsilon", "delta", "why", "chosen"]
+    assert list(frame.operator[frame.chosen]) == ["gaussian"]
+    named = json.loads(json.dumps(found.to_dict()))
+    assert named["epsilon"] == found.epsilon
+    assert named["operators"][1]["epsilon"] is None
+    assert [Loss.from_dict(each) for each in named["losses"]] == list(found.losses)
+
+
+@pytest.mark.parametrize(
+    ("losses", "options", "kind", "message"),
+    [
+        ([pure(0.1)], {"operator": "best"}, UnknownName, "unknown operator; got 'best'; allowed: tightest, basic"),
+        ([pure(0.1)], {"flavour": "concentrated"}, UnknownName, "unknown flavour to compose to"),
+        ([0.1], {}, InvalidInput, "only losses can be composed; got float"),
+        ([pure(0.1)], {"delta": 1.0}, InvalidInput, "delta must be a number from 0 to below 1; got 1.0"),
+        ([pure(0.1)], {"delta": float("nan")}, InvalidInput, "delta must be a number from 0 to below 1; got nan"),
+        ([pure(0.1)], {"delta": True}, InvalidInput, "delta must be a number from 0 to below 1; got True"),
+        ([pure(0.1)], {"delta": "0.1"}, InvalidInput, "delta must be a number from 0 to below 1; got 0.1"),
+        (
+            [pure(0.1), loss_of("laplace", 0.1, neighbours="replace")],
+            {},
+            InvalidInput,
+            "a replaced record is one removed and one added; got 1 of 2 under replace",
+        ),
+        (
+            [pure(0.1)] * 3 + [approximate(0.1, 1e-6)] * 2,
+            {"flavour": "probabilistic"},
+            InvalidInput,
+            "2 of 5 releases are approximate, which does not imply probabilistic DP",
+        ),
+        (
+            [pure(0.1), probabilistic(0.1, 1e-6)],
+            {"flavour": "pure"},
+            InvalidInput,
+            "1 of 2 releases is probabilistic, which does not imply pure DP",
+        ),
+        (
+            [approximate(0.1, 1e-6), concentrated(0.1)],
+            {"flavour": "probabilistic", "delta": 1e-6},
+            InvalidInput,
+            "2 of 2 releases are approximate or concentrated",
+        ),
+        ([pure(0.1)], {"flavour": "pure", "delta": 1e-6}, InvalidInput, "pure DP has no delta; got delta 1e-06"),
+        ([concentrated(0.1)], {}, InvalidInput, "concentrated losses compose to an epsilon at a delta"),
+        ([concentrated(0.1)], {"delta": 0.0}, InvalidInput, "give a delta above 0"),
+        ([approximate(0.1, 0.5)] * 2, {}, InvalidInput, "the deltas of the losses add up to 1 or more"),
+        (
+            [pure(0.1)],
+            {"operator": "pld"},
+            InvalidInput,
+            "pld composition has no answer for these losses: it gives approximate DP, not pure DP",
+        ),
+        (
+            [approximate(0.1, 1e-6)] * 2,
+            {"delta": 1e-6},
+            InvalidInput,
+            "no operator has an answer for these losses at delta 1e-06 (basic: the deltas add up to 2e-06",
+        ),
+        (
+            [approximate(0.1, 1e-6), concentrated(0.1)],
+            {"delta": 1e-5},
+            InvalidInput,
+            "rdp: a loss with a delta and no known mechanism has no bounded Renyi divergence",
+        ),
+    ],
+    ids=[
+        *("operator", "flavour", "not a loss", "delta 1", "no number", "a bool", "a text", "mixed neighbours"),
+        *("approximate as probabilistic", "probabilistic as pure", "concentrated as probabilistic", "pure with delta"),
+        *(
+            "concentrated without delta",
+            "concentrated at 0",
+            "deltas of 1",
+            "operator without answer",
+            "no answer at all",
+            "zCDP and a stated delta",
+        ),
+    ],
+)
+def test_refusals(losses: list[Loss], options: dict, kind: type[CellriskError], message: str) -> None:
+    with pytest.raises(kind) as refused:
+        compose(losses, **options)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)

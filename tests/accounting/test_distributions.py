@@ -1,0 +1,193 @@
+"""Privacy loss distributions beside exact enumeration: never below, and close above."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cellrisk.accounting import compose
+from cellrisk.accounting.distributions import MOST_STEPS, choose_step, compose_distributions
+from cellrisk.accounting.operators import compose_pld, find_rest
+from cellrisk.accounting.pieces import DiscreteGaussianPiece, GaussianPiece, LaplacePiece, PurePiece, take_apart
+
+from .cases import approximate, loss_of, pure
+from .oracle import (
+    discrete_gaussian_outcomes,
+    exact_epsilon,
+    exact_epsilon_of_two_laplaces,
+    find_epsilon,
+    geometric_outcomes,
+    mp,
+    randomised_response_outcomes,
+)
+
+CLOSE = 1e-4
+
+
+def require_close_above(found: float, exact: float, close: float = CLOSE) -> None:
+    assert found >= exact * (1 - 1e-12)
+    assert found <= exact * (1 + close) + 1e-12
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-10])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_three_geometric_releases(epsilon: float, delta: float) -> None:
+    exact = exact_epsilon([geometric_outcomes(epsilon)] * 3, delta)
+    require_close_above(compose([loss_of("geometric", epsilon)] * 3, operator="pld", delta=delta).epsilon, exact)
+
+
+def test_geometric_releases_of_different_epsilon() -> None:
+    epsilons = [0.3, 0.7, 1.1]
+    exact = exact_epsilon([geometric_outcomes(epsilon) for epsilon in epsilons], 1e-4)
+    found = compose([loss_of("geometric", epsilon) for epsilon in epsilons], operator="pld", delta=1e-4)
+    require_close_above(found.epsilon, exact)
+
+
+def test_a_replaced_record_changes_two_counts_with_half_of_epsilon_each() -> None:
+    loss = loss_of("geometric", 2.0, neighbours="replace")
+    exact = exact_epsilon([geometric_outcomes(1.0)] * 4, 1e-3)
+    require_close_above(compose([loss] * 2, operator="pld", delta=1e-3).epsilon, exact)
+    in_one_count = exact_epsilon([randomised_response_outcomes(2.0)] * 2, 1e-3)
+    assert exact < in_one_count
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.5, 5.0])
+def test_two_laplace_releases(epsilon: float) -> None:
+    delta = 1e-4 if epsilon > 0.01 else 1e-5
+    exact = exact_epsilon_of_two_laplaces(epsilon, delta)
+    require_close_above(compose([loss_of("laplace", epsilon)] * 2, operator="pld", delta=delta).epsilon, exact)
+    replaced = loss_of("laplace", 2 * epsilon, neighbours="replace")
+    require_close_above(compose([replaced], operator="pld", delta=delta).epsilon, exact)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_discrete_gaussian_releases(neighbours: str) -> None:
+    loss = loss_of("discrete-gaussian", 1.0, 1e-5, neighbours)
+    assert loss.mechanism is not None
+    counts = 2 if neighbours == "add-remove" else 4
+    exact = exact_epsilon([discrete_gaussian_outcomes(loss.mechanism.scale)] * counts, 1e-5)
+    require_close_above(compose([loss] * 2, operator="pld", delta=1e-5).epsilon, exact)
+
+
+def test_a_guarantee_without_a_mechanism_is_taken_at_its_worst() -> None:
+    losses = [approximate(0.5, 1e-4), approximate(0.8, 2e-4), pure(0.3)]
+    worst = [randomised_response_outcomes(float(loss.epsilon or 0), loss.delta) for loss in losses]
+    require_close_above(compose(losses, operator="pld", delta=1e-3).epsilon, exact_epsilon(worst, 1e-3))
+
+
+def test_known_and_unknown_mechanisms_together() -> None:
+    losses = [approximate(0.5, 1e-4), loss_of("discrete-gaussian", 1.0, 1e-5), loss_of("geometric", 0.4)]
+    scale = losses[1].mechanism.scale if losses[1].mechanism else 0.0
+    outcomes = [
+        randomised_response_outcomes(0.5, 1e-4),
+        discrete_gaussian_outcomes(scale),
+        geometric_outcomes(0.4),
+    ]
+    require_close_above(compose(losses, operator="pld", delta=1e-3).epsilon, exact_epsilon(outcomes, 1e-3))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times"),
+    [(0.001, 1), (0.001, 1000), (0.1, 1000), (1.0, 1000), (100.0, 1), (100.0, 100)],
+)
+@pytest.mark.parametrize("delta", [1e-3, 1e-9])
+def test_small_and_large_epsilons_many_times(epsilon: float, times: int, delta: float) -> None:
+    """Randomised response many times over is binomial."""
+    right = 1 / (1 + mp.e ** -mp.mpf(epsilon))
+    losses = [(times - 2 * wrong) * mp.mpf(epsilon) for wrong in range(times + 1)]
+    weights = [
+        mp.binomial(times, wrong) * right ** (times - wrong) * (1 - right) ** wrong for wrong in range(times + 1)
+    ]
+    pairs = list(zip(losses, weights, strict=True))
+
+    def delta_of(x: mp.mpf) -> mp.mpf:
+        total = mp.mpf(0)
+        for loss, weight in pairs:
+            if loss <= x:
+                break
+            total += weight * (1 - mp.e ** (x - loss))
+        return total
+
+    exact = find_epsilon(delta_of, delta, epsilon * times)
+    require_close_above(compose_distributions([(PurePiece(epsilon), times)], delta), exact)
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-9])
+def test_one_gaussian(mu: float, delta: float) -> None:
+    def delta_of(epsilon: mp.mpf) -> mp.mpf:
+        return mp.ncdf(mp.mpf(mu) / 2 - epsilon / mu) - mp.e**epsilon * mp.ncdf(-mp.mpf(mu) / 2 - epsilon / mu)
+
+    exact = find_epsilon(delta_of, delta, mu * mu + 20 * mu)
+    require_close_above(compose_distributions([(GaussianPiece(mu), 1)], delta), exact)
+
+
+def test_gaussians_are_one_piece() -> None:
+    losses = [loss_of("gaussian-analytic", 0.5, 1e-6), loss_of("gaussian-pdp", 1.0, 1e-5)]
+    [(piece, times)] = take_apart(losses)
+    scales = [loss.mechanism.scale for loss in losses if loss.mechanism]
+    assert isinstance(piece, GaussianPiece)
+    assert times == 1
+    assert piece.amount == pytest.approx(math.hypot(*(1 / scale for scale in scales)), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [(PurePiece(0.001), 5000)],
+        [(PurePiece(100.0), 5000)],
+        [(LaplacePiece(100.0), 1), (PurePiece(0.001), 5000)],
+        [(GaussianPiece(1e-3), 1), (DiscreteGaussianPiece(10.0), 1000)],
+    ],
+    ids=["small", "large", "both", "Gaussians"],
+)
+def test_the_grid_stays_small(pieces: list) -> None:
+    largest = max(piece.reach * times for piece, times in pieces)
+    step = choose_step(pieces)
+    assert step > 0
+    assert largest / step <= MOST_STEPS
+
+
+def test_tiny_deltas_are_refused() -> None:
+    assert compose_pld([pure(0.1)] * 1000, "approximate", 1e-13) == (
+        "a delta below 1e-12 is lost in the rounding errors of so many convolutions"
+    )
+
+
+def test_noise_with_too_many_outcomes_is_refused() -> None:
+    answer = compose_pld([loss_of("discrete-gaussian", 1e-5, 1e-6)], "approximate", 1e-6)
+    assert answer == "a discrete Gaussian wider than 100000 has too many outcomes to list"
+
+
+def test_without_dp_accounting_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ImportError
+
+    monkeypatch.setattr("cellrisk.accounting.operators.load_distributions", fail)
+    answer = compose_pld([pure(0.1)], "approximate", 1e-6)
+    assert answer == "dp-accounting is not installed (pip install 'cellrisk[ledger]')"
+
+
+def test_unknown_deltas_can_use_up_the_delta() -> None:
+    losses = [approximate(0.1, 1e-6), pure(0.2)]
+    assert compose_pld(losses, "approximate", 1e-6) == (
+        "the deltas of the losses without a known mechanism use up all of the delta"
+    )
+
+
+@pytest.mark.parametrize(
+    ("delta", "deltas"),
+    [(1e-5, [1e-6] * 3), (2e-10, [1e-10] * 2), (0.5, [0.1, 0.2]), (1e-6, [])],
+    ids=["some left", "hardly any left", "large", "all left"],
+)
+def test_the_rest_of_a_delta(delta: float, deltas: list[float]) -> None:
+    kept = mp.fprod(1 - mp.mpf(repr(each)) for each in deltas)
+    exact = float(1 - (1 - mp.mpf(repr(delta))) / kept)
+    assert find_rest(delta, deltas) == pytest.approx(exact, rel=1e-14)
+    assert find_rest(delta, deltas) < exact
+
+
+def test_nothing_is_left_of_a_delta_that_is_used_up() -> None:
+    assert find_rest(1e-6, [1e-6]) == 0
+    assert find_rest(1e-6, [1e-6, 1e-6]) == 0
