@@ -30,6 +30,7 @@ TYPES = {"Floats", "Integers"}
 PUBLIC = {
     "assess",
     "audit",
+    "average",
     "choose",
     "compose",
     "curve",
@@ -145,6 +146,12 @@ def only_tables_and_datasets_know_an_engine(source: Path) -> Iterator[str]:
             yield from (f"{module.name} imports {library}" for library in sorted(known))
 
 
+def only_the_ledger_and_tables_know_sqlalchemy(source: Path) -> Iterator[str]:
+    for module in modules(source):
+        if module.room not in {"ledger", "tables"} and "sqlalchemy" in module.libraries:
+            yield f"{module.name} imports sqlalchemy"
+
+
 def only_the_command_line_knows_typer(source: Path) -> Iterator[str]:
     for module in modules(source):
         if module.room != "cli":
@@ -230,6 +237,7 @@ VIOLATIONS: list[tuple[Rule, str, str]] = [
     (the_core_reads_and_writes_no_file, "noise.py", "text = open('counts.csv')"),
     (only_tables_and_datasets_know_an_engine, "assessment.py", "def f():\n    import ibis.expr.types as ir"),
     (only_tables_and_datasets_know_an_engine, "__init__.py", "from pyarrow import Table"),
+    (only_the_ledger_and_tables_know_sqlalchemy, "accounting/loss.py", "def f():\n    import sqlalchemy as sa"),
     (only_the_command_line_knows_typer, "assessment.py", "import typer"),
     (only_the_command_line_prints, "tables/counting.py", "print('done')"),
     (pictures_and_reports_compute_no_risk, "pictures/curves.py", "from cellrisk.measures import Local"),
@@ -253,6 +261,7 @@ ALLOWED = {
     "profiles.py": "from cellrisk.errors import CellriskError",
     "measures/__init__.py": "from .local import Local",
     "measures/local.py": "from cellrisk.profiles import Profiles\nfrom ..noise import Noise",
+    "ledger/store.py": "import sqlalchemy as sa\nfrom cellrisk.errors import CellriskError",
     "tables/counting.py": "import ibis, duckdb, pyarrow\nfrom cellrisk.profiles import Profiles",
     "cli.py": "import typer\nfrom cellrisk import tables\nprint(open('cellrisk.toml'))",
 }

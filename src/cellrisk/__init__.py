@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from cellrisk.accounting import Composition, Loss, compose
     from cellrisk.assessment import Assessment, assess
     from cellrisk.auditing import Audit, audit
+    from cellrisk.averaging import Averaging, average
     from cellrisk.cells import Cells
     from cellrisk.choice import Choice, Policy, choose
     from cellrisk.curves import RiskCurve, curve
     from cellrisk.errors import CellriskError
     from cellrisk.explanation import Explanation, explain
+    from cellrisk.ledger import Ledger
     from cellrisk.mechanisms import (
         AnalyticGaussian,
         DiscreteGaussian,
@@ -51,6 +53,8 @@ _HOME = {
     "assess": "cellrisk.assessment",
     "Audit": "cellrisk.auditing",
     "audit": "cellrisk.auditing",
+    "Averaging": "cellrisk.averaging",
+    "average": "cellrisk.averaging",
     "Cells": "cellrisk.cells",
     "Choice": "cellrisk.choice",
     "choose": "cellrisk.choice",
@@ -59,6 +63,7 @@ _HOME = {
     "CellriskError": "cellrisk.errors",
     "Explanation": "cellrisk.explanation",
     "explain": "cellrisk.explanation",
+    "Ledger": "cellrisk.ledger",
     "AnalyticGaussian": "cellrisk.mechanisms",
     "DiscreteGaussian": "cellrisk.mechanisms",
     "Gaussian": "cellrisk.mechanisms",
@@ -91,6 +96,7 @@ __all__ = [
     "AnalyticGaussian",
     "Assessment",
     "Audit",
+    "Averaging",
     "CellriskError",
     "Cells",
     "Choice",
@@ -101,6 +107,7 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Laplace",
+    "Ledger",
     "Loss",
     "Mechanism",
     "Plan",
@@ -117,6 +124,7 @@ __all__ = [
     "assess",
     "assess_sequence",
     "audit",
+    "average",
     "choose",
     "compose",
     "curve",

@@ -33,3 +33,12 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def number_of(count: int, noun: str, several: str | None = None) -> str:
+    """A count with its noun.
+
+    >>> number_of(1, "release"), number_of(1200, "loss"), number_of(2, "entry", "entries")
+    ('1 release', '1,200 losses', '2 entries')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + ('es' if noun.endswith('s') else 's')}"

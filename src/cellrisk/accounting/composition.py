@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.accounting.loss import Loss
 from cellrisk.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.accounting.pieces import GaussianPiece, kind_of
-from cellrisk.accounting.statements import implies, number_of, state
+from cellrisk.accounting.statements import implies, state
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.text import aligned
+from cellrisk.text import aligned, number_of
 
 if TYPE_CHECKING:
     import pandas as pd

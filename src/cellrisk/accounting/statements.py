@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cellrisk.accounting.loss import FLAVOURS, Loss
 from cellrisk.accounting.operators import add_up
 from cellrisk.accounting.pieces import kind_of
+from cellrisk.text import number_of
 
 STRENGTH = {"pure": 3, "probabilistic": 2, "approximate": 1, "concentrated": 1}
 
@@ -32,15 +33,6 @@ def implies(flavour: str, other: str) -> bool:
     (True, False)
     """
     return STRENGTH[flavour] >= STRENGTH[other]
-
-
-def number_of(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> number_of(1, "release"), number_of(1200, "release")
-    ('1 release', '1,200 releases')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def state(losses: Sequence[Loss], flavour: str, delta: float, operator: str) -> tuple[str, ...]:

@@ -12,7 +12,10 @@ import typer
 
 from cellrisk.cli.commands import assess_command, demo_command, inspect_command
 from cellrisk.cli.decisions import choose_command, curve_command, explain_command, report_command, utility_command
-from cellrisk.cli.releases import audit_command, release_command
+from cellrisk.cli.ledgers import ledger_app
+from cellrisk.cli.planning import average_command
+from cellrisk.cli.releases import audit_command, release_command, simulate_command
+from cellrisk.cli.serving import serve_command
 from cellrisk.errors import CellriskError
 
 BAD_INPUT = 2
@@ -34,7 +37,11 @@ app.command("utility")(utility_command)
 app.command("explain")(explain_command)
 app.command("report")(report_command)
 app.command("release")(release_command)
+app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
+app.command("average")(average_command)
+app.add_typer(ledger_app, name="ledger")
+app.command("serve")(serve_command)
 app.command("demo")(demo_command)
 
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

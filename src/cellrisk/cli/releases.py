@@ -1,9 +1,11 @@
-"""The commands around a publication: release, and audit of what was released."""
+"""The commands around a publication: release, what simulated ones show, and audit of what was released."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +13,15 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey
 from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, TableOptions, Text, Texts, grouped, option
+from cellrisk.cli.ledgers import CohortOption, NewCohort, PartOf, Purpose, Wait, choose_cohort, open_ledger
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.text import aligned
+
+if TYPE_CHECKING:
+    from cellrisk.ledger.pairing import Reservation
+    from cellrisk.mechanisms import Mechanism
+    from cellrisk.tables import FrequencyTable
 
 
 @dataclass(frozen=True)
@@ -23,11 +31,46 @@ class ReleaseMechanismOptions(MechanismOptions):
     mechanism: Annotated[str, option("geometric or discrete-gaussian.", "NAME")] = "geometric"
 
 
+@dataclass(frozen=True)
+class RecordOptions:
+    """Where the release is recorded."""
+
+    ledger: Annotated[Text, option("Record it here, within the limits: file and entry, or neither.", "LEDGER")] = None
+    cohort: CohortOption = None
+    new_cohort: NewCohort = False
+    part_of: PartOf = None
+    purpose: Purpose = ""
+    wait: Wait = "30"
+
+    def __post_init__(self) -> None:
+        if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
+            raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one: --ledger releases.db")
+
+    @contextmanager
+    def reserved(self, table: FrequencyTable, mechanism: Mechanism) -> Iterator[Reservation | None]:
+        """The release's loss set aside in the ledger, where there is one."""
+        if self.ledger is None:
+            yield None
+            return
+        with open_ledger(self.ledger, self.wait, create=True) as opened:
+            fields = {"cohort": choose_cohort(opened, self.cohort, self.new_cohort), "purpose": self.purpose}
+            with opened.reserve(
+                attribute=table.attribute().name,
+                quasi_identifiers=table.quasi_identifiers,
+                loss=mechanism,
+                new_cohort=self.new_cohort,
+                part_of=self.part_of,
+                **fields,
+            ) as reservation:
+                yield reservation
+
+
 @grouped
 def release_command(
     context: typer.Context,
     table: TableOptions,
     mechanism: ReleaseMechanismOptions,
+    record: RecordOptions,
     settings: OutputOptions,
     output: Annotated[Text, option("The released counts: .parquet or .csv.", "FILE")] = None,
     exclude: Annotated[Texts, option("Impossible: 'sex=m;pregnant=yes'; labels between |.", "RULE")] = None,
@@ -42,6 +85,8 @@ def release_command(
     dense: Annotated[
         bool | None, typer.Option("--dense/--sparse", help="List every count, or positive ones alone.")
     ] = None,
+    parents: Annotated[Text, option("A coarser release that these counts shall add up to.", "FILE")] = None,
+    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Publish the table with differential privacy.
@@ -58,21 +103,69 @@ def release_command(
     rules = parsing.parse_rules(exclude)
     frequencies = table.tabulate()
     obey(policy_of(context), frequencies, setting, Priors())
-    released = release(
-        frequencies,
-        setting,
-        exclude=rules,
-        may_be_missing=parsing.split_names(may_be_missing),
-        observed_levels=observed_levels,
-        observed_cells_only=observed_cells_only,
-        clamp=clamp,
-        dense=dense,
-        progress=progress_bar("releasing"),
-    )
-    written = released.save(output, force=force)
+    with record.reserved(frequencies, setting) as reservation:
+        released = release(
+            frequencies,
+            setting,
+            exclude=rules,
+            may_be_missing=parsing.split_names(may_be_missing),
+            observed_levels=observed_levels,
+            observed_cells_only=observed_cells_only,
+            clamp=clamp,
+            dense=dense,
+            parents=parents,
+            parent_count=parent_count,
+            progress=progress_bar("releasing"),
+        )
+        entry = None if reservation is None else reservation.save(released, output, force=force)
+    written = released.save(output, force=force) if entry is None else output
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
-        typer.echo(f"\nWritten to {written}, described in {written}.json.")
+        recorded = "" if entry is None else f" Recorded in {record.ledger} as entry {entry.number}."
+        typer.echo(f"\nWritten to {written}, described in {written}.json.{recorded}")
+
+
+@grouped
+def simulate_command(
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    output: OutputOptions,
+    releases: Annotated[str, option("Simulated releases.", "NUMBER")] = "1000",
+    seed: Annotated[str, option("Seed of the simulation.", "NUMBER")] = "0",
+    parents: Annotated[Text, option("A coarser release that the counts shall add up to.", "FILE")] = None,
+    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
+    exclude: Annotated[Texts, option("With --parents, impossible: 'sex=m;pregnant=yes'.", "RULE")] = None,
+    may_be_missing: Annotated[Texts, option("With --parents: column that can hold missing values.", "COLUMN")] = None,
+) -> None:
+    """What attackers find in simulated releases.
+
+    With --parents, in releases whose counts add up to a coarser one that is published already.
+    """
+    setting = mechanism.one()
+    drawn: dict[str, Any] = {
+        "releases": parsing.parse_whole("--releases", releases),
+        "seed": parsing.parse_whole("--seed", seed),
+        "progress": progress_bar("simulating"),
+    }
+    if parents is None:
+        from cellrisk.simulation import simulate
+
+        if parent_count or exclude or may_be_missing:
+            raise InvalidInput("--parent-count, --exclude and --may-be-missing go with --parents", fix="name its file")
+        answer(simulate(table.tabulate(), setting, **drawn), output.as_json)
+        return
+    from cellrisk.simulation.constrained import simulate_constrained
+
+    found = simulate_constrained(
+        table.tabulate(),
+        setting,
+        parents,
+        parent_count=parent_count,
+        exclude=parsing.parse_rules(exclude),
+        may_be_missing=parsing.split_names(may_be_missing),
+        **drawn,
+    )
+    answer(found, output.as_json)
 
 
 @grouped

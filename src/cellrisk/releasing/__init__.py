@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.profiles import Integers
 from cellrisk.progress import Progress, Report
+from cellrisk.releasing.consistency import secure_keys
 from cellrisk.releasing.exclusions import Rule
 from cellrisk.releasing.grid import Grid, lay_grid, read_axes
 from cellrisk.releasing.measurement import Measurement, calibrate
+from cellrisk.releasing.parents import check_constrained, find_families, read_parents
 from cellrisk.releasing.result import Release, build_frame, check_format
 from cellrisk.releasing.saving import check_free, find_count_column
 from cellrisk.releasing.tails import draw_places
@@ -46,6 +48,8 @@ def release(
     observed_cells_only: bool = False,
     clamp: bool = True,
     dense: bool | None = None,
+    parents: Any = None,
+    parent_count: str | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """The counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to be published.
@@ -65,6 +69,11 @@ def release(
     only, so that a domain of 10^9 is no obstacle. Left out: True up to a million counts. The two have the same
     distribution, exactly: empty counts that come out positive are the successes of a Bernoulli process, drawn by exact
     geometric gaps, and their values are drawn exactly from the noise's tail.
+    parents: counts of a coarser table that are published already, which these shall add up to: the path of a release
+    (.csv or .parquet), a data frame, or the answer of `release`. Its columns are some of these, possibly the sensitive
+    one too. Every count gets its noise; then the nearest whole numbers, in least squares, that are not negative and add
+    up to each parent are released. That uses the noisy counts and published ones alone, so it costs no privacy.
+    parent_count: the parents' column of counts, where no description beside the file names it and it is not "count".
     progress: called now and then with the share that is done.
 
     >>> import cellrisk as cr
@@ -78,6 +87,12 @@ def release(
     """
     _check_modes(mechanism, clamp, dense)
     measurement = calibrate(mechanism)
+    published = None
+    if parents is not None:
+        check_constrained(mechanism, clamp, dense, observed_cells_only)
+        published, dense = read_parents(parents, parent_count), True
+    elif parent_count is not None:
+        raise InvalidInput("parent_count names a column of parents, and there are none", fix="leave it out")
     columns = (may_be_missing,) if isinstance(may_be_missing, str) else tuple(may_be_missing)
     if columns and table.missing != "category":
         raise InvalidInput(
@@ -93,13 +108,16 @@ def release(
         raise _refuse_observed(undeclared, axes)
     grid = lay_grid(cells, axes, exclude, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
+    families = None if published is None else find_families(published, grid, grid.every_place())
     if listed:
         places, counts = _add_noise_everywhere(grid, measurement, progress)
     else:
         _check_rows(grid, mechanism)
         places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
     counts = np.minimum(counts, MOST)
-    if clamp:
+    if families is not None:
+        counts = families.make_consistent(counts, secure_keys)
+    elif clamp:
         counts = np.where(counts < mechanism.threshold, 0, counts)
     return Release(
         mechanism=mechanism,
@@ -115,6 +133,7 @@ def release(
         observed_levels=undeclared,
         observed_cells_only=observed_cells_only,
         may_be_missing=columns,
+        parents=published,
     )
 
 

@@ -102,6 +102,10 @@ class Grid:
         found[inside] = self.places[where[inside]] == places[inside]
         return found
 
+    def every_place(self) -> Integers:
+        """All places that are not excluded, in the order of `pieces`."""
+        return np.concatenate([places for places, _ in self.pieces()])
+
     def pieces(self) -> Iterator[tuple[Integers, Integers]]:
         """All places that are not excluded with their counts, zeros too, some at a time."""
         for start in range(0, self.size, PLACES_AT_ONCE):

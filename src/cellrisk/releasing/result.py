@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cellrisk.releasing.grid import Grid
     from cellrisk.releasing.measurement import Measurement
+    from cellrisk.releasing.parents import Parents
 
 FORMATS = (".parquet", ".csv")
 COUNT = "count"
@@ -53,12 +54,16 @@ class Release:
     """Columns whose labels are those that occur, which the guarantee does not cover."""
     observed_cells_only: bool = False
     may_be_missing: tuple[str, ...] = ()
+    parents: Parents | None = None
+    """The published counts that these were made consistent with."""
 
     def __post_init__(self) -> None:
         if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:
             raise InvalidInput("a release has a column for each attribute, and the counts")
         if not self.clamp and not self.dense:
             raise InvalidInput("a release that keeps negative counts lists every count")
+        if self.parents is not None and not (self.clamp and self.dense):
+            raise InvalidInput("a release that is consistent with parents lists every count, none of them negative")
         if self.dense and len(self.frame) != self.domain_size:
             raise InvalidInput("a dense release lists every count", got=f"{len(self.frame):,} of {self.domain_size:,}")
 
@@ -94,7 +99,9 @@ class Release:
                 f"The labels of {', '.join(self.observed_levels)} are those that occur in the records: the guarantee "
                 "does not cover which values exist."
             )
-        if self.clamp:
+        if self.parents is not None:
+            said.append(self.parents.statement)
+        elif self.clamp:
             said.append(
                 f"Counts below {self.mechanism.threshold:g} after noise are released as zero, so counts near it, and "
                 "sums over many cells, are biased."
@@ -115,7 +122,7 @@ class Release:
         """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
         import cellrisk
 
-        described = {
+        described: dict[str, Any] = {
             "cellrisk": cellrisk.__version__,
             "opendp": version("opendp"),
             "sentence": self.sentence,
@@ -140,6 +147,8 @@ class Release:
             "observed_cells_only": self.observed_cells_only,
             "may_be_missing": list(self.may_be_missing),
         }
+        if self.parents is not None:
+            described["parents"] = self.parents.to_dict()
         return copy.deepcopy(described)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -149,11 +158,16 @@ class Release:
         """
         target = check_format(path)
         check_free(target, force)
-        content = self._encode(target.suffix.lower())
-        described = {**self.to_dict(), "file": target.name, "sha256": hashlib.sha256(content).hexdigest()}
-        return write_pair(target, content, json.dumps(described, indent=2, ensure_ascii=False) + "\n", force=force)
+        content = self.encode(target.suffix.lower())
+        return write_pair(target, content, self.describe_file(target.name, content), force=force)
 
-    def _encode(self, ending: str) -> bytes:
+    def describe_file(self, name: str, content: bytes, **more: Any) -> str:
+        """The description that stands beside a file of that name and content, as JSON; ``more`` is added to it."""
+        described = {**self.to_dict(), "file": name, "sha256": hashlib.sha256(content).hexdigest(), **more}
+        return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+    def encode(self, ending: str) -> bytes:
+        """The counts as the content of a file with that ending."""
         if ending == ".csv":
             return str(self.frame.to_csv(index=False, lineterminator="\n")).encode("utf-8")
         buffer = io.BytesIO()

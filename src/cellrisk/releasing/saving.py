@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from cellrisk.errors import InvalidInput
@@ -42,35 +43,106 @@ def check_free(path: str | os.PathLike[str], force: bool) -> Path:
     return target
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A file and its description on their way to their place: whole, under hidden names that hold a token.
+
+    What is staged can be published or thrown away, also by another process that knows the place and the token.
+
+    >>> Pair(Path("released.csv"), "7f3a").new[1].name
+    '.released.csv.7f3a.new'
+    """
+
+    target: Path
+    token: str
+
+    @property
+    def ends(self) -> tuple[Path, Path]:
+        """Where the description and the file belong."""
+        return sidecar_of(self.target), self.target
+
+    @property
+    def new(self) -> tuple[Path, Path]:
+        """Where the new ones are staged."""
+        return self._hidden("new")
+
+    @property
+    def old(self) -> tuple[Path, Path]:
+        """Where those that are replaced are put aside."""
+        return self._hidden("old")
+
+    def stage_description(self, description: str) -> None:
+        """Writes the description under its hidden name."""
+        write_whole(self.new[0], description)
+
+    def stage_file(self, content: bytes) -> None:
+        """Writes the file under its hidden name."""
+        write_whole(self.new[1], content)
+
+    def publish(self, undo: ExitStack | None = None) -> None:
+        """Moves what is staged into its place; where that was begun already, the rest of it.
+
+        Old ones are put aside, and then the description is moved before the file: a file that stands there is always
+        described. undo: what takes the moves back, in its order; without it there is only forward.
+        """
+        for place, end, aside in reversed(list(zip(self.new, self.ends, self.old, strict=True))):
+            if place.exists() and end.exists():
+                os.replace(end, aside)
+                if undo is not None:
+                    undo.callback(os.replace, aside, end)
+        for place, end in zip(self.new, self.ends, strict=True):
+            if place.exists():
+                os.replace(place, end)
+                if undo is not None:
+                    undo.callback(_remove, end)
+
+    def finish(self) -> None:
+        """Makes the moves last, and forgets what was put aside."""
+        make_last(self.target.parent)
+        for aside in self.old:
+            _remove(aside)
+
+    def discard(self) -> None:
+        """Removes what is staged, and what a death in the middle of staging may have left."""
+        with suppress(OSError):
+            for name in os.listdir(self.target.parent):
+                if name.startswith(".") and self.token in name:
+                    _remove(self.target.parent / name)
+
+    def _hidden(self, state: str) -> tuple[Path, Path]:
+        description, file = (end.with_name(f".{end.name}.{self.token}.{state}") for end in self.ends)
+        return description, file
+
+
+def make_last(folder: Path) -> None:
+    """Names in a folder outlive a loss of power from here on, where the system can see to that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *, force: bool = False) -> Path:
     """Writes a file and its description, so that nobody sees one of a new pair beside one of an old pair.
 
-    Both are written whole under other names, old ones are put aside, and then the description is moved before the file:
-    a file that stands there is always described. Where anything fails, what was there before is put back.
+    Where anything fails, what was there before is put back.
     """
     target = check_free(path, force)
-    token = secrets.token_hex(8)
-    ends = (sidecar_of(target), target)
-    new, old = ([end.with_name(f".{end.name}.{token}.{state}") for end in ends] for state in ("new", "old"))
+    pair = Pair(target, secrets.token_hex(8))
     try:
         with ExitStack() as undo:
-            for place in new:
+            for place in pair.new:
                 undo.callback(_remove, place)
-            write_whole(new[0], description)
-            write_whole(new[1], content)
+            pair.stage_description(description)
+            pair.stage_file(content)
             check_free(target, force)
-            for end, aside in ((ends[1], old[1]), (ends[0], old[0])):  # the file first: it is never undescribed
-                if end.exists():
-                    os.replace(end, aside)
-                    undo.callback(os.replace, aside, end)
-            for place, end in zip(new, ends, strict=True):
-                os.replace(place, end)
-                undo.callback(_remove, end)
+            pair.publish(undo)
             undo.pop_all()
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
-    for aside in old:
-        _remove(aside)
+    pair.finish()
     return target
 
 

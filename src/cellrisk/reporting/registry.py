@@ -71,7 +71,7 @@ def list_fields(
     yield Field("basic.data_product_sector")
     yield Field("basic.publication_date", None, "year, month, day")
     yield from _privacy_fields(decision, public)
-    yield from _model_fields()
+    yield from model_fields()
     yield from _implementation_fields(decision, preparation, public)
     yield Field("administrative.evidence_sources", None, "where the release and its method are described")
     yield Field("administrative.status", "Draft")
@@ -105,12 +105,13 @@ def _privacy_fields(decision: Decision, public: bool) -> Iterator[Field]:
     yield Field("privacy_loss.privacy_parameters_details", _explain_epsilon(decision))
 
 
-def _model_fields() -> Iterator[Field]:
+def model_fields(release_type: str = "One release") -> Iterator[Field]:
+    """The fields on how a table is made and who is trusted, the same for every release of a frequency table."""
     yield Field("deployment_model.model_name", "Central")
     yield Field("deployment_model.model_name_details", "A curator holds the records and adds noise to their counts")
     yield Field("deployment_model.trust_assumptions", "The curator is trusted with the records", "add who has access")
     yield Field("deployment_model.actors", None, "curator, reviewers, and those who use what is published")
-    yield Field("deployment_model.release_type", "One release", "change it where the table is published again")
+    yield Field("deployment_model.release_type", release_type, "change it where the table is published again")
     yield Field("deployment_model.release_type_details", None, "other uses that are planned of the same records")
     yield Field("deployment_model.data_source_type", "Static", "change it where records come in over time")
     yield Field("deployment_model.data_source_type_details")

@@ -1,0 +1,282 @@
+"""The ledger's commands that keep the record: add, limit, list, show, verify, abandon, export."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cellrisk.cli import parsing
+from cellrisk.cli.answers import answer, stop_above_limit
+from cellrisk.cli.groups import OutputOptions, Text, Texts, grouped, option
+from cellrisk.errors import InvalidInput
+from cellrisk.text import aligned
+
+if TYPE_CHECKING:
+    from cellrisk.accounting import Loss
+    from cellrisk.ledger import Ledger
+
+EVERYONE = "everyone"
+
+Place = Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
+CohortOption = Annotated[Text, option("Who is covered; default the ledger's only cohort.", "NAME")]
+Purpose = Annotated[str, option("What the release is for, in free words.", "TEXT")]
+NewCohort = Annotated[bool, typer.Option("--new-cohort", help="The cohort is new: people who are in no other.")]
+PartOf = Annotated[Text, option("The cohort that the new one is part of.", "NAME")]
+Operator = Annotated[str, option("tightest, basic, advanced, zcdp, rdp, gaussian or pld.", "NAME")]
+Wait = Annotated[str, option("Seconds to wait for a ledger that is in use.", "SECONDS")]
+
+ledger_app = typer.Typer(
+    name="ledger",
+    help="The record of what was released, to whom, and what it cost.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+
+@dataclass(frozen=True)
+class LossOptions:
+    """What one release costs: by its mechanism, or as another tool states it."""
+
+    mechanism: Annotated[
+        Text, option("laplace, gaussian, gaussian-pdp, gaussian-analytic, geometric or discrete-gaussian.", "NAME")
+    ] = None
+    epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = None
+    delta: Annotated[Text, option("For approximate and probabilistic DP.", "NUMBER")] = None
+    rho: Annotated[Text, option("For concentrated DP, in place of epsilon.", "NUMBER")] = None
+    neighbours: Annotated[str, option("add-remove or replace.", "RULE")] = "add-remove"
+    threshold: Annotated[str, option("Counts below this half-integer after noise become 0.", "NUMBER")] = "0.5"
+    flavour: Annotated[
+        Text, option("pure, probabilistic, approximate or concentrated, where no mechanism is named.", "NAME")
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        return self.epsilon is not None or self.rho is not None
+
+    def loss(self) -> Loss:
+        """The loss that these options describe."""
+        from cellrisk.accounting import Loss
+        from cellrisk.mechanisms import mechanism
+
+        epsilon, delta, rho = (
+            None if text is None else parsing.parse_number(f"--{name}", text)
+            for name, text in (("epsilon", self.epsilon), ("delta", self.delta), ("rho", self.rho))
+        )
+        if self.mechanism is not None:
+            if epsilon is None:
+                raise InvalidInput("no epsilon was given", fix="choose one: --epsilon 1")
+            if rho is not None:
+                raise InvalidInput("--rho goes without --mechanism", fix="leave one of them out")
+            threshold = parsing.parse_number("--threshold", self.threshold, "0.5, 1.5, ...")
+            made = mechanism(
+                self.mechanism, epsilon=epsilon, delta=delta, neighbours=self.neighbours, threshold=threshold
+            )
+            found = Loss.of(made)
+            if self.flavour not in (None, found.flavour):
+                raise InvalidInput(
+                    f"{self.mechanism} gives {found.flavour} DP",
+                    got=f"--flavour {self.flavour}",
+                    fix="leave --flavour out, or --mechanism",
+                )
+            return found
+        usual = "concentrated" if rho is not None else "approximate" if delta else "pure"
+        return Loss(
+            flavour=self.flavour or usual, epsilon=epsilon, delta=delta or 0.0, rho=rho, neighbours=self.neighbours
+        )
+
+
+@ledger_app.command("add")
+@grouped
+def add_command(
+    ledger: Place,
+    loss: LossOptions,
+    output: OutputOptions,
+    attribute: Annotated[Text, option("The sensitive attribute; none for counts of cells alone.", "COLUMN")] = None,
+    qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None,
+    cohort: CohortOption = None,
+    new_cohort: NewCohort = False,
+    part_of: PartOf = None,
+    purpose: Purpose = "",
+    file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
+    wait: Wait = "30",
+) -> None:
+    """Record a release that was made.
+
+    By its mechanism, or as another tool states its loss: --epsilon 1, --epsilon 1 --delta 1e-6, --rho 0.1.
+    """
+    given = loss.loss()
+    with open_ledger(ledger, wait, create=True) as opened:
+        entry = opened.add(
+            attribute=attribute,
+            quasi_identifiers=parsing.split_names(qid),
+            loss=given,
+            cohort=choose_cohort(opened, cohort, new_cohort),
+            purpose=purpose,
+            file=file,
+            new_cohort=new_cohort,
+            part_of=part_of,
+        )
+    answer(entry, output.as_json, raw=False)
+
+
+@ledger_app.command("limit")
+@grouped
+def limit_command(
+    ledger: Place,
+    output: OutputOptions,
+    epsilon: Annotated[Text, option("The most that a person may lose in all.", "NUMBER")] = None,
+    delta: Annotated[str, option("Where the limit is not pure DP.", "NUMBER")] = "0",
+    cohort: CohortOption = None,
+    operator: Operator = "tightest",
+    wait: Wait = "30",
+) -> None:
+    """Limit what a person of a cohort may lose in all.
+
+    A release past the limit is refused before any noise is drawn.
+    """
+    if epsilon is None:
+        raise InvalidInput("no epsilon was given", fix="say the limit: --epsilon 2")
+    most, least = parsing.parse_number("--epsilon", epsilon), parsing.parse_number("--delta", delta)
+    with open_ledger(ledger, wait, create=True) as opened:
+        entry = opened.set_limit(choose_cohort(opened, cohort), epsilon=most, delta=least, operator=operator)
+    answer(entry, output.as_json, raw=False)
+
+
+@ledger_app.command("list")
+@grouped
+def list_command(
+    ledger: Place,
+    output: OutputOptions,
+    cohort: CohortOption = None,
+    kind: Annotated[Text, option("cohort, limit or release.", "NAME")] = None,
+    wait: Wait = "30",
+) -> None:
+    """Every entry, in order."""
+    with open_ledger(ledger, wait) as opened:
+        entries, about = opened.entries(cohort, kind), str(opened)
+    if output.as_json:
+        typer.echo(json.dumps({"entries": [entry.to_dict() for entry in entries]}, ensure_ascii=False))
+        return
+    rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.sentence] for entry in entries]
+    typer.echo(about)
+    if rows:
+        typer.echo("\n" + aligned(["entry", "time (UTC)", ""], rows, left=3))
+
+
+@ledger_app.command("show")
+@grouped
+def show_command(
+    ledger: Place,
+    output: OutputOptions,
+    entry: Annotated[Text, typer.Argument(metavar="[ENTRY]", help="A number; without it, what is spent.")] = None,
+    cohort: CohortOption = None,
+    operator: Operator = "tightest",
+    delta: Annotated[Text, option("The delta at which losses are added up; default theirs together.", "NUMBER")] = None,
+    wait: Wait = "30",
+) -> None:
+    """One entry, or what each cohort has spent.
+
+    All ways of adding up losses stand side by side; the tightest that holds is chosen.
+    """
+    with open_ledger(ledger, wait) as opened:
+        if entry is not None:
+            answer(opened.entry(parsing.parse_whole("the number of an entry", entry)), output.as_json, raw=False)
+            return
+        names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
+        at = None if delta is None else parsing.parse_number("--delta", delta)
+        found = [(name, opened.spent(name, operator, at), opened.limit(name)) for name in names]
+    if output.as_json:
+        cohorts = [
+            {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
+            for name, spent, limit in found
+        ]
+        typer.echo(json.dumps({"cohorts": cohorts}, ensure_ascii=False))
+        return
+    parts = []
+    for name, spent, limit in found:
+        bound = f"Limit: {limit.describe()}." if limit is not None else "No limit is set."
+        if spent.losses and spent.flavour == "pure":
+            bound += " With --delta 1e-6, say, the other ways of adding up are shown too."
+        parts.append(f"{name}: {spent}\n{bound}")
+    typer.echo("\n\n".join(parts) if parts else "The ledger has no cohorts yet.")
+
+
+@ledger_app.command("verify")
+@grouped
+def verify_command(
+    ledger: Place,
+    output: OutputOptions,
+    head: Annotated[Text, option("A digest of this ledger that was noted elsewhere.", "DIGEST")] = None,
+    files: Annotated[bool, typer.Option(help="Compare released files with their digests.")] = True,
+    wait: Wait = "30",
+) -> None:
+    """Is everything as it was written?
+
+    Finds edits, deletions and reordering; exit code 3 where there is any.
+    """
+    with open_ledger(ledger, wait) as opened:
+        found = opened.verify(head=head, files=files)
+    answer(found, output.as_json, raw=False)
+    if not found.ok:
+        stop_above_limit("the ledger is not as it was written")
+
+
+@ledger_app.command("abandon")
+@grouped
+def abandon_command(
+    ledger: Place,
+    token: Annotated[str, typer.Argument(metavar="RESERVATION", help="As verify names it.")],
+    output: OutputOptions,
+    wait: Wait = "30",
+) -> None:
+    """Give up a reservation of a machine that will not come back.
+
+    Its loss no longer counts as spent. One whose process lives, or whose entry is written, cannot be given up.
+    """
+    with open_ledger(ledger, wait) as opened:
+        opened.abandon(token)
+    typer.echo(json.dumps({"abandoned": token}) if output.as_json else "The reservation is given up.")
+
+
+@ledger_app.command("export")
+@grouped
+def export_command(
+    ledger: Place,
+    settings: OutputOptions,
+    output: Annotated[Text, option("Where to: .jsonl, .csv, or .yaml for the deployments registry.", "FILE")] = None,
+    form: Annotated[Text, option("json-lines, csv or registry, where the ending does not say.", "NAME")] = None,
+    cohort: CohortOption = None,
+    wait: Wait = "30",
+) -> None:
+    """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
+    from cellrisk.ledger import export_entries
+
+    if output is None:
+        raise InvalidInput("no output file was given", fix="name it: --output ledger.jsonl")
+    with open_ledger(ledger, wait) as opened:
+        entries = opened.entries(cohort)
+    written = export_entries(entries, output, form)
+    if settings.as_json:
+        typer.echo(json.dumps({"file": str(written), "entries": len(entries)}))
+    else:
+        typer.echo(f"{len(entries):,} entries written to {written}.")
+
+
+def open_ledger(place: str, wait: str, *, create: bool = False) -> Ledger:
+    from cellrisk.ledger import Ledger
+
+    return Ledger(place, create=create, wait=parsing.parse_number("--wait", wait, "seconds"))
+
+
+def choose_cohort(ledger: Ledger, named: str | None, new: bool = False) -> str:
+    """The cohort that was named, or the only one there is."""
+    if named is not None:
+        return named
+    known = [cohort.name for cohort in ledger.cohorts()]
+    if len(known) > 1 or (new and known):
+        raise InvalidInput("no cohort was named", allowed=", ".join(known), fix="name it: --cohort NAME")
+    return known[0] if known else EVERYONE

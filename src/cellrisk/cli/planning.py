@@ -1,0 +1,264 @@
+"""The commands that look along a sequence of releases: the ledger's risk and plan, and average."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cellrisk.cli import parsing
+from cellrisk.cli.answers import answer, stop_above_limit
+from cellrisk.cli.decisions import Plot
+from cellrisk.cli.groups import MechanismOptions, OutputOptions, RiskOptions, TableOptions, Text, grouped, option
+from cellrisk.cli.ledgers import (
+    CohortOption,
+    LossOptions,
+    Operator,
+    Place,
+    Wait,
+    choose_cohort,
+    ledger_app,
+    open_ledger,
+)
+from cellrisk.errors import CellriskError, InvalidInput
+
+if TYPE_CHECKING:
+    from cellrisk.ledger import Ledger
+    from cellrisk.sequences import Step
+    from cellrisk.tables import FrequencyTable
+
+By = Annotated[str, option("What the picture's axis is: loss or release.", "NAME")]
+Attribute = Annotated[
+    Text, option("The sensitive attribute to release next; none for counts of cells alone.", "COLUMN")
+]
+
+
+@dataclass(frozen=True)
+class CoveredOptions(TableOptions):
+    """Where the records of the cohort are; the columns of earlier releases are taken from the ledger."""
+
+    source: Annotated[
+        Text,
+        typer.Argument(metavar="[FILE]", help="The cohort's records; without them, only losses are added up."),
+    ] = None  # type: ignore[assignment]
+
+    def cover(self, steps: list[Step], attribute: str | None) -> FrequencyTable:
+        """The table with the columns of all releases, and those that were named here."""
+        quasi = [name for step in steps for name in step.quasi_identifiers or ()] + parsing.split_names(self.qid)
+        released = [step.attribute for step in steps] + [attribute]
+        sensitive = [name for name in released if name is not None] + parsing.split_names(self.sensitive)
+        return replace(self, qid=_quoted(quasi), sensitive=_quoted(sensitive)).tabulate()
+
+
+@dataclass(frozen=True)
+class SequenceOptions:
+    """How losses are added up, and what is assessed at their sum."""
+
+    operator: Operator = "tightest"
+    total_delta: Annotated[Text, option("The delta of all releases together; default the sum of theirs.", "NUMBER")] = (
+        None
+    )
+    assess_as: Annotated[
+        Text, option("Mechanism to assess the sum by, where that of a release cannot be set at it.", "NAME")
+    ] = None
+
+    def arguments(self, risk: RiskOptions) -> dict[str, Any]:
+        if risk.attack != "homogeneity":
+            raise InvalidInput("sequences are assessed by the homogeneity attack", got=f"--attack {risk.attack}")
+        if risk.weights:
+            raise InvalidInput("both weights are given along a sequence", got="--weights", fix="leave it out")
+        delta = None if self.total_delta is None else parsing.parse_number("--total-delta", self.total_delta)
+        named = {"operator": self.operator, "delta": delta, "assess_as": self.assess_as}
+        return {**named, **risk.single(), **risk.priors}
+
+
+@ledger_app.command("risk")
+@grouped
+def risk_command(
+    ledger: Place,
+    table: CoveredOptions,
+    sequence: SequenceOptions,
+    risk: RiskOptions,
+    output: OutputOptions,
+    cohort: CohortOption = None,
+    plot: Plot = None,
+    by: By = "loss",
+    wait: Wait = "30",
+) -> None:
+    """Risk along the releases so far.
+
+    Each attribute at the loss spent when it was released, and the overall risk of the cells.
+    """
+    from cellrisk.pictures import check_picture_path
+    from cellrisk.sequences import assess_sequence
+
+    if table.source is None:
+        raise InvalidInput("no records were given", fix="name their file after the ledger")
+    if plot is not None:
+        check_picture_path(plot)
+    options = sequence.arguments(risk)
+    with open_ledger(ledger, wait) as opened:
+        steps = list_steps(opened, choose_cohort(opened, cohort))
+    if not steps:
+        raise InvalidInput("the ledger has no releases on this cohort yet", fix="ledger plan looks ahead")
+    found = assess_sequence(table.cover(steps, None), steps, **options)
+    if plot is not None:
+        found.plot(plot, by)
+    answer(found, output.as_json)
+
+
+@ledger_app.command("plan")
+@grouped
+def plan_command(
+    ledger: Place,
+    table: CoveredOptions,
+    loss: LossOptions,
+    sequence: SequenceOptions,
+    risk: RiskOptions,
+    output: OutputOptions,
+    attribute: Attribute = None,
+    cohort: CohortOption = None,
+    max_risk: Annotated[Text, option("Find the largest epsilon that keeps the overall risk at most this.", "R")] = None,
+    overall: Annotated[str, option("Overall risk of a cell: max of its attributes, or their sum.", "NAME")] = "max",
+    wait: Wait = "30",
+) -> None:
+    """What would one more release cost and reveal?
+
+    With --epsilon: the loss and the overall risk then. With --max-risk: the largest epsilon that keeps it.
+    """
+    options = sequence.arguments(risk)
+    if (max_risk is None) == (not loss.given):
+        raise InvalidInput("say what to plan", allowed="either --epsilon 0.5, or --max-risk 0.3")
+    with open_ledger(ledger, wait) as opened:
+        name = choose_cohort(opened, cohort)
+        steps = list_steps(opened, name)
+        if max_risk is not None:
+            found = find_largest(table, steps, loss, attribute, max_risk, overall, options)
+            answer(found, output.as_json)
+            return
+        planned = loss.loss()
+        refusal = refuse(opened, planned, name)
+        losses = [*opened.losses(name), planned]
+    if table.source is None:
+        answer_losses(losses, sequence, options["delta"], refusal, output.as_json)
+    else:
+        from cellrisk.sequences import Step, plan
+
+        quasi = parsing.split_names(table.qid) or None
+        answer(plan(table.cover(steps, attribute), steps, Step(planned, attribute, quasi), **options), output.as_json)
+    if refusal:
+        stop_above_limit(refusal)
+
+
+@grouped
+def average_command(
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    risk: RiskOptions,
+    output: OutputOptions,
+    releases: Annotated[Text, option("How many times the table is released.", "NUMBER")] = None,
+    operator: Operator = "tightest",
+    total_delta: Annotated[Text, option("The delta of all releases together; default the sum of theirs.", "NUMBER")] = (
+        None
+    ),
+) -> None:
+    """The same table released several times.
+
+    The risk from an attacker who averages the noise away, beside the rule of the cumulative loss.
+    """
+    from cellrisk.averaging import average
+
+    if releases is None:
+        raise InvalidInput("the number of releases was not given", fix="say it: --releases 12")
+    asked = risk.many()
+    if asked.pop("attack") != "homogeneity":
+        raise InvalidInput("averaging is assessed by the homogeneity attack", got=f"--attack {risk.attack}")
+    found = average(
+        table.tabulate(),
+        mechanism.one(),
+        releases=parsing.parse_whole("--releases", releases),
+        operator=operator,
+        delta=None if total_delta is None else parsing.parse_number("--total-delta", total_delta),
+        **asked,
+    )
+    answer(found, output.as_json)
+
+
+def list_steps(ledger: Ledger, cohort: str) -> list[Step]:
+    """The releases that cover the people of a cohort: on it, and on those that contain it, in their order."""
+    from cellrisk.sequences import Step
+
+    part_of = {each.name: each.part_of for each in ledger.cohorts()}
+    covering: set[str] = set()
+    at: str | None = cohort
+    while at is not None:
+        covering.add(at)
+        at = part_of.get(at)
+    return [
+        Step(entry.loss, entry.attribute, entry.quasi_identifiers or None)
+        for entry in ledger.entries(kind="release")
+        if entry.cohort in covering and entry.loss is not None
+    ]
+
+
+def find_largest(
+    table: CoveredOptions,
+    steps: list[Step],
+    loss: LossOptions,
+    attribute: str | None,
+    max_risk: str,
+    overall: str,
+    options: dict[str, Any],
+) -> Any:
+    """The largest epsilon of the next release that keeps the overall risk."""
+    from cellrisk.sequences import largest_epsilon
+
+    if table.source is None:
+        raise InvalidInput("--max-risk needs the cohort's records", fix="name their file after the ledger")
+    if loss.mechanism is None:
+        raise InvalidInput("no mechanism was named", fix="name that of the next release: --mechanism laplace")
+    return largest_epsilon(
+        table.cover(steps, attribute),
+        steps,
+        mechanism=loss.mechanism,
+        attribute=attribute,
+        delta=None if loss.delta is None else parsing.parse_number("--delta", loss.delta),
+        max_risk=parsing.parse_number("--max-risk", max_risk, "a number from 0 to 1"),
+        kind=overall,
+        quasi_identifiers=parsing.split_names(table.qid) or None,
+        neighbours=loss.neighbours,
+        threshold=parsing.parse_number("--threshold", loss.threshold, "0.5, 1.5, ..."),
+        total_delta=options.pop("delta"),
+        **options,
+    )
+
+
+def refuse(ledger: Ledger, loss: Any, cohort: str) -> str:
+    """Why the ledger would refuse the release; empty where it would not."""
+    try:
+        ledger.check(loss, cohort)
+    except CellriskError as refusal:
+        return str(refusal)
+    return ""
+
+
+def answer_losses(
+    losses: list[Any], sequence: SequenceOptions, delta: float | None, refusal: str, as_json: bool
+) -> None:
+    """What releases cost before and after the planned one, where there are no records to assess."""
+    from cellrisk.accounting import compose
+
+    before = compose(losses[:-1], operator=sequence.operator, delta=delta)
+    after = compose(losses, operator=sequence.operator, delta=delta)
+    if as_json:
+        kept = {"refused": refusal or None}
+        typer.echo(json.dumps({"before": before.to_dict(), "after": after.to_dict(), **kept}, ensure_ascii=False))
+    else:
+        typer.echo(f"Before: {before.sentence}\nAfter: {after}")
+
+
+def _quoted(names: list[str]) -> list[str]:
+    """Names as a comma-separated option takes them, each once."""
+    return ['"' + name.replace('"', '""') + '"' for name in dict.fromkeys(names)]

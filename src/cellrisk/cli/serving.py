@@ -1,0 +1,68 @@
+"""The command that opens the web app."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cellrisk.cli import parsing
+from cellrisk.cli.groups import Text, option
+from cellrisk.errors import InvalidInput
+
+PASSWORD = "CELLRISK_PASSWORD"
+
+
+def serve_command(
+    folder: Annotated[Text, option("Files below this folder can be loaded; uploads always can.", "FOLDER")] = None,
+    ledger: Annotated[Text, option("Where releases are recorded.", "LEDGER")] = None,
+    host: Annotated[str, option("The address to listen on.", "ADDRESS")] = "127.0.0.1",
+    port: Annotated[str, option("The port; 0 takes a free one.", "NUMBER")] = "0",
+    upload_limit: Annotated[str, option("The largest upload, for example 500MB.", "SIZE")] = "2GB",
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let other machines in, by a password; there is no encryption.")
+    ] = False,
+    password_file: Annotated[
+        Text, option(f"File whose first line is the password; else the variable {PASSWORD}.", "FILE")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Choose epsilon by looking: a page on this machine.
+
+    The link that it prints lets its reader in; Ctrl-C ends it, and removes what was uploaded.
+    """
+    from cellrisk.tables.resources import read_bytes
+    from cellrisk.web import serve
+
+    serve(
+        folder=folder,
+        host=host,
+        port=parsing.parse_whole("--port", port),
+        ledger=ledger,
+        upload_limit=read_bytes(upload_limit),
+        allow_remote=allow_remote,
+        password=read_password(password_file),
+        open_browser=browser,
+        announce=announce,
+    )
+
+
+def announce(link: str) -> None:
+    typer.echo(f"cellrisk is at {link}\nCtrl-C ends it.")
+
+
+def read_password(file: str | None) -> str | None:
+    """The password of a file's first line, or of the environment. It is never given on the command line."""
+    if file is None:
+        return os.environ.get(PASSWORD) or None
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InvalidInput("the password file cannot be read", got=f"{file} ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("the password file is not text", got=file) from None
+    if not lines or not lines[0].strip():
+        raise InvalidInput("the password file is empty", got=file)
+    return lines[0].strip()

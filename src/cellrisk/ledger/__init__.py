@@ -1,0 +1,8 @@
+"""The record of repeated releases: who was covered, what was released at which loss, and what may still be spent."""
+
+from cellrisk.ledger.book import Ledger
+from cellrisk.ledger.entry import Cohort, Entry, Limit, ReleasedFile
+from cellrisk.ledger.export import FORMS, export_entries
+from cellrisk.ledger.verification import Verification
+
+__all__ = ["FORMS", "Cohort", "Entry", "Ledger", "Limit", "ReleasedFile", "Verification", "export_entries"]

@@ -1,0 +1,389 @@
+"""`Ledger`: the record of what was released about whom, which is only ever added to."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.accounting import Composition, Loss
+from cellrisk.checks import require_whole_number
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.ledger.chain import Head, Row, compute_digest, follow, write_canonically
+from cellrisk.ledger.entry import (
+    KINDS,
+    Cohort,
+    Entry,
+    Limit,
+    ReleasedFile,
+    describe_release,
+    read_loss,
+    write_time,
+)
+from cellrisk.ledger.limits import Standing
+from cellrisk.ledger.verification import Verification, compare_files, examine
+from cellrisk.mechanisms import Mechanism
+from cellrisk.text import number_of
+
+if TYPE_CHECKING:
+    from cellrisk.ledger.pairing import Reservation
+    from cellrisk.ledger.store import Pending, Session
+
+MOST_LOOKS = 5
+
+
+class Ledger:
+    """An append-only record of releases: who is covered, what was released, with which loss, when, and for what.
+
+    place: a path, which becomes one SQLite file, or postgresql://user:password@host/database. create: whether a ledger
+    is made where there is none. wait: seconds to wait for a ledger that others have locked. clock: what tells the time;
+    the order of entries is that of their numbers, whatever it says.
+
+    Entries are chained by their digests, so that `verify` finds what was changed. Releases that are not finished count
+    as spent. A person is covered by the releases on the cohort they are in and on those that contain it; cohorts of
+    which none is part of the other share nobody.
+
+    >>> import tempfile
+    >>> from cellrisk.mechanisms import mechanism
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/releases.ledger") as ledger:
+    ...     limit = ledger.set_limit("everyone", epsilon=0.3)
+    ...     for attribute in ("job", "income", "illness"):
+    ...         entry = ledger.add(
+    ...             attribute=attribute, quasi_identifiers=["age", "sex"], loss=mechanism("laplace", epsilon=0.1)
+    ...         )
+    ...     print(entry.number, ledger.spent("everyone").epsilon, ledger.verify().ok)
+    5 0.3 True
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        wait: float = 30.0,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        from cellrisk.ledger.places import find_place
+        from cellrisk.ledger.store import Store
+
+        self._clock = clock or _tell_time
+        self._known: tuple[Entry, ...] = ()
+        self._store = Store(find_place(place, wait), create=create, clock=self._clock)
+        try:
+            pendings = self._tidy()
+            self._id = self.head.id
+            signs = self._store.place.find_signs(self._id) if self._store.writable else {}
+            if signs:
+                from cellrisk.ledger.pairing import sweep
+
+                sweep(signs, {pending.token for pending in pendings})
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the use of the ledger; what is on the disk is one file."""
+        self._store.close()
+
+    @property
+    def place(self) -> str:
+        """Where it is, as far as a message may say."""
+        return str(self._store.place)
+
+    @property
+    def id(self) -> str:
+        """Its random name, which its first entry follows."""
+        return self._id
+
+    @property
+    def writable(self) -> bool:
+        """Whether entries can be added."""
+        return self._store.writable
+
+    @property
+    def head(self) -> Head:
+        """Its last entry's number and digest. Noted elsewhere, the digest later shows whether all was rewritten."""
+        with self._store.read() as session:
+            return session.head
+
+    def add(
+        self,
+        *,
+        attribute: str | None,
+        quasi_identifiers: str | Sequence[str],
+        loss: Mechanism | Loss,
+        cohort: str = "everyone",
+        purpose: str = "",
+        file: str | os.PathLike[str] | None = None,
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> Entry:
+        """Records a release that was made; refused, and nothing written, where it breaks a limit.
+
+        attribute: what was released; None for the table of the quasi-identifiers alone. loss: the mechanism, or what is
+        known of its loss. file: what was released; its SHA-256 is kept. new_cohort: the release is the first on these
+        people, and no other cohort covers any of them; part_of: except for the one that contains them.
+        """
+        fields = describe_release(attribute, quasi_identifiers, loss, purpose)
+        released = None if file is None else ReleasedFile.of(file)
+        with self._writing() as (session, standing):
+            declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
+            body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
+            return self._write_release(session, body, released)
+
+    @contextmanager
+    def reserve(
+        self,
+        *,
+        attribute: str | None,
+        quasi_identifiers: str | Sequence[str],
+        loss: Mechanism | Loss,
+        cohort: str = "everyone",
+        purpose: str = "",
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> Iterator[Reservation]:
+        """Sets the loss of a release aside before any noise is drawn; `Reservation.save` then writes file and entry.
+
+        Refused where the release would break a limit. The loss counts as spent from here on, and is given back where
+        the block ends without a release that was saved.
+        """
+        from cellrisk.ledger.pairing import Reservation, describe_owner, open_reservation
+        from cellrisk.ledger.store import RESERVED, Pending
+
+        fields = describe_release(attribute, quasi_identifiers, loss, purpose)
+        token = secrets.token_hex(16)
+        sign = open_reservation(self._store, self._id, token)
+        try:
+            with self._writing() as (session, standing):
+                declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
+                body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
+                pending = Pending(token, RESERVED, {**body, **describe_owner(sign), "since": write_time(self._clock())})
+                session.reserve(pending)
+        except BaseException:
+            sign.release()
+            raise
+        reservation = Reservation(self._store, pending, sign, self._write_release)
+        try:
+            yield reservation
+        finally:
+            reservation.close()
+
+    def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
+        """Declares a cohort before anything is released on it: people that none covers but the one it is part of."""
+        with self._writing() as (session, standing):
+            standing.find_declaration(cohort, True, part_of)
+            return self._append(session, "cohort", cohort, part_of=part_of)
+
+    def set_limit(
+        self,
+        cohort: str,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        operator: str = "tightest",
+        flavour: str | None = None,
+    ) -> Entry:
+        """Limits what a person of a cohort may lose in all, by the releases on it, on those around it and inside it.
+
+        A limit below what is spent is refused. The last limit of a cohort is the one that holds.
+        """
+        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator, flavour=flavour)
+        with self._writing() as (session, standing):
+            declared = standing.find_declaration(cohort, False, None)
+            standing.check_limit(limit)
+            if declared is not None:
+                self._append(session, "cohort", cohort, part_of=None)
+            return self._append(session, "limit", cohort, limit=limit.to_dict())
+
+    def entries(self, cohort: str | None = None, kind: str | None = None) -> tuple[Entry, ...]:
+        """The entries in their order: all, or those of a cohort or a kind."""
+        if kind not in (None, *KINDS):
+            raise UnknownName("unknown kind of entry", got=repr(kind), allowed=", ".join(KINDS))
+        standing = self._read()
+        if cohort is not None:
+            standing.require(cohort)
+        return tuple(
+            entry for entry in standing.entries if cohort in (None, entry.cohort) and kind in (None, entry.kind)
+        )
+
+    def entry(self, number: int) -> Entry:
+        """One entry by its number."""
+        wanted, entries = require_whole_number("the number of an entry", number, least=1), self._read().entries
+        if wanted > len(entries):
+            raise UnknownName("the ledger has no such entry", got=number, allowed=f"up to {len(entries):,}")
+        return entries[wanted - 1]
+
+    def cohorts(self) -> tuple[Cohort, ...]:
+        """The cohorts, in the order in which they were declared."""
+        return self._read().cohorts
+
+    def losses(self, cohort: str) -> tuple[Loss, ...]:
+        """What each release cost that covers the people of a cohort: those on it, and on all that contain it."""
+        standing = self._read()
+        return standing.losses(standing.require(cohort))
+
+    def spent(
+        self, cohort: str, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
+    ) -> Composition:
+        """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it."""
+        standing = self._read()
+        return standing.spend(standing.require(cohort), operator, delta, flavour)
+
+    def limit(self, cohort: str) -> Limit | None:
+        """The limit of a cohort itself; those of the cohorts that contain it, and inside it, hold too."""
+        standing = self._read()
+        return standing.limits.get(standing.require(cohort))
+
+    def check(
+        self, loss: Mechanism | Loss, cohort: str = "everyone", *, new_cohort: bool = False, part_of: str | None = None
+    ) -> None:
+        """Refuses a release that would break a limit, before any noise is drawn."""
+        self._admit(self._read(), cohort, read_loss(loss), new_cohort, part_of)
+
+    def verify(self, *, head: str | None = None, files: bool = True) -> Verification:
+        """Is everything as it was written? Recomputes the chain from its first entry to its last.
+
+        head: a digest of this ledger that was noted elsewhere; only it finds a chain that was rewritten as a whole.
+        files: whether released files are compared with the digests in their entries.
+        """
+        for _ in range(MOST_LOOKS):  # a file may be replaced, and its entry written, while files are read
+            self._tidy()
+            with self._store.read() as session:
+                chain, entries = examine(session, head)
+            found = compare_files(chain, entries) if files else chain
+            if found.ok or not chain.ok or self.head.digest == found.head:
+                break
+        return found
+
+    def pendings(self) -> tuple[Pending, ...]:
+        """Releases that are reserved or being written, by processes that live or cannot be reached from here."""
+        return tuple(self._tidy())
+
+    def abandon(self, token: str) -> None:
+        """Gives up a reservation whose process is known to be dead, on a machine that will not come back.
+
+        One that was decided cannot be given up: its entry stands, and its file waits where it was staged.
+        """
+        from cellrisk.ledger.pairing import ELSEWHERE, settle
+        from cellrisk.ledger.store import RESERVED
+
+        with self._store.read() as session:
+            found = session.pending(token)
+        if found is None:
+            raise UnknownName("the ledger has no such reservation", got=repr(token), fix="pendings lists them")
+        if found.state != RESERVED:
+            raise InvalidInput("its entry is written already", fix="open the ledger where its file was to be saved")
+        if settle(self._store, found) == ELSEWHERE:
+            with self._store.write() as session:
+                session.settle(token)
+        elif any(pending.token == token for pending in self._tidy()):
+            raise InvalidInput("its process lives, and ends it by itself", got=repr(token))
+
+    def __str__(self) -> str:
+        standing = self._read()
+        releases = sum(entry.kind == "release" for entry in standing.entries)
+        return (
+            f"Ledger {self.place}: {number_of(len(standing.entries), 'entry', 'entries')}, {releases:,} of them "
+            f"releases, on {number_of(len(standing.declared), 'cohort')}."
+        )
+
+    def _admit(
+        self, standing: Standing, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
+    ) -> Cohort | None:
+        """Refuses a release on an unknown cohort or past a limit; the cohort that has to be declared first, if any."""
+        declared = standing.find_declaration(cohort, new_cohort, part_of)
+        standing.check_release(declared or Cohort(cohort, standing.declared.get(cohort)), loss)
+        return declared
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Session, Standing]]:
+        """A transaction in which nobody else writes, and how things stand in it."""
+        if self._store.writable:
+            self._tidy()
+        with self._store.write() as session:
+            yield session, self._follow(session, session.pendings())
+
+    def _read(self) -> Standing:
+        """How things stand. An entry whose file is being moved into its place is waited for."""
+        deadline = time.monotonic() + self._store.place.wait
+        while True:
+            with self._store.read() as session:
+                pendings = session.pendings()
+                standing = self._follow(session, pendings)
+            if not pendings or not self._store.writable:
+                return standing
+            from cellrisk.ledger.pairing import ALIVE, PAUSE, SETTLED, settle
+
+            states = [(settle(self._store, pending), pending.state) for pending in pendings]
+            if all(state != SETTLED for state, _ in states):
+                if (ALIVE, "decided") not in states or time.monotonic() > deadline:
+                    return standing
+                time.sleep(PAUSE)
+
+    def _follow(self, session: Session, pendings: list[Pending]) -> Standing:
+        """The entries, each checked against its digest, those that were read before not again; and what is reserved."""
+        known, head = self._known, session.head
+        if known:
+            last = session.row(known[-1].number)
+            known = known if last is not None and last.digest == known[-1].digest else ()
+        rows = session.rows(len(known) + 1)
+        follow(rows, len(known), known[-1].digest if known else head.id, head)
+        self._known = (*known, *map(Entry.read, rows))
+        if not pendings:
+            return Standing(self._known)
+        from cellrisk.ledger.pairing import read_reserved
+
+        return Standing(self._known, read_reserved(pendings))
+
+    def _tidy(self) -> list[Pending]:
+        """Settles the releases of dead processes, and returns those of the others."""
+        with self._store.read() as session:
+            pendings = session.pendings()
+        if not pendings or not self._store.writable:
+            return pendings
+        from cellrisk.ledger.pairing import SETTLED, settle
+
+        return [pending for pending in pendings if settle(self._store, pending) != SETTLED]
+
+    def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
+        """Writes a release that was admitted, and before it its cohort where it brings one that is not yet known."""
+        if body["declares"] and body["cohort"] not in self._follow(session, []).declared:
+            self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
+        fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
+        return self._append(session, "release", body["cohort"], **fields, file=None if file is None else file.to_dict())
+
+    def _append(self, session: Session, kind: str, cohort: str, **fields: Any) -> Entry:
+        """Writes an entry after the last one, as it will be read."""
+        from cellrisk import __version__
+
+        head = session.head
+        body = {**fields, "kind": kind, "cohort": cohort, "time": write_time(self._clock()), "cellrisk": __version__}
+        last = session.row(head.number)
+        if last is not None:
+            before = datetime.fromisoformat(Entry.read(last).time)
+            behind = (before - datetime.fromisoformat(body["time"])).total_seconds()
+            if behind > 0:
+                body["clock_behind"] = behind
+        text = write_canonically(body)
+        number = head.number + 1
+        row = Row(number, head.digest, compute_digest(number, head.digest, text), text)
+        session.append(row)
+        return Entry.read(row)
+
+
+def _tell_time() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,281 @@
+"""Counts of a coarser table that are published already, and the counts of a release that must add up to them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.auditing.matching import match_column
+from cellrisk.auditing.reading import Column
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.mechanisms import USUAL_THRESHOLD, Mechanism
+from cellrisk.profiles import Floats, Integers
+from cellrisk.releasing.consistency import MOST_TOTAL, Keys, project_whole
+from cellrisk.releasing.grid import Grid
+from cellrisk.releasing.result import COUNT, Release, check_format
+from cellrisk.releasing.saving import find_count_column, sidecar_of
+from cellrisk.releasing.waiting import MOST
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_GROUPS = 100_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Parents:
+    """A published table of counts: some of the columns of a release, and one row a combination."""
+
+    columns: tuple[Column, ...]
+    counts: Integers
+    complete: bool
+    """Whether every combination is listed; else those that are not are zero."""
+    name: str
+    """The file, or what was given instead,"""
+    sha256: str | None = None
+    """and the file's digest."""
+
+    def __post_init__(self) -> None:
+        if any(len(column.codes) != len(self.counts) for column in self.columns):
+            raise InvalidInput("the columns of a parent table must have the same length")
+        if len(self.counts) and not 0 <= self.counts.min() <= self.counts.max() <= MOST_TOTAL:
+            raise InvalidInput("parent counts must be whole numbers from 0 on", allowed=f"up to {MOST_TOTAL:,}")
+
+    @property
+    def statement(self) -> str:
+        """What a reader of the release has to know."""
+        digest = "" if self.sha256 is None else f" (sha256 {self.sha256})"
+        return (
+            f"Counts were made consistent with the parent counts published in {self.name}{digest}, by least squares "
+            "under non-negativity; this uses no further records and costs no privacy loss of its own; the loss of the "
+            "parent release adds to this one."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {"name": self.name, "sha256": self.sha256, "columns": [column.name for column in self.columns]}
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Which parent each count of a release belongs to, and what the counts of each parent must add up to."""
+
+    groups: Integers
+    totals: Integers
+
+    def make_consistent(self, noisy: Integers, keys: Keys) -> Integers:
+        """Counts with noise, in the order of the release, as the nearest whole numbers that add up to the parents.
+
+        >>> from cellrisk.releasing.consistency import secure_keys
+        >>> families = Families(np.array([0, 0, 1]), np.array([4, 0]))
+        >>> families.make_consistent(np.array([6, -3, 2]), secure_keys).tolist()
+        [4, 0, 0]
+        """
+        return project_whole(np.clip(noisy, -MOST, MOST), self.groups, self.totals, keys)
+
+
+def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, observed_cells_only: bool) -> None:
+    """Refuses ways to release that do not go with parents."""
+    if not clamp:
+        raise InvalidInput("counts that are consistent with parents are not negative", fix="leave clamp=False out")
+    if dense is False or observed_cells_only:
+        raise InvalidInput(
+            "parents are shared among every count of the domain, the empty ones too",
+            fix="leave dense=False and observed_cells_only out",
+        )
+    if mechanism.threshold != USUAL_THRESHOLD:
+        raise InvalidInput(
+            "a threshold would take counts away from their parents",
+            got=mechanism.threshold,
+            allowed=f"{USUAL_THRESHOLD}",
+        )
+
+
+def read_parents(given: Any, count: str | None = None) -> Parents:
+    """Published parent counts: the path of a release (.csv or .parquet), a data frame, or the answer of `release`.
+
+    The column of counts is the one that the file's description names, or ``count``, or one that is called "count".
+
+    >>> import pandas
+    >>> parents = read_parents(pandas.DataFrame({"sex": ["f", "m"], "count": [3, 5]}))
+    >>> parents.counts.tolist(), [column.name for column in parents.columns]
+    ([3, 5], ['sex'])
+    """
+    import pandas as pd
+
+    if isinstance(given, Release):
+        complete = given.dense and not given.observed_cells_only
+        return _take_apart(given.frame, str(given.frame.columns[-1]), complete, "the release that was given")
+    if isinstance(given, pd.DataFrame):
+        return _take_apart(given, count, True, "the data frame that was given")
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidInput(
+            "parents must be a published table", got=type(given).__name__, allowed="a path, a data frame or a Release"
+        )
+    path = check_format(given)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput("the parent table cannot be read", got=f"{path} ({error.strerror})") from None
+    digest = hashlib.sha256(content).hexdigest()
+    described = _read_description(path, digest)
+    complete = bool(described.get("dense", True)) and not described.get("observed_cells_only", False)
+    return _take_apart(_decode(path, content), count or find_count_column(path), complete, path.name, digest)
+
+
+def find_families(parents: Parents, grid: Grid, places: Integers) -> Families:
+    """The parent of the count at each place. Refuses parents whose labels or combinations are not those of the grid."""
+    axes = {axis.name: place for place, axis in enumerate(grid.axes)}
+    unknown = [column.name for column in parents.columns if column.name not in axes]
+    if unknown:
+        raise UnknownName(
+            "the parent table has columns that the release has not", got=", ".join(unknown), allowed=", ".join(axes)
+        )
+    if len(parents.columns) == len(axes):
+        raise InvalidInput(
+            "the parent table has all columns of the release, so that nothing is left to release",
+            fix="give a table with fewer of them",
+        )
+    chosen = [axes[column.name] for column in parents.columns]
+    widths = [len(grid.axes[place]) for place in chosen]
+    if math.prod(widths) > MOST_GROUPS:
+        raise InvalidInput(
+            "the parent table's domain is too large", got=f"{math.prod(widths):,}", allowed=f"up to {MOST_GROUPS:,}"
+        )
+    listed = _number([_match(column, grid, axes) for column in parents.columns], widths, len(parents.counts))
+    codes = grid.codes(places)
+    families = Families(
+        _number([codes[place] for place in chosen], widths, len(places)), np.zeros(math.prod(widths), np.int64)
+    )
+    times = np.bincount(listed, minlength=len(families.totals))
+    _check_listed(parents, times, np.bincount(families.groups, minlength=len(families.totals)))
+    families.totals[listed] = parents.counts
+    _check_shared(families)
+    return families
+
+
+def _match(column: Column, grid: Grid, axes: dict[str, int]) -> Integers:
+    """The codes of a parent column on the axis of its name."""
+    axis = grid.axes[axes[column.name]]
+    matched = match_column(column, axis.labels, axis.missing)
+    unknown = len(matched.labels) - matched.known
+    if unknown:
+        raise InvalidInput(
+            f"the parent table has labels of '{column.name}' that the release has not",
+            got=f"{unknown:,} of them",
+            allowed=f"the {matched.known:,} labels of the release",
+            fix="declare the same levels or bins for both",
+        )
+    return matched.codes
+
+
+def _number(codes: Sequence[Integers], widths: Sequence[int], length: int) -> Integers:
+    """Combinations of codes as one number each."""
+    number = np.zeros(length, np.int64)
+    for code, width in zip(codes, widths, strict=True):
+        number = number * width + code
+    return number
+
+
+def _check_listed(parents: Parents, times: Integers, children: Integers) -> None:
+    twice = int(np.count_nonzero(times > 1))
+    if twice:
+        raise InvalidInput(
+            "the parent table lists combinations more than once", got=f"{twice:,} of them", allowed="one row each"
+        )
+    absent = int(np.count_nonzero((children > 0) & (times == 0))) if parents.complete else 0
+    if absent:
+        raise InvalidInput(
+            "the parent table does not list every combination that the release has counts for",
+            got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}",
+            fix="list them with their counts, 0 where there is none, or exclude them from the release too",
+        )
+
+
+def _check_shared(families: Families) -> None:
+    children = np.bincount(families.groups, minlength=len(families.totals))
+    childless = int(np.count_nonzero((families.totals > 0) & (children == 0)))
+    if childless:
+        raise InvalidInput(
+            "parent counts are positive where the release excludes every count",
+            got=f"{childless:,} of {len(families.totals):,}",
+            fix="exclude only what the parent table shows as zero",
+        )
+
+
+def _read_description(path: Path, digest: str) -> dict[str, Any]:
+    """What stands beside a file that `release` wrote; nothing for any other file."""
+    if find_count_column(path) is None:
+        return {}
+    described: dict[str, Any] = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
+    if described.get("sha256") != digest:
+        raise InvalidInput(
+            "the parent table is not the one that its description names",
+            got=f"{path.name} with another sha256",
+            fix="restore the file as it was published",
+        )
+    return described
+
+
+def _decode(path: Path, content: bytes) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        if path.suffix.lower() == ".csv":
+            return pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False, encoding="utf-8")
+        return pd.read_parquet(io.BytesIO(content))
+    except (ValueError, OSError):  # pandas' and Arrow's own errors are of these kinds
+        raise InvalidInput(f"the parent table is no {path.suffix.lower()} file", got=path.name) from None
+
+
+def _take_apart(
+    frame: pd.DataFrame, count: str | None, complete: bool, name: str, sha256: str | None = None
+) -> Parents:
+    import pandas as pd
+
+    count = COUNT if count is None else count
+    names = [str(column) for column in frame.columns]
+    if count not in names:
+        raise UnknownName(
+            "the parent table has no such column of counts",
+            got=repr(count),
+            allowed=", ".join(names),
+            fix="name it with parent_count=",
+        )
+    if len(set(names)) != len(names):
+        raise InvalidInput("the columns of the parent table must differ", got=", ".join(names))
+    columns = []
+    for place, column in enumerate(names):
+        if column != count:
+            codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
+            labels = tuple(None if pd.isna(value) else str(value) for value in values)
+            columns.append(Column(column, labels, codes.astype(np.int64)))
+    return Parents(tuple(columns), _read_counts(frame.iloc[:, names.index(count)]), complete, name, sha256)
+
+
+def _read_counts(given: pd.Series) -> Integers:
+    """Counts as whole numbers from 0 on."""
+    import pandas as pd
+
+    number: Floats = pd.to_numeric(given, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    with np.errstate(invalid="ignore"):
+        flaws = (
+            (~np.isfinite(number), "holds parent counts that are missing or no numbers", None),
+            (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
+            (number != np.rint(number), "holds parent counts that are no whole numbers", "round them first"),
+            (number > MOST_TOTAL, "holds parent counts that are too large", None),
+        )
+    for wrong, what, fix in flaws:
+        rows = int(np.count_nonzero(wrong))
+        if rows:
+            raise InvalidInput(f"the count column '{given.name}' {what}", got=f"{rows:,} of {len(number):,}", fix=fix)
+    return number.astype(np.int64)

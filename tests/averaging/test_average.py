@@ -1,0 +1,211 @@
+"""`average`: against simulated averages, the two directions, the agreement for Gaussian noise, and what is said."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.averaging import Averaged, Averaging, Rule, average
+from cellrisk.averaging.mean_noise import MeanNoise
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.measures import Local, Survival
+from cellrisk.noise import GeometricNoise, LaplaceNoise, Noise
+from cellrisk.profiles import Profiles
+
+CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [1, 1, 0]]
+MECHANISMS = {
+    "laplace": cr.Laplace(epsilon=0.6),
+    "gaussian": cr.Gaussian(epsilon=0.9, delta=0.05),
+    "gaussian-pdp": cr.ProbabilisticGaussian(epsilon=0.8, delta=0.05),
+    "gaussian-analytic": cr.AnalyticGaussian(epsilon=0.8, delta=0.05),
+    "geometric": cr.Geometric(epsilon=0.6),
+    "geometric, threshold": cr.Geometric(epsilon=0.6, threshold=1.5, neighbours="replace"),
+    "discrete-gaussian": cr.DiscreteGaussian(epsilon=1.5, delta=0.05),
+}
+
+
+def make(cells: Sequence[Sequence[int]]) -> cr.FrequencyTable:
+    """A table with one value of the quasi-identifier for each cell, and the levels a, b, c."""
+    labels = "abc"[: len(cells[0])]
+    rows = [
+        {"cell": f"{place:04}", "y": label, "n": count}
+        for place, counts in enumerate(cells)
+        for label, count in zip(labels, counts, strict=True)
+    ]
+    return cr.tabulate(pd.DataFrame(rows), "cell", "y", levels={"y": list(labels)}, count="n")
+
+
+@pytest.mark.parametrize("number", [3, 4])
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_agrees_with_simulated_averages(mechanism: cr.Mechanism, number: int) -> None:
+    """15,000 times: so many releases are drawn, averaged, cut at the threshold and attacked. Within 4.5 errors."""
+    times, generator = 15_000, np.random.default_rng(6)
+    counts = np.array(CELLS, np.float64)
+    averages = np.zeros((times, *counts.shape))
+    for _ in range(number):
+        averages += counts + mechanism.noise.sample(generator, averages.shape)
+    shown = averages / number >= mechanism.threshold
+    alone = shown & (shown.sum(axis=2, keepdims=True) == 1)
+    exact = (alone & (counts > 0)).any(axis=2).mean(axis=1)
+    tight = (alone * counts).sum(axis=(1, 2)) / counts.sum()
+    found = average(make(CELLS), mechanism, releases=number, measures="local")
+    for values, form, weights in ((exact, "exact", "uniform"), (tight, "tight", "records")):
+        error = values.std(ddof=1) / math.sqrt(times)
+        assert abs(found.row(form=form, weights=weights).averaging - values.mean()) < 4.5 * error
+
+
+@pytest.mark.parametrize("name", ["gaussian-pdp", "gaussian-analytic"])
+@pytest.mark.parametrize("number", [1, 4, 25])
+@pytest.mark.parametrize("delta", [None, 0.04])
+def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int, delta: float | None) -> None:
+    """In every measure and form: the rule's noise has scale sigma/sqrt T, which is what averaging leaves."""
+    mechanism = cr.mechanism(name, epsilon=0.5, delta=0.02)
+    found = average(make(CELLS), mechanism, releases=number, operator="gaussian", delta=delta)
+    rule = found.rules[-1]
+    assert rule.mechanism is not None
+    assert math.isclose(rule.mechanism.scale, mechanism.scale / math.sqrt(number), rel_tol=1e-11)
+    assert {row.larger(len(found.rules) - 1) for row in found.rows} == {"equal"}
+    assert "by gaussian composition" in found.sentence
+    assert "which is the same: noise of standard deviation" in found.sentence
+
+
+@pytest.mark.parametrize("name", ["laplace", "geometric"])
+@pytest.mark.parametrize(
+    ("cell", "form", "larger", "with_epsilon"),
+    [
+        ((3, 0), "tight", "rule", "rises"),
+        ((3, 2), "exact", "averaging", "falls"),
+        ((3, 2), "tight", "averaging", "falls"),
+    ],
+)
+def test_each_can_be_the_larger(name: str, cell: tuple[int, ...], form: str, larger: str, with_epsilon: str) -> None:
+    """Ten releases at epsilon 0.1: a homogeneous cell for one direction, a heterogeneous one for the other."""
+    found = average(make([cell]), cr.mechanism(name, epsilon=0.1), releases=10, measures="local", forms=form)
+    row = found.row(form=form)
+    assert [rule.epsilon for rule in found.rules] == [1.0]
+    assert row.larger() == larger
+    assert abs(row.averaging - (row.rules[0] or 0.0)) > 0.05
+    assert f"the risk {with_epsilon} with epsilon here" in found.sentence
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GeometricNoise])
+def test_which_is_larger_when(kind: type[Noise]) -> None:
+    """A scan: the rule is never below averaging in homogeneous cells, and mostly below it in the others."""
+    below: dict[bool, list[bool]] = {True: [], False: []}
+    for cell, epsilon, number in itertools.product(
+        [(1, 0), (5, 0), (2, 0, 0), (1, 1), (3, 2), (6, 1), (2, 1, 1), (1, 1, 0, 0)], [0.01, 0.1, 0.3, 3.0], [2, 5, 100]
+    ):
+        survival = Survival((MeanNoise(1.0 / epsilon, kind, number), kind(1.0 / (number * epsilon))))
+        averages = Local().average(Profiles.from_cells([cell], n_levels=len(cell)), survival, ("exact",))
+        averaging, rule = averages["exact", "uniform"]
+        below[max(cell) == sum(cell)].append(bool(rule < averaging * (1 - 1e-9)))
+    assert not any(below[True])
+    assert 0.7 < np.mean(below[False]) < 1
+
+
+def test_one_release_has_nothing_to_average() -> None:
+    mechanism = cr.Geometric(epsilon=0.7)
+    found, assessed = average(make(CELLS), mechanism, releases=1), cr.assess(make(CELLS), mechanism)
+    assert len(found.rows) == len(assessed.risks)
+    for row, risk in zip(found.rows, assessed.risks, strict=True):
+        assert math.isclose(row.one, risk.risk, rel_tol=1e-14)
+        assert math.isclose(row.averaging, risk.risk, rel_tol=1e-11)
+        assert row.larger() == "equal"
+
+
+def test_many_releases_tend_to_the_raw_table() -> None:
+    found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=10_000)
+    limits = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5)).limits
+    for row, ends in zip(found.rows, limits, strict=True):
+        assert math.isclose(row.averaging, ends.raw, abs_tol=1e-9)
+
+
+def test_priors_are_those_of_assess() -> None:
+    settings = {"alpha": [0.5, 1.5, 0.2], "sizes": "negbin", "zero_truncation": False}
+    found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=3, **settings)  # type: ignore[arg-type]
+    assessed = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5), **settings)  # type: ignore[arg-type]
+    assert [row.one for row in found.rows] == pytest.approx([risk.risk for risk in assessed.risks], rel=1e-12)
+    assert found.fitted["y"].to_dict() == assessed.fitted["y"].to_dict()
+
+
+def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
+    found = average(make(CELLS), cr.Gaussian(epsilon=0.5, delta=0.01), releases=4, measures="local")
+    basic, exact = found.rules
+    assert (basic.operator, basic.epsilon, basic.delta, basic.mechanism) == ("basic", 2.0, 0.04, None)
+    assert "holds for epsilon below 1 only" in basic.why
+    assert exact.operator == "gaussian"
+    assert exact.mechanism is not None
+    assert found.row().rules[0] is None
+    assert found.row().larger(0) is None
+    assert "by basic composition has no answer: the classical gaussian mechanism" in found.sentence
+    assert found.to_dict()["risks"][0]["larger"][0] is None
+    assert found.to_dict()["rules"][0]["mechanism"] is None
+    many = average(make(CELLS), cr.AnalyticGaussian(epsilon=0.5, delta=0.3), releases=4, measures="local", delta=0.1)
+    assert "deltas of the losses add up to 1 or more" in many.rules[0].why
+    assert many.row().larger(1) == "equal"
+
+
+def test_what_is_assumed_is_said() -> None:
+    even = average(
+        make(CELLS), cr.Geometric(epsilon=0.5), releases=2, measures="local", operator="advanced", delta=1e-3
+    )
+    assert [rule.operator for rule in even.rules] == ["basic", "advanced"]
+    said = " ".join(even.statements)
+    assert "of releases that are clamped he sees less" in said
+    assert "meets the threshold exactly is not below it" in said
+    assert "geometric takes no delta: the rule is evaluated at its epsilon alone" in said
+    odd = average(make(CELLS), cr.Geometric(epsilon=0.5), releases=3, measures="local")
+    assert "exactly is not below" not in " ".join(odd.statements)
+    assert "takes no delta" not in " ".join(odd.statements)
+    assert len(odd.rules) == 1
+
+
+def test_output_is_tidy_and_says_whom_it_is_for() -> None:
+    mechanism = cr.ProbabilisticGaussian(epsilon=0.5, delta=1e-3)
+    found = average(make(CELLS), mechanism, releases=5, measures=["local", "marginal_shrinkage"], forms="tight")
+    frame = found.to_frame()
+    assert list(frame.columns) == ["sensitive", "measure", "form", "weights", "attacker", "operator", "risk"]
+    assert len(frame) == 3 * 4
+    assert sorted(frame.attacker.unique()) == ["averaging", "one release", "rule"]
+    document = json.loads(json.dumps(found.to_dict()))
+    assert document["releases"] == 5
+    assert [rule["operator"] for rule in document["rules"]] == ["basic", "gaussian"]
+    assert document["risks"][0]["larger"][1] == "equal"
+    text = str(found)
+    assert text.startswith(found.sentence)
+    assert "For the curator" in text
+    assert "rule, gaussian" in text
+    assert "Dirichlet prior" in text
+    assert found.row("marginal_shrinkage", weights=None) == found.row("marginal_shrinkage")
+
+
+def test_bad_questions_are_refused() -> None:
+    table, laplace = make(CELLS), cr.Laplace(epsilon=0.5)
+    for releases, what in ((0, "from 1 on"), (2.0, "whole number"), (10_001, "too many releases to average")):
+        with pytest.raises(InvalidInput, match=what):
+            average(table, laplace, releases=releases)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="unknown operator; got 'best'; allowed: tightest, basic"):
+        average(table, laplace, releases=2, operator="best")
+    for delta in (1.0, -0.1, "small"):
+        with pytest.raises(InvalidInput, match="delta must be a number from 0 to below 1"):
+            average(table, laplace, releases=2, delta=delta)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="unknown measure"):
+        average(table, laplace, releases=2, measures="global")
+    with pytest.raises(InvalidInput, match="average needs a mechanism; got str"):
+        average(table, "laplace", releases=2)  # type: ignore[arg-type]
+    found = average(table, laplace, releases=2, measures="local", forms="tight")
+    with pytest.raises(UnknownName, match="that risk was not asked for"):
+        found.row(form="exact")
+    with pytest.raises(InvalidInput, match="a row at least"):
+        Averaging(table, laplace, 2, found.rules, (), {})
+    with pytest.raises(InvalidInput, match="a row at least"):
+        Averaging(table, laplace, 2, found.rules, (Averaged("y", "local", "tight", None, 0.1, 0.1, ()),), {})
+    with pytest.raises(InvalidInput, match="a mechanism, or a reason"):
+        Rule("basic", 1.0, 0.0, None)

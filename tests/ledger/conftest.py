@@ -1,0 +1,85 @@
+"""Both places of a ledger, each with a way in that knows nothing of ledgers."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.ledger import Ledger
+from cellrisk.mechanisms import mechanism
+from tests.tables.postgres_server import Server, running_server
+
+LAPLACE = mechanism("laplace", epsilon=0.1)
+
+
+@dataclass(frozen=True)
+class Where:
+    """The place of a ledger, and plain SQL on it."""
+
+    address: str
+    execute: Callable[[str], list[tuple[Any, ...]]]
+    file: Path | None = None
+
+    def open(self, **options: Any) -> Ledger:
+        return Ledger(self.address, **options)
+
+    def disarm(self) -> None:
+        """What somebody does first who wants to change entries."""
+        names = ("updated", "deleted", "replaced") if self.file else ("changed", "emptied")
+        for name in names:
+            self.execute(f"DROP TRIGGER entries_are_not_{name}" + ("" if self.file else " ON entries"))
+
+
+def execute_in_file(path: Path, statement: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def execute_in_database(server: Server, schema: str, statement: str) -> list[tuple[Any, ...]]:
+    with server.connect() as connection:
+        connection.execute(f"SET search_path = {schema}")
+        found = connection.execute(statement)
+        return found.fetchall() if found.description else []
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    with running_server() as found:
+        yield found
+
+
+@pytest.fixture
+def in_file(tmp_path: Path) -> Where:
+    path = tmp_path / "releases.ledger"
+    return Where(str(path), partial(execute_in_file, path), path)
+
+
+@pytest.fixture
+def in_database(server: Server) -> Iterator[Where]:
+    schema = f"ledger_{uuid.uuid4().hex}"
+    with server.connect() as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    yield Where(server.address(rest=f"?options=-csearch_path%3D{schema}"), partial(execute_in_database, server, schema))
+    with server.connect() as connection:
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture(params=["file", "database"])
+def where(request: pytest.FixtureRequest) -> Where:
+    found: Where = request.getfixturevalue(f"in_{request.param}")
+    return found
+
+
+def fill(ledger: Ledger, releases: int = 3) -> None:
+    """A limit and some releases: entry 1 is the cohort, entry 2 the limit."""
+    ledger.set_limit("everyone", epsilon=10)
+    for number in range(releases):
+        ledger.add(attribute=f"y{number}", quasi_identifiers=["age", "sex"], loss=LAPLACE, purpose=f"report {number}")

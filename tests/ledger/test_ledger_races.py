@@ -1,0 +1,146 @@
+"""Moments that two processes, or a process and a server, share: each is brought about, not waited for."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.errors import InvalidInput
+from cellrisk.ledger.pairing import LifeSign, sweep
+from cellrisk.ledger.store import Session
+from cellrisk.releasing import Release
+from cellrisk.releasing.saving import Pair
+from tests.ledger.conftest import Where
+from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.soak import look
+from tests.tables.postgres_server import Server
+
+pytestmark = pytest.mark.xdist_group("soak")
+
+FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
+
+
+@pytest.fixture(scope="module")
+def released() -> Release:
+    return make_release()
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "released"
+    folder.mkdir()
+    return folder
+
+
+def test_a_row_that_cannot_be_removed_does_not_deny_what_is_written(
+    where: Where, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File and entry stand, and then the disk is full: the release is a success, and the next who opens it tidies."""
+
+    def fail(_: Session, token: str) -> None:
+        raise InvalidInput("the disk of the ledger is full: nothing was written")
+
+    with where.open() as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "settle", fail)
+            with ledger.reserve(**FIELDS) as reservation:
+                entry = reservation.save(released, outputs / "released.csv")
+            assert [state for (state,) in where.execute("SELECT state FROM pending")] == ["decided"]
+        assert ledger.pendings() == ()
+        assert ledger.entries(kind="release") == (entry,)
+    look(where.address, None, outputs)
+
+
+def test_a_sign_of_life_that_is_swept_before_it_is_locked_is_made_anew(
+    where: Where, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between making its file and locking it, a process looks dead to one who opens the ledger just then."""
+    real, swept = LifeSign.hold, []
+
+    def hold_late(path: Path) -> LifeSign | None:
+        """The owner is overtaken, once."""
+        if swept:
+            return real(path)
+        swept.append(path)
+        path.touch()
+        other = real(path)
+        assert other is not None
+        assert real(path) is None
+        other.release()
+        return None
+
+    with where.open() as ledger:
+        monkeypatch.setattr(LifeSign, "hold", hold_late)
+        with ledger.reserve(**FIELDS) as reservation:
+            assert swept[0].exists()
+            sweep({reservation.token: swept[0]}, set())
+            assert swept[0].exists()
+            reservation.save(released, outputs / "released.csv")
+    look(where.address, None, outputs)
+
+
+def test_a_sign_of_life_that_somebody_keeps_is_refused(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_file.open(wait=0.0) as ledger:
+        monkeypatch.setattr(LifeSign, "hold", lambda path: None)
+        with pytest.raises(InvalidInput, match="held by somebody else"), ledger.reserve(**FIELDS):
+            pass
+        assert ledger.pendings() == ()
+
+
+class Death(BaseException):
+    """The process ends here, whatever it had in mind."""
+
+
+def test_a_decision_that_the_server_commits_after_its_client_died(
+    in_database: Where, server: Server, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client sends COMMIT and dies; who opens the ledger before the server is done must wait for what it decides.
+
+    The client is a thread that stops before the commit. It dies for others when its sign of life is unlocked.
+    """
+    decided, die, real = threading.Event(), threading.Event(), Session.change
+
+    def change_slowly(session: Session, pending: Any) -> None:
+        real(session, pending)
+        if pending.state == "decided":
+            decided.set()
+            assert die.wait(60)
+
+    def save() -> None:
+        with pytest.raises(Death):
+            reservation.save(released, outputs / "released.csv")
+
+    def publish(pair: Pair, undo: object = None) -> None:
+        if threading.current_thread() is client:
+            raise Death
+        publish_really(pair)
+
+    publish_really = Pair.publish
+    monkeypatch.setattr(Session, "change", change_slowly)
+    monkeypatch.setattr(Pair, "publish", publish)
+    with in_database.open() as ledger:
+        reserving = ledger.reserve(**FIELDS)
+        reservation = reserving.__enter__()
+        client = threading.Thread(target=save)
+        client.start()
+        assert decided.wait(60)
+        fcntl.flock(reservation._sign.handle, fcntl.LOCK_UN)
+        with ThreadPoolExecutor(1) as pool:
+            opening = pool.submit(lambda: in_database.open().close())
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'cellrisk'"
+            with server.connect() as connection:
+                while not opening.done() and connection.execute(waiting).fetchone() is None:
+                    pass
+            die.set()
+            client.join()
+            opening.result()
+        look(in_database.address, None, outputs)
+        assert len(ledger.entries(kind="release")) == 1
+    reservation._done = True
+    reserving.__exit__(None, None, None)

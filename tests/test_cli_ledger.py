@@ -1,0 +1,282 @@
+"""The commands around repeated releases, run as a person would."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+
+pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'cellrisk[ledger]'")
+SECRET = "Zanzibar-7"
+Run = Callable[..., tuple[int, str, str]]
+LEDGER = "releases.db"
+LEVELS = ("--levels", "sex=f|m", "--levels", "illness=flu|cold|other")
+RELEASE = ("release", "people.csv", "--qid", "sex", "--sensitive", "illness", *LEVELS)
+
+
+@pytest.fixture(autouse=True)
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    generator = np.random.default_rng(11)
+    frame = pd.DataFrame(
+        {
+            "sex": generator.choice(["f", "m"], 200),
+            "ward": generator.choice(["w1", "w2", "w3", SECRET], 200),
+            "age": generator.integers(20, 90, 200),
+            "illness": generator.choice(["flu", "cold", "other"], 200, p=[0.7, 0.2, 0.1]),
+            "job": generator.choice(["cook", SECRET], 200, p=[0.9, 0.1]),
+        }
+    )
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return frame
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(list(arguments))
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def answered(run: Run) -> Callable[..., Any]:
+    def call(*arguments: str) -> Any:
+        code, out, err = run(*arguments, "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return call
+
+
+@pytest.fixture
+def refused(run: Run) -> Callable[..., str]:
+    def call(*arguments: str) -> str:
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith("cellrisk: ")
+        assert len(err.splitlines()) == 1
+        assert SECRET not in err
+        return err
+
+    return call
+
+
+@pytest.fixture
+def ledger(run: Run) -> str:
+    """Two releases by Laplace noise, of job and of illness, and a limit."""
+    assert run("ledger", "limit", LEDGER, "--epsilon", "2")[0] == 0
+    for attribute, quasi in (("job", "sex"), ("illness", "sex,ward")):
+        arguments = ("--attribute", attribute, "--qid", quasi, "--mechanism", "laplace", "--epsilon", "0.5")
+        assert run("ledger", "add", LEDGER, *arguments, "--purpose", "yearly")[0] == 0
+    return LEDGER
+
+
+def steps() -> list[cr.Step]:
+    return [
+        cr.Step(cr.Laplace(epsilon=0.5), "job", ["sex"]),
+        cr.Step(cr.Laplace(epsilon=0.5), "illness", ["sex", "ward"]),
+    ]
+
+
+def test_what_was_added_is_listed_and_shown(ledger: str, run: Run, answered: Callable[..., Any]) -> None:
+    entries = answered("ledger", "list", ledger)["entries"]
+    assert [entry["kind"] for entry in entries] == ["cohort", "limit", "release", "release"]
+    assert answered("ledger", "show", ledger, "4") == entries[3]
+    assert entries[3]["quasi_identifiers"] == ["sex", "ward"]
+    [cohort] = answered("ledger", "show", ledger)["cohorts"]
+    assert (cohort["cohort"], cohort["spent"]["epsilon"], cohort["limit"]["epsilon"]) == ("everyone", 1.0, 2.0)
+    [at_delta] = answered("ledger", "show", ledger, "--delta", "1e-6")["cohorts"]
+    assert {each["operator"] for each in at_delta["spent"]["operators"] if each["epsilon"] is not None} > {"pld", "rdp"}
+    assert "illness by sex, ward" in run("ledger", "list", ledger)[1]
+    assert "together cost epsilon 1" in run("ledger", "show", ledger)[1]
+
+
+def test_losses_of_other_tools(run: Run, answered: Callable[..., Any]) -> None:
+    for number, given in enumerate((("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6"), ("--rho", "0.1"))):
+        entry = answered("ledger", "add", LEDGER, "--attribute", f"a{number}", "--qid", "sex", *given)
+        assert entry["loss"]["flavour"] == ("pure", "approximate", "concentrated")[number]
+
+
+def test_release_and_entry_are_written_together(run: Run, answered: Callable[..., Any]) -> None:
+    found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", LEDGER, "--cohort", "2021")
+    assert found[0] == 0
+    assert "Recorded in releases.db as entry 2." in found[1]
+    entry = answered("ledger", "show", LEDGER, "2")
+    described = json.loads(Path("r.csv.json").read_text(encoding="utf-8"))
+    assert entry["file"]["sha256"] == described["sha256"]
+    assert described["ledger"]["digest"] == entry["digest"]
+    assert (entry["cohort"], entry["attribute"], entry["loss"]["mechanism"]) == ("2021", "illness", "geometric")
+    assert answered("ledger", "verify", LEDGER)["ok"]
+    assert sorted(path.name for path in Path().iterdir()) == ["people.csv", "r.csv", "r.csv.json", LEDGER]
+
+
+def test_past_the_limit_no_noise_is_drawn(
+    ledger: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(*_: Any, **__: Any) -> None:
+        pytest.fail("noise was drawn")
+
+    monkeypatch.setattr("cellrisk.releasing.measurement.Measurement.add_noise", draw)
+    line = refused(*RELEASE, "--epsilon", "1.5", "--output", "r.csv", "--ledger", ledger)
+    assert "exceed the limit" in line
+    assert "2.5" in line
+    assert not Path("r.csv").exists()
+
+
+def test_a_release_that_fails_leaves_no_entry(ledger: str, refused: Callable[..., str]) -> None:
+    before = Path(ledger).read_bytes()
+    refused("release", "people.csv", "--qid", "ward", "--sensitive", "job", "--epsilon", "0.1", "--output", "r.csv",
+            "--ledger", ledger)  # fmt: skip
+    assert not Path("r.csv").exists()
+    with cr.Ledger(ledger) as opened:
+        assert len(opened.entries()) == 4
+        assert opened.pendings() == ()
+        assert opened.spent("everyone").epsilon == 1.0
+    assert before[:16] == b"SQLite format 3\0"
+
+
+def test_risk_along_the_ledger(ledger: str, people: pd.DataFrame, answered: Callable[..., Any], run: Run) -> None:
+    table = cr.tabulate(people, ["sex", "ward"], ["job", "illness"])
+    told = answered("ledger", "risk", ledger, "people.csv")
+    told.pop("note")
+    assert told == json.loads(json.dumps(cr.assess_sequence(table, steps()).to_dict()))
+    assert run("ledger", "risk", ledger, "people.csv", "--plot", "risk.svg", "--by", "release")[0] == 0
+    assert Path("risk.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_plan_says_what_would_be(ledger: str, people: pd.DataFrame, answered: Callable[..., Any], run: Run) -> None:
+    next_one = ("--attribute", "illness", "--qid", "age", "--bin", "age=20", "--mechanism", "laplace")
+    told = answered("ledger", "plan", ledger, "people.csv", *next_one, "--epsilon", "0.5")
+    table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 20})
+    expected = cr.plan(table, steps(), cr.Step(cr.Laplace(epsilon=0.5), "illness", ["age"]))
+    assert told["after"] == expected.to_dict()["after"]
+    assert told["after"]["cumulative"]["epsilon"] == 1.5
+    code, out, err = run("ledger", "plan", ledger, "people.csv", *next_one, "--epsilon", "1.5")
+    assert code == 3
+    assert out.startswith("Releasing illness")
+    assert "exceed the limit" in err
+    bare = answered("ledger", "plan", ledger, "--mechanism", "laplace", "--epsilon", "0.5")
+    assert (bare["before"]["epsilon"], bare["after"]["epsilon"], bare["refused"]) == (1.0, 1.5, None)
+
+
+def test_plan_finds_the_largest_epsilon(ledger: str, people: pd.DataFrame, answered: Callable[..., Any]) -> None:
+    given = ("--attribute", "illness", "--qid", "sex,age", "--bin", "age=20", "--mechanism", "laplace")
+    told = answered("ledger", "plan", ledger, "people.csv", *given, "--max-risk", "0.42")
+    table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 20})
+    expected = cr.largest_epsilon(
+        table, steps(), mechanism="laplace", attribute="illness", quasi_identifiers=["sex", "age"], max_risk=0.42
+    )
+    assert told["epsilon"] == expected.epsilon
+    assert 0.001 < told["epsilon"] < 100
+
+
+def test_average(people: pd.DataFrame, answered: Callable[..., Any]) -> None:
+    told = answered("average", "people.csv", "--qid", "sex,ward", "--sensitive", "job", "--epsilon", "0.1",
+                    "--releases", "10", "--measure", "local")  # fmt: skip
+    table = cr.tabulate(people, ["sex", "ward"], "job")
+    expected = cr.average(table, cr.Laplace(epsilon=0.1), releases=10, measures="local").to_dict()
+    assert told["risks"] == expected["risks"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "yaml"])
+def test_export(ending: str, ledger: str, answered: Callable[..., Any]) -> None:
+    told = answered("ledger", "export", ledger, "--output", f"out.{ending}")
+    assert told == {"file": f"out.{ending}", "entries": 4}
+    text = Path(f"out.{ending}").read_text(encoding="utf-8")
+    assert "yearly" in text
+    if ending == "jsonl":
+        assert [json.loads(line)["number"] for line in text.splitlines()] == [1, 2, 3, 4]
+
+
+def test_verify_tells_of_an_edit(ledger: str, run: Run) -> None:
+    connection = sqlite3.connect(ledger)
+    connection.execute("DROP TRIGGER entries_are_not_updated")
+    connection.execute("UPDATE entries SET body = replace(body, 'yearly', 'hourly') WHERE number = 3")
+    connection.commit()
+    connection.close()
+    code, out, err = run("ledger", "verify", ledger)
+    assert code == 3
+    assert "3      does not match its digest" in out
+    assert err == "cellrisk: the ledger is not as it was written\n"
+
+
+def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
+    Path("cellrisk.toml").write_text(
+        'mechanism = "laplace"\nqid = ["sex"]\n[ledger]\ncohort = "2021"\n[ledger.add]\npurpose = "by file"\n',
+        encoding="utf-8",
+    )
+    entry = answered("ledger", "add", LEDGER, "--attribute", "job", "--epsilon", "1")
+    assert (entry["cohort"], entry["purpose"], entry["quasi_identifiers"]) == ("2021", "by file", ["sex"])
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("no cohort '2022'", ("add", LEDGER, "--attribute", "a", "--qid", "sex", "--epsilon", "1", "--cohort", "2022")),
+        ("no cohort '2022'", ("list", LEDGER, "--cohort", "2022")),
+        ("no column 'tax'", ("plan", LEDGER, "people.csv", "--attribute", "tax", "--mechanism", "laplace",
+                             "--epsilon", "1")),
+        ("gaussian-pdp gives probabilistic", ("add", LEDGER, "--qid", "sex", "--mechanism", "gaussian-pdp",
+                                              "--epsilon", "1", "--delta", "1e-6", "--flavour", "approximate")),
+        ("pure", ("add", LEDGER, "--qid", "sex", "--epsilon", "0.1", "--delta", "1e-6")),
+        ("spent more than that limit", ("limit", LEDGER, "--epsilon", "0.9")),
+        ("no ledger", ("list", "people.csv")),
+        ("no ledger", ("verify", "nothing.db")),
+        ("no epsilon", ("limit", LEDGER)),
+        ("epsilon", ("add", LEDGER, "--qid", "sex")),
+        ("either --epsilon", ("plan", LEDGER)),
+        ("needs the cohort's records", ("plan", LEDGER, "--mechanism", "laplace", "--max-risk", "0.3")),
+        ("no records", ("risk", LEDGER)),
+        ("told by its ending", ("export", LEDGER, "--output", "x.txt")),
+        ("no output file", ("export", LEDGER)),
+        ("no such reservation", ("abandon", LEDGER, "0123")),
+        ("no such entry", ("show", LEDGER, "99")),
+        ("whole number", ("show", LEDGER, "four")),
+        ("without --mechanism", ("add", LEDGER, "--qid", "sex", "--mechanism", "laplace", "--epsilon", "1",
+                                 "--rho", "1")),
+        ("homogeneity attack", ("risk", LEDGER, "people.csv", "--attack", "plurality")),
+    ],
+)  # fmt: skip
+def test_refusals(words: str, arguments: tuple[str, ...], ledger: str, refused: Callable[..., str]) -> None:
+    with cr.Ledger(ledger) as opened:
+        before = opened.head
+    assert words in refused("ledger", *arguments)
+    with cr.Ledger(ledger) as opened:
+        assert opened.head == before
+
+
+def test_a_cohort_without_a_ledger_is_refused(refused: Callable[..., str]) -> None:
+    assert "--ledger" in refused(*RELEASE, "--epsilon", "1", "--output", "r.csv", "--cohort", "2021")
+    assert not Path("r.csv").exists()
+
+
+def test_a_reservation_of_a_lost_machine_is_given_up(
+    ledger: str, run: Run, answered: Callable[..., Any], refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        cr.Ledger(ledger) as opened,
+        opened.reserve(attribute="job", quasi_identifiers=["sex"], loss=cr.Laplace(epsilon=1.0)),
+    ):
+        [pending] = opened.pendings()
+        assert "its process lives" in refused("ledger", "abandon", ledger, pending.token)
+    body = {**pending.body, "host": "another machine", "lock": "/nowhere/at/all.lock"}
+    connection = sqlite3.connect(ledger)
+    connection.execute("INSERT INTO pending VALUES (?, ?, ?)", (pending.token, "reserved", json.dumps(body)))
+    connection.commit()
+    connection.close()
+    assert answered("ledger", "show", ledger)["cohorts"][0]["spent"]["epsilon"] == 2.0
+    assert pending.token in run("ledger", "verify", ledger)[1]
+    assert answered("ledger", "abandon", ledger, pending.token) == {"abandoned": pending.token}
+    assert answered("ledger", "show", ledger)["cohorts"][0]["spent"]["epsilon"] == 1.0
