@@ -12,19 +12,21 @@ PYTHON ?=
 PYTEST_ARGS ?= -n auto --dist loadgroup
 ROWS ?= 10000000
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
-EXTRAS := dev,ledger,pdf,postgres,release$(if $(shell command -v java 2>/dev/null),$(comma)spark)
+EXTRAS := dev,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test lint peers bench clean
+.PHONY: help setup run test soak lint peers browser bench clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
 	@echo 'make test    install everything into .venv and run every check'
+	@echo 'make soak    kill, crowd and damage ledgers at full size, which takes a while'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
 	@echo 'make lint    check style and types'
 	@echo 'make peers   install the tools that audits are compared with into .venv-peers'
+	@echo 'make browser install Chromium for the browser tests, where that is possible'
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make clean   remove .venv and everything else that was made'
 
@@ -33,8 +35,12 @@ setup: $(DEVELOPMENT)
 run: $(RUNTIME)
 	@$(BIN)/cellrisk demo
 
-test: lint peers
+test: lint peers browser
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The same tests are in `make test`, with fewer deaths.
+soak: setup
+	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s tests/ledger/test_soak.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -48,6 +54,13 @@ peers: setup
 	$(BIN)/python -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install --quiet --quiet \
 	--disable-pip-version-check --requirement tests/auditing/peers-requirements.txt && touch $(PEERS); } || \
 	{ rm -rf .venv-peers; echo 'Skipped: the tools that audits are compared with could not be installed.'; }
+
+# The page is tested in a real browser: the system's, or Debian's, which only the superuser can install.
+browser:
+	@command -v chromium >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null 2>&1 && \
+	{ echo 'Installing Chromium for the browser tests.'; apt-get update -qq >/dev/null 2>&1; \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; }; } || \
+	echo 'Skipped: browser tests. There is no Chromium (on Debian or Ubuntu: apt install chromium).'
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

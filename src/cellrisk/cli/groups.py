@@ -208,20 +208,17 @@ class SimulationOptions:
         return found
 
 
+CONFIG: Any = typer.Option(
+    metavar="FILE", help=f"Settings file; {CONFIG_FILE} in this folder otherwise.", callback=read_config, is_eager=True
+)
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """How the answer is given, and where further settings come from."""
 
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help=f"Settings file; {CONFIG_FILE} in this folder otherwise.",
-            callback=read_config,
-            is_eager=True,
-        ),
-    ] = None
+    config: Annotated[Path | None, CONFIG] = None
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

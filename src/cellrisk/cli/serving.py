@@ -9,13 +9,15 @@ from typing import Annotated
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.groups import Text, option
+from cellrisk.cli.config import policy_of
+from cellrisk.cli.groups import CONFIG, Text, option
 from cellrisk.errors import InvalidInput
 
 PASSWORD = "CELLRISK_PASSWORD"
 
 
 def serve_command(
+    context: typer.Context,
     folder: Annotated[Text, option("Files below this folder can be loaded; uploads always can.", "FOLDER")] = None,
     ledger: Annotated[Text, option("Where releases are recorded.", "LEDGER")] = None,
     host: Annotated[str, option("The address to listen on.", "ADDRESS")] = "127.0.0.1",
@@ -28,6 +30,7 @@ def serve_command(
         Text, option(f"File whose first line is the password; else the variable {PASSWORD}.", "FILE")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    config: Annotated[Path | None, CONFIG] = None,
 ) -> None:
     """Choose epsilon by looking: a page on this machine.
 
@@ -44,6 +47,7 @@ def serve_command(
         upload_limit=read_bytes(upload_limit),
         allow_remote=allow_remote,
         password=read_password(password_file),
+        policy=policy_of(context),
         open_browser=browser,
         announce=announce,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cellrisk.cells import Cells
@@ -87,11 +88,6 @@ def tabulate(
     )
     unpacked = tally.missing if packed.missing is None else packed.missing
     absent = {**dict(zip(schema.quasi_identifiers, unpacked, strict=True)), **survey.missing}
-
-    def read_cells(place: int) -> Cells:
-        with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
-            return collect_cells(survey_source(records, schema), schema, place)
-
     return FrequencyTable(
         schema.quasi_identifiers,
         attributes,
@@ -99,5 +95,13 @@ def tabulate(
         schema.missing,
         tuple((name, records) for name, records in absent.items() if records),
         survey.dropped,
-        read_cells,
+        partial(read_cells, source, schema, resources, table, engine),
     )
+
+
+def read_cells(
+    source: Any, schema: Schema, resources: Resources, table: str | None, engine: str | None, place: int
+) -> Cells:
+    """The cells of a source with their keys, and the counts of the sensitive attribute at a place."""
+    with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
+        return collect_cells(survey_source(records, schema), schema, place)

@@ -1,0 +1,282 @@
+"""From tables to what the page shows. Nothing is computed here that another room has a name for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cellrisk.cells import Cells
+from cellrisk.choice import choose
+from cellrisk.errors import CellriskError
+from cellrisk.explanation.at_risk import CellRisks
+from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival
+from cellrisk.mechanisms import MECHANISMS, NEIGHBOURS
+from cellrisk.simulation import SCENARIOS, Scenario
+from cellrisk.simulation.attacks import attack_cells
+from cellrisk.simulation.releases import round_counts
+from cellrisk.sweep import LARGEST_CLASSICAL, usual_delta
+from cellrisk.tables.preview import Preview, PreviewedColumn
+from cellrisk.tables.schema import MISSING_RULES
+from cellrisk.tables.summary import BUCKETS, describe_attribute, list_assumptions
+from cellrisk.web import models, questions
+from cellrisk.web.desk import Kept
+from cellrisk.web.recipes import narrow, settle, settle_delta
+from cellrisk.web.settings import Settings
+
+TITLES = {
+    "laplace": "Laplace",
+    "gaussian": "Gaussian, classical",
+    "gaussian-pdp": "Gaussian, probabilistic DP",
+    "gaussian-analytic": "Gaussian, analytic",
+    "geometric": "Geometric (whole numbers)",
+    "discrete-gaussian": "Discrete Gaussian (whole numbers)",
+    "local": "Local: this very table",
+    "expected": "Expected: tables like this one",
+    "shrinkage": "Shrinkage: shares drawn to the overall ones",
+    "marginal": "Marginal: cell sizes drawn anew",
+    "marginal_shrinkage": "Marginal shrinkage: the table as a whole",
+    "published": "As published in the paper",
+    "exact": "Exact: a value that is there is shown alone",
+    "tight": "Tight: people whose own value is shown",
+    "uniform": "Each cell alike",
+    "records": "By people",
+    "add-remove": "One person more or less",
+    "replace": "One person changed",
+}
+RELEASABLE = ("geometric", "discrete-gaussian")
+ALMOST_UNIQUE = 0.5
+SAMPLE_SEED = 20_000
+"""The sample of cells is the same whatever the noise."""
+
+
+def describe_server(settings: Settings) -> dict[str, Any]:
+    from cellrisk import __version__
+
+    return {
+        "version": __version__,
+        "folder": settings.folder is not None,
+        "ledger": settings.ledger is not None,
+        "upload_limit": settings.upload_limit,
+        "mechanisms": [
+            {
+                **each,
+                "delta": not MECHANISMS[each["name"]].pure,
+                "release": each["name"] in RELEASABLE,
+                "largest_epsilon": LARGEST_CLASSICAL if each["name"] == "gaussian" else None,
+            }
+            for each in _titled(MECHANISMS)
+        ],
+        "measures": _titled(MEASURES),
+        "forms": _titled(FORMS),
+        "weights": _titled(WEIGHTS),
+        "neighbours": _titled(NEIGHBOURS),
+        "missing": list(MISSING_RULES),
+    }
+
+
+def _titled(names: Any) -> list[dict[str, str]]:
+    return [{"name": name, "title": TITLES[name]} for name in names]
+
+
+def describe_preview(preview: Preview) -> dict[str, Any]:
+    columns = [{**vars(each), "hint": hint_at(each, preview.rows)} for each in preview.columns]
+    return {"rows": preview.rows, "columns": columns}
+
+
+def hint_at(column: PreviewedColumn, rows: int) -> str | None:
+    """What a specialist would say of a column at first sight."""
+    if column.kind == "other":
+        return "holds values of a kind that no table can be made of"
+    if rows and column.missing == rows:
+        return "has no values"
+    if column.levels == 1:
+        return "has one value only: it tells nobody apart, and there is nothing in it to protect"
+    if column.unique_share > ALMOST_UNIQUE and rows > 1:
+        if column.kind == "number":
+            return "almost every row has its own value: cut it into bins, or leave it out"
+        return "almost every row has its own value: a name or a number of a person is no quasi-identifier"
+    return None
+
+
+def describe_table(table: str, kept: Kept) -> dict[str, Any]:
+    found = kept.tabulated.table
+    return {
+        "table": table,
+        "name": kept.recipe.name,
+        "records": found.n_records,
+        "cells": found.n_cells,
+        "dropped": found.dropped_records,
+        "sensitive": [
+            {name: getattr(describe_attribute(each), name) for name in models.Attribute.model_fields}
+            for each in found.attributes
+        ],
+        "quasi_identifiers": list(found.quasi_identifiers),
+        "bins": dict(kept.recipe.bins),
+        "warnings": list(warn(kept)),
+        "assumptions": list(list_assumptions(found)),
+        "sizes": describe_sizes(kept),
+        "default_delta": usual_delta(found.n_records),
+    }
+
+
+def describe_sizes(kept: Kept) -> dict[str, Any]:
+    """Cells and records by cell size; bars end with the largest cell."""
+    size, cells = kept.tabulated.table.attributes[0].profiles.sizes
+    largest = int(size[-1])
+    edges = [low for low, _ in BUCKETS if low <= largest] + [largest + 1]
+    bars = [(size >= low) & (size < high) for low, high in pairwise(edges)]
+    return {
+        "edges": edges,
+        "cells": [int(cells[bar].sum()) for bar in bars],
+        "records": [int((size * cells)[bar].sum()) for bar in bars],
+    }
+
+
+def warn(kept: Kept) -> Iterator[str]:
+    """What a specialist would point out before anything is published."""
+    table, records = kept.tabulated.table, kept.tabulated.table.n_records
+    for name, values in kept.tabulated.values.items():
+        if values == 1:
+            yield f"'{name}' has one value only: it tells nobody apart. Leave it out."
+        elif values > ALMOST_UNIQUE * records:
+            yield (
+                f"'{name}' has {values:,} values in {records:,} records: it is almost unique, so that nearly everybody "
+                "has a cell of their own. Leave it out, or cut it into bins."
+            )
+        elif kept.tabulated.once[name]:
+            yield (
+                f"{_many(kept.tabulated.once[name], 'value')} of '{name}' in one record only: coarser values would "
+                "hide these people among others."
+            )
+    if table.n_cells > records / 2:
+        yield (
+            f"{table.n_cells:,} cells for {records:,} records: most people are alone in their cell, or nearly so. "
+            "Fewer or coarser quasi-identifiers would help more than noise."
+        )
+    missing = dict(table.missing_records)
+    for attribute in table.attributes:
+        totals = attribute.levels.totals
+        if int((totals > 0).sum()) == 1:
+            yield f"Only one level of '{attribute.name}' occurs: every cell is homogeneous."
+        if int((totals == 1).sum()):
+            yield (
+                f"{_many(int((totals == 1).sum()), 'level')} of '{attribute.name}' in one record only: whoever knows "
+                "that person is in the data may know the value. Merge rare levels."
+            )
+        if missing.get(attribute.name):
+            rule = "are dropped" if table.missing == "drop" else "count as a level of their own"
+            yield f"{missing[attribute.name]:,} records have no value of '{attribute.name}'; they {rule}."
+
+
+def _many(number: int, noun: str) -> str:
+    return f"One {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def find_admissible(kept: Kept, asked: questions.Limit) -> dict[str, Any]:
+    """The epsilons that keep the limit."""
+    choice = choose(
+        narrow(kept.table, asked.sensitive),
+        asked.mechanism,
+        max_risk=asked.max_risk,
+        measure=asked.measure,
+        form=asked.form,
+        weights=asked.weights,
+        delta=settle_delta(asked.mechanism, asked.delta, kept.table.n_records),
+        neighbours=asked.neighbours,
+    )
+    return {
+        "epsilon": choice.epsilon,
+        "risk": choice.risk,
+        "intervals": [list(interval) for interval in choice.admissible],
+        "why": choice.why[:1].upper() + choice.why[1:] + ".",
+        "sentence": choice.headline,
+    }
+
+
+def find_riskiest(kept: Kept, cells: Cells, asked: questions.RiskiestQuestion) -> dict[str, Any]:
+    """The riskiest cells, as `explain` lists them."""
+    mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
+    risks = CellRisks(cells, Survival((mechanism.noise,), mechanism.threshold), "tight")
+    return {"columns": list(cells.names), "rows": [vars(each) for each in risks.riskiest(asked.top)]}
+
+
+def draw_glimpse(kept: Kept, cells: Cells, asked: questions.GlimpseQuestion) -> dict[str, Any]:
+    """A few cells before and after one simulated release."""
+    mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
+    chosen = np.random.default_rng(SAMPLE_SEED).permutation(cells.n_cells)[: asked.cells]
+    counts = np.zeros((len(cells.levels), 1, len(chosen)))
+    for place, cell in enumerate(chosen.tolist()):
+        held = slice(cells.offsets[cell], cells.offsets[cell + 1])
+        counts[cells.level[held], 0, place] = cells.count[held]
+    noise = mechanism.noise.sample(np.random.default_rng(asked.seed), counts.shape)
+    released = round_counts(counts + noise, mechanism.threshold)
+    shown = []
+    for place, cell in enumerate(chosen.tolist()):
+        before, after = counts[:, :, place : place + 1], released[:, :, place : place + 1]
+        found = attack_cells(after, before, before.sum(axis=0)[0], every_attack=False).scenarios
+        number = int(np.argmax(found[:, 0])) + 1
+        shown.append(
+            {
+                "key": cells.key(cell),
+                "before": before[:, 0, 0].astype(np.int64).tolist(),
+                "after": np.minimum(after[:, 0, 0], 2.0**53).astype(np.int64).tolist(),
+                "scenario": number,
+                "scenario_text": _tell(number),
+            }
+        )
+    legend = [
+        {"scenario": number, "text": _tell(number), "exposes": Scenario(number, 0.0, 0.0).exposes}
+        for number in SCENARIOS
+    ]
+    return {"levels": list(cells.levels), "cells": shown, "legend": legend}
+
+
+def _tell(number: int) -> str:
+    held, shows = SCENARIOS[number]
+    return f"holds {held}, shows {shows}"
+
+
+def describe_ledger(place: str) -> dict[str, Any]:
+    """The releases of a ledger in their order, what each cohort has lost, and whether all is as it was written."""
+    from cellrisk.ledger import Ledger
+
+    with Ledger(place, create=False) as ledger:
+        verification = ledger.verify()
+        if not verification.ok:
+            return {"entries": [], "cohorts": [], "verified": False, "sentence": verification.sentence}
+        entries = [_describe_entry(entry) for entry in ledger.entries(kind="release")]
+        cohorts = [_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()]
+        return {"entries": entries, "cohorts": cohorts, "verified": True, "sentence": verification.sentence}
+
+
+def _describe_entry(entry: Any) -> dict[str, Any]:
+    mechanism = entry.loss.mechanism
+    return {
+        "number": entry.number,
+        "when": entry.time,
+        "cohort": entry.cohort,
+        "purpose": entry.purpose,
+        "sensitive": entry.attribute,
+        "quasi_identifiers": list(entry.quasi_identifiers),
+        "mechanism": None if mechanism is None else mechanism.name,
+        "epsilon": entry.loss.epsilon,
+        "delta": entry.loss.delta,
+        "file": None if entry.file is None else entry.file.name,
+        "digest": entry.digest,
+        "sentence": entry.sentence,
+    }
+
+
+def _describe_cohort(ledger: Any, name: str) -> dict[str, Any]:
+    """What a cohort has lost, counted as its limit counts where it has one."""
+    limit = ledger.limit(name)
+    asked = () if limit is None else (limit.operator, limit.delta, limit.target)
+    try:
+        spent = ledger.spent(name, *asked)
+        lost = {"epsilon": spent.epsilon, "delta": spent.delta}
+    except CellriskError:  # losses that cannot be added up that way
+        lost = {"epsilon": None, "delta": 0.0}
+    return {"name": name, **lost, "limit": None if limit is None else limit.epsilon}

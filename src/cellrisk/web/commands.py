@@ -1,0 +1,129 @@
+"""The same again, without the page: the command line and the Python code that give the same numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from cellrisk.web.questions import AtEpsilon
+from cellrisk.web.recipes import Recipe, settle_delta
+
+NO_OPTION = "# A column or level of this table has a name that no option can hold; use the Python code.\n"
+
+
+def write_commands(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, records: int) -> dict[str, str]:
+    """Shell and Python for the table, its assessment, the curve, the choice where there is a limit, and the report."""
+    delta = settle_delta(asked.mechanism, asked.delta, records)
+    return {
+        "shell": write_shell(recipe, path, asked, sensitive, delta),
+        "python": write_python(recipe, path, asked, sensitive, delta),
+    }
+
+
+def write_shell(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, delta: float) -> str:
+    table = [as_argument(path), *_table_options(recipe, sensitive)]
+    mechanism = ["--mechanism", asked.mechanism, *(["--delta", number(delta)] if delta else [])]
+    mechanism += ["--neighbours", asked.neighbours] if asked.neighbours != "add-remove" else []
+    risk = ["--measure", asked.measure, "--form", asked.form, "--weights", asked.weights]
+    epsilon = ["--epsilon", number(asked.epsilon)]
+    limit = [] if asked.max_risk is None else ["--max-risk", number(asked.max_risk)]
+    lines = [
+        ["assess", *table, *mechanism, *epsilon],
+        ["curve", *table, *mechanism, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
+        *([["choose", *table, *mechanism, *risk, *limit]] if limit else []),
+        ["report", *table, *mechanism, *epsilon, *risk, *limit, "--output", "report.html"],
+    ]
+    warning = "" if _can_be_options(recipe) else NO_OPTION
+    return warning + "".join(f"{shlex.join(['cellrisk', *line])}\n" for line in lines)
+
+
+def _table_options(recipe: Recipe, sensitive: str) -> Iterator[str]:
+    for name in recipe.quasi_identifiers:
+        yield from ("--qid", as_field(name))
+    yield from ("--sensitive", as_field(sensitive))
+    used = {*recipe.quasi_identifiers, sensitive}
+    for name, text in recipe.bins:
+        if name in used:
+            yield from ("--bin", f"{name}={text}")
+    for name, labels in recipe.levels:
+        if name in used:
+            yield from ("--levels", f"{name}={'|'.join(labels)}")
+    if recipe.count is not None:
+        yield from ("--count", recipe.count)
+    if recipe.missing != "category":
+        yield from ("--missing", recipe.missing)
+
+
+def _can_be_options(recipe: Recipe) -> bool:
+    names = [name for name, _ in (*recipe.bins, *recipe.levels)]
+    labels = [label for _, labels in recipe.levels for label in labels]
+    every = [*recipe.quasi_identifiers, *recipe.sensitive]
+    return not (
+        any("=" in name for name in names)
+        or any("|" in label for label in labels)
+        or any("\n" in name or "\r" in name for name in every)
+    )
+
+
+def write_python(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, delta: float) -> str:
+    used = {*recipe.quasi_identifiers, sensitive}
+    table: dict[str, Any] = recipe.arguments()
+    for name in ("bins", "levels"):
+        table[name] = {column: value for column, value in table.get(name, {}).items() if column in used}
+    setting: dict[str, Any] = {"epsilon": asked.epsilon, "delta": delta, "neighbours": asked.neighbours}
+    if asked.neighbours == "add-remove":
+        del setting["neighbours"]
+    if not delta:
+        del setting["delta"]
+    others = {name: value for name, value in setting.items() if name != "epsilon"}
+    risk = {"measure": asked.measure, "form": asked.form, "weights": asked.weights}
+    limit = {} if asked.max_risk is None else {"max_risk": asked.max_risk}
+    preparation = [f"{name} in bins: {text}" for name, text in recipe.bins if name in used]
+    report = {**setting, **risk, **limit, "source": recipe.name, "preparation": preparation}
+    lines = [
+        "import cellrisk as cr",
+        "",
+        f"table = cr.tabulate({path!r}, {list(recipe.quasi_identifiers)!r}, {sensitive!r}{_keywords(table)})",
+        f"print(cr.assess(table, cr.mechanism({asked.mechanism!r}{_keywords(setting)})))",
+        f"curve = cr.curve(table, {asked.mechanism!r}{_keywords({**others, 'measures': asked.measure})})",
+        'curve.to_csv("curve.csv")',
+        'curve.plot("curve.svg")',
+    ]
+    if limit:
+        lines.append(f"print(cr.choose(table, {asked.mechanism!r}{_keywords({**limit, **risk, **others})}))")
+    lines.append(f'cr.report(table, {asked.mechanism!r}{_keywords(report)}).save("report.html")')
+    return "\n".join(lines) + "\n"
+
+
+def _keywords(given: dict[str, Any]) -> str:
+    return "".join(f", {name}={value!r}" for name, value in given.items() if value or value == 0.0)
+
+
+def as_field(name: str) -> str:
+    """A column's name as one field of an option that takes several between commas.
+
+    >>> print(as_field("age"), as_field("salary, yearly"))
+    age "salary, yearly"
+    """
+    buffer = io.StringIO()
+    padded = name != name.strip()
+    csv.writer(buffer, lineterminator="", quoting=csv.QUOTE_ALL if padded else csv.QUOTE_MINIMAL).writerow([name])
+    return buffer.getvalue()
+
+
+def as_argument(path: str) -> str:
+    """A path that is not taken for an option."""
+    return f"./{path}" if path.startswith("-") else path
+
+
+def number(value: float) -> str:
+    """The shortest text that gives the same number.
+
+    >>> number(1.0), number(0.1), number(3e-05)
+    ('1', '0.1', '3e-05')
+    """
+    text = repr(float(value))
+    return text.removesuffix(".0")

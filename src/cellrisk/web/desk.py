@@ -1,0 +1,165 @@
+"""What the server has at hand: sources, tables, jobs and downloads, each under an id that nobody can guess."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cellrisk.cells import Cells
+from cellrisk.errors import CellriskError
+from cellrisk.tables import FrequencyTable
+from cellrisk.tables.preview import Preview
+from cellrisk.web import work
+from cellrisk.web.jobs import Job, Jobs
+from cellrisk.web.recipes import Recipe
+from cellrisk.web.settings import Settings
+from cellrisk.web.sources import Origin, Sources
+
+MOST_PREVIEWS = 100
+MOST_TABLES = 16
+MOST_DOWNLOADS = 30
+
+
+class NotThere(CellriskError):
+    """Something that was asked for by its id and is not, or no longer, there."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table, and how it was made."""
+
+    recipe: Recipe
+    origin: Origin
+    tabulated: work.Tabulated
+
+    @property
+    def table(self) -> FrequencyTable:
+        """The table; a large one without its keys, so that they are held only as long as somebody looks at them."""
+        return replace(self.tabulated.table) if not self.tabulated.values else self.tabulated.table
+
+
+class Desk:
+    """Everything that pages work with. The least recently used tables and downloads make room for new ones."""
+
+    def __init__(self, settings: Settings, private: Path) -> None:
+        self.settings = settings
+        self._private = private
+        for name in ("uploads", "downloads"):
+            (private / name).mkdir(mode=0o700)
+        self.sources = Sources(private / "uploads", settings.folder, settings.upload_limit)
+        self.jobs = Jobs(settings.workers, private, work.warm_up)
+        self._previews: OrderedDict[str, Preview] = OrderedDict()
+        self._tables: OrderedDict[str, Kept] = OrderedDict()
+        self._downloads: OrderedDict[str, Path] = OrderedDict()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
+        self._open: tuple[Kept, FrequencyTable] | None = None
+
+    def origin(self, source: str) -> Origin:
+        found = self.sources.find(source)
+        if found is None:
+            raise NotThere("there is no such source", fix="load it again")
+        return found
+
+    def job(self, job: str) -> Job:
+        found = self.jobs.find(job)
+        if found is None:
+            raise NotThere("there is no such job")
+        return found
+
+    def table(self, table: str) -> Kept:
+        with self._lock:
+            if table not in self._tables:
+                raise NotThere("there is no such table, or it was dropped to make room", fix="load it again")
+            self._tables.move_to_end(table)
+            return self._tables[table]
+
+    def cells(self, kept: Kept, sensitive: str | None) -> Cells:
+        """The cells of a table with their keys. Of large tables, only the last one that was looked at keeps them."""
+        name = kept.table.attribute(sensitive).name
+        if kept.tabulated.values:
+            return kept.tabulated.table.cells(name)
+        with self._reading:
+            if self._open is None or self._open[0] is not kept:
+                self._open = kept, kept.table
+            return self._open[1].cells(name)
+
+    def download(self, download: str) -> Path:
+        path = self._downloads.get(download)
+        if path is None:
+            raise NotThere("there is no such download, or it was removed to make room", fix="make it again")
+        return path
+
+    def look(self, origin: Origin) -> Preview | Job:
+        """The preview of a source, or the job that makes it."""
+        if origin.id in self._previews:
+            return self._previews[origin.id]
+
+        def keep(preview: Preview) -> dict[str, Any]:
+            with self._lock:
+                self._previews[origin.id] = preview
+                while len(self._previews) > MOST_PREVIEWS:
+                    oldest, _ = self._previews.popitem(last=False)
+                    self.jobs.forget(("look", oldest))
+            return {"source": origin.id}
+
+        running = self.jobs.find_key(("look", origin.id))
+        arguments = {"path": str(origin.find()), "name": origin.name}
+        return running or self.jobs.submit(work.look, arguments, keep, ("look", origin.id))
+
+    def preview(self, origin: Origin) -> Preview | None:
+        return self._previews.get(origin.id)
+
+    def tabulate(self, origin: Origin, recipe: Recipe) -> Job:
+        """A job that makes a table; the same table is not made twice."""
+        key = ("table", recipe, origin.stamp())
+
+        def keep(tabulated: work.Tabulated) -> dict[str, Any]:
+            table = secrets.token_urlsafe(16)
+            with self._lock:
+                self._tables[table] = Kept(recipe, origin, tabulated)
+                while len(self._tables) > MOST_TABLES:
+                    self._tables.popitem(last=False)
+            return {"table": table}
+
+        job = self.jobs.submit(work.count, {"recipe": recipe}, keep, key)
+        if job.result is not None and job.result["table"] not in self._tables:
+            self.jobs.forget(key)
+            job = self.jobs.submit(work.count, {"recipe": recipe}, keep, key)
+        return job
+
+    def write(self, function: Any, arguments: dict[str, Any]) -> Job:
+        """A job that writes a file to be downloaded."""
+        download = secrets.token_urlsafe(16)
+        folder = self._private / "downloads" / download
+        folder.mkdir(mode=0o700)
+
+        def keep(written: tuple[str, str]) -> dict[str, Any]:
+            path, sentence = Path(written[0]), written[1]
+            with self._lock:
+                self._downloads[download] = path
+                while len(self._downloads) > MOST_DOWNLOADS:
+                    _, oldest = self._downloads.popitem(last=False)
+                    shutil.rmtree(oldest.parent, ignore_errors=True)
+            size = path.stat().st_size
+            return {"url": f"/api/downloads/{download}", "name": path.name, "bytes": size, "sentence": sentence}
+
+        return self.jobs.submit(function, {**arguments, "folder": str(folder)}, keep)
+
+
+@contextmanager
+def open_desk(settings: Settings) -> Iterator[Desk]:
+    """A desk with a private folder; workers and folder are gone after the block, however it ends."""
+    with tempfile.TemporaryDirectory(prefix="cellrisk-web-", ignore_cleanup_errors=True) as folder:
+        desk = Desk(settings, Path(folder))
+        try:
+            yield desk
+        finally:
+            desk.jobs.close()

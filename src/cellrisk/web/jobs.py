@@ -1,0 +1,273 @@
+"""Long work in worker processes: it can be watched and cancelled, and the server stays free for other pages."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import queue
+import secrets
+import shutil
+import signal
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from cellrisk.errors import CellriskError
+
+Report = Callable[[str, "float | None"], None]
+"""Called with what is being done, and the share of it that is done where that is known."""
+Work = Callable[..., Any]
+"""A function of a module: it takes a `Report` first, and what it returns can be pickled."""
+MOST_WAITING = 50
+MOST_KEPT = 200
+ENDED_EARLY = "the work ended early; it may have needed more memory than there is"
+PATIENCE = 0.5
+"""Seconds that a worker has to end by itself once it is told to."""
+
+
+class Busy(CellriskError):
+    """More work is asked for than can wait."""
+
+
+class Job:
+    """One piece of work, from the queue to its result."""
+
+    def __init__(
+        self, work: Work, arguments: dict[str, Any], finish: Callable[[Any], dict[str, Any]], key: Any
+    ) -> None:
+        self.id = secrets.token_urlsafe(16)
+        self.work, self.arguments, self.finish, self.key = work, arguments, finish, key
+        self.state = "waiting"
+        self.progress: float | None = None
+        self.step = "waiting for a free worker"
+        self.result: dict[str, Any] | None = None
+        self.error: str | None = None
+        self.ended = threading.Event()
+        self._lock = threading.Lock()
+
+    def end(self, state: str, step: str, result: dict[str, Any] | None = None, error: str | None = None) -> None:
+        """Ends the job; the first end counts."""
+        with self._lock:
+            if self.ended.is_set():
+                return
+            self.result, self.error, self.step, self.state = result, error, step, state
+            self.progress = 1.0 if state == "done" else self.progress
+            self.arguments = {}
+            self.ended.set()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "job": self.id,
+            "state": self.state,
+            "progress": self.progress,
+            "step": self.step,
+            "result": self.result if self.state == "done" else None,
+            "error": self.error,
+        }
+
+
+class Jobs:
+    """A queue of jobs, and workers that are kept warm. A cancelled job ends its worker, and another takes its place."""
+
+    def __init__(self, workers: int, folder: Path, warm_up: Callable[[], None] | None = None) -> None:
+        self._queue: queue.Queue[Job | None] = queue.Queue()
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._lanes = [Lane(self._queue, folder / f"worker{number}", warm_up) for number in range(workers)]
+
+    def submit(
+        self,
+        work: Work,
+        arguments: dict[str, Any],
+        finish: Callable[[Any], dict[str, Any]] = lambda value: value,
+        key: Any = None,
+    ) -> Job:
+        """Puts work into the queue. Work with the key of a job that is done is not done again."""
+        with self._lock:
+            if key is not None:
+                for job in self._jobs.values():
+                    if job.key == key and job.state == "done":
+                        self._jobs.move_to_end(job.id)
+                        return job
+            if self._closed or sum(job.state == "waiting" for job in self._jobs.values()) >= MOST_WAITING:
+                raise Busy("too much work is waiting already", allowed=f"{MOST_WAITING} jobs", fix="try later")
+            job = Job(work, arguments, finish, key)
+            self._jobs[job.id] = job
+            for old in [each for each in self._jobs.values() if each.ended.is_set()][: len(self._jobs) - MOST_KEPT]:
+                del self._jobs[old.id]
+        self._queue.put(job)
+        return job
+
+    def find(self, job: str) -> Job | None:
+        return self._jobs.get(job)
+
+    def find_key(self, key: Any) -> Job | None:
+        """The job with that key that waits or runs."""
+        with self._lock:
+            return next((job for job in self._jobs.values() if job.key == key and not job.ended.is_set()), None)
+
+    def cancel(self, job: Job) -> None:
+        """Ends a job that has not ended; its worker is gone when this returns."""
+        with self._lock:
+            job.end("cancelled", "cancelled")
+        for lane in self._lanes:
+            lane.drop(job)
+
+    def forget(self, key: Any) -> None:
+        """Work with that key is done again when it is asked for."""
+        with self._lock:
+            for job in self._jobs.values():
+                if job.key == key:
+                    job.key = None
+
+    def close(self) -> None:
+        """Ends every job and worker."""
+        with self._lock:
+            self._closed = True
+            for job in self._jobs.values():
+                job.end("cancelled", "the server is stopping")
+        for _ in self._lanes:
+            self._queue.put(None)
+        for lane in self._lanes:
+            lane.close()
+
+
+class Lane:
+    """A thread of the server that feeds one worker, and replaces it when it is gone."""
+
+    def __init__(self, waiting: queue.Queue[Job | None], folder: Path, warm_up: Callable[[], None] | None) -> None:
+        self._waiting, self._folder, self._warm_up = waiting, folder, warm_up
+        self._current: Job | None = None
+        self._lock = threading.Lock()
+        self._closing = False
+        self._worker = Worker(folder, warm_up)
+        self._thread = threading.Thread(target=self._run, name="cellrisk-lane", daemon=True)
+        self._thread.start()
+
+    def drop(self, job: Job) -> None:
+        with self._lock:
+            if self._current is job:
+                self._worker.stop()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closing = True
+            self._worker.stop()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while True:
+            job = self._waiting.get()
+            if job is None:
+                return
+            with self._lock:
+                if self._closing:
+                    return
+                if job.ended.is_set():
+                    continue
+                if not self._worker.alive:
+                    self._worker = Worker(self._folder, self._warm_up)
+                self._current, job.state, job.step = job, "running", "starting"
+                worker = self._worker
+            self._follow(worker, job)
+            with self._lock:
+                self._current = None
+                if not self._closing and not self._worker.alive:
+                    self._worker = Worker(self._folder, self._warm_up)
+
+    def _follow(self, worker: Worker, job: Job) -> None:
+        """Sends the job to the worker and listens until it has ended."""
+        try:
+            worker.connection.send((job.work, job.arguments))
+            kind, *said = worker.connection.recv()
+            while kind == "progress":
+                job.step, job.progress = said
+                kind, *said = worker.connection.recv()
+        except (EOFError, OSError):
+            worker.stop()
+            job.end("failed", "failed", error=ENDED_EARLY)
+            return
+        except Exception as bug:  # its text might hold data
+            worker.stop()
+            job.end("failed", "failed", error=f"internal error ({type(bug).__name__})")
+            return
+        if kind == "done" and not job.ended.is_set():
+            try:
+                job.end("done", "done", result=job.finish(said[0]))
+            except Exception as bug:
+                line = str(bug) if isinstance(bug, CellriskError) else f"internal error ({type(bug).__name__})"
+                job.end("failed", "failed", error=line)
+        else:
+            job.end("failed", "failed", error=said[0])
+
+
+class Worker:
+    """A process that does one job after the other. Its temporary files are in a folder that goes with it."""
+
+    def __init__(self, folder: Path, warm_up: Callable[[], None] | None) -> None:
+        self._folder, self._stopping = folder, threading.Lock()
+        folder.mkdir(mode=0o700, exist_ok=True)
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        given = (theirs, str(folder), warm_up)
+        self._process = context.Process(target=_work, args=given, name="cellrisk-worker", daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.is_alive()
+
+    def stop(self) -> None:
+        """Ends the process, by force where it does not listen, and removes what it left behind."""
+        with self._stopping:
+            if self._process.is_alive():
+                self._process.terminate()
+                self._process.join(PATIENCE)
+            if self._process.is_alive():
+                self._process.kill()
+                self._process.join(PATIENCE)
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _work(connection: Connection, folder: str, warm_up: Callable[[], None] | None) -> None:
+    """The life of a worker: it says nothing on the terminal, and ends when the server does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    tempfile.tempdir = folder
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    if warm_up is not None:
+        with suppress(Exception):
+            warm_up()
+    with suppress(EOFError, OSError):
+        while True:
+            work, arguments = connection.recv()
+            _do(connection, work, arguments)
+
+
+def _do(connection: Connection, work: Work, arguments: dict[str, Any]) -> None:
+    lock = threading.Lock()  # engines report from a thread of theirs
+
+    def report(step: str, share: float | None = None) -> None:
+        with lock:
+            connection.send(("progress", step, None if share is None else min(1.0, max(0.0, float(share)))))
+
+    try:
+        answer = pickle.dumps(("done", work(report, **arguments)))
+    except CellriskError as refusal:
+        answer = pickle.dumps(("failed", str(refusal)))
+    except MemoryError:
+        answer = pickle.dumps(("failed", "the work needs more memory than there is"))
+    except Exception as bug:  # its text might hold data
+        answer = pickle.dumps(("failed", f"internal error ({type(bug).__name__})"))
+    with lock:
+        connection.send_bytes(answer)

@@ -1,0 +1,299 @@
+"""Every answer of the API, as the OpenAPI document describes it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+
+class Model(BaseModel):
+    """Nothing is guessed: no unknown fields, no text for numbers, no infinities."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Refusal(Model):
+    error: str = Field(description="One line: what is wrong, what is allowed, the fix.", examples=["no such table"])
+
+
+class Named(Model):
+    name: str
+    title: str = Field(description="What people call it.")
+
+
+class NamedMechanism(Named):
+    delta: bool = Field(description="Whether it takes a delta.")
+    release: bool = Field(description="Whether a release can be made with it.")
+    largest_epsilon: float | None = Field(description="Where its guarantee ends; null where it does not.")
+
+
+class State(Model):
+    version: str
+    folder: bool = Field(description="Whether files of a folder can be loaded.")
+    ledger: bool = Field(description="Whether releases are written into a ledger.")
+    upload_limit: int = Field(description="Bytes that one upload may have.")
+    mechanisms: list[NamedMechanism]
+    measures: list[Named]
+    forms: list[Named]
+    weights: list[Named]
+    neighbours: list[Named]
+    missing: list[str] = Field(description="The rules for missing values.")
+
+
+class FolderFile(Model):
+    path: str = Field(description="Relative to the folder, with forward slashes.", examples=["2024/people.csv"])
+    bytes: int
+
+
+class FolderFiles(Model):
+    files: list[FolderFile] = Field(description="Sorted, at most 1000.")
+
+
+class Source(Model):
+    source: str = Field(description="Its id.")
+    name: str
+    bytes: int
+
+
+class Column(Model):
+    name: str
+    kind: Literal["text", "number", "truth", "date", "other"]
+    levels: int | None = Field(description="Distinct values, exact; null where there are more than 10,001.")
+    missing: int
+    unique_share: float = Field(description="Distinct values over rows; an estimate where levels is null.")
+    hint: str | None = Field(description="What a specialist would say of the column.")
+
+
+class Suggestion(Model):
+    quasi_identifiers: list[str]
+    sensitive: list[str]
+    bins: dict[str, str]
+
+
+class SourcePreview(Model):
+    source: str
+    name: str
+    rows: int
+    columns: list[Column]
+    suggested: Suggestion | None
+
+
+class JobTicket(Model):
+    job: str = Field(description="Ask /api/jobs/{id} how far it has got.")
+
+
+class Attribute(Model):
+    name: str
+    levels: int
+    homogeneous: int
+    heterogeneous: int
+    unique: int
+    profiles: int
+    exposed_share: float = Field(description="The share of records whose value the raw table gives away.")
+
+
+class Sizes(Model):
+    edges: list[int] = Field(description="The smallest cell size of each bar, and one beyond the largest.")
+    cells: list[int]
+    records: list[int]
+
+
+class Table(Model):
+    table: str
+    name: str
+    records: int
+    cells: int
+    dropped: int = Field(description="Records left out because a value is missing.")
+    sensitive: list[Attribute]
+    quasi_identifiers: list[str]
+    bins: dict[str, str]
+    warnings: list[str]
+    assumptions: list[str]
+    sizes: Sizes
+    default_delta: float
+
+
+class Row(Model):
+    exact: list[float]
+    tight: list[float]
+    published: list[float]
+    chance: float = Field(description="Of the tight form, as epsilon goes to 0.")
+    raw: float = Field(description="Of the tight form, without noise.")
+
+
+class PeopleRow(Model):
+    mean: list[float]
+    low: list[int]
+    high: list[int]
+    exact: list[bool] = Field(description="Whether the interval is exact; else it is the normal one.")
+
+
+class Positions(Model):
+    """The result of a job: every position of the slider."""
+
+    epsilons: list[float]
+    deltas: list[float | None] = Field(description="Null alone where the mechanism takes none.")
+    default_index: int = Field(description="Which of the deltas is the usual one.")
+    rows: dict[str, Row] = Field(description='By "measure/weights/delta index".')
+    people: dict[str, PeopleRow] = Field(description="By delta index.")
+    sentences: dict[str, list[str]] = Field(description="By delta index, one for each epsilon.")
+
+
+class AdmissibleAnswer(Model):
+    epsilon: float | None = Field(description="The largest admissible one; null where none will do.")
+    risk: float | None
+    intervals: list[list[float]] = Field(description="Every admissible interval, ends included.")
+    why: str
+    sentence: str
+
+
+class MapPoint(Model):
+    epsilon: float
+    risk: float
+    tvd: float
+
+
+class MapChoice(Model):
+    epsilon: float
+    risk: float
+    tvd: float | None
+    people: float
+    verdict: str
+
+
+class RiskMap(Model):
+    """The result of a job: risk and utility along epsilon."""
+
+    points: list[MapPoint]
+    recommended: MapChoice | None
+    stricter: MapChoice | None
+    looser: MapChoice | None
+    sentence: str
+
+
+class RiskyCell(Model):
+    key: dict[str, str]
+    records: int
+    levels: int
+    risk: float
+    people: float
+
+
+class Riskiest(Model):
+    columns: list[str]
+    rows: list[RiskyCell]
+
+
+class GlimpseCell(Model):
+    key: dict[str, str]
+    before: list[int]
+    after: list[int]
+    scenario: int = Field(ge=1, le=8)
+    scenario_text: str
+
+
+class ScenarioText(Model):
+    scenario: int
+    text: str
+    exposes: bool
+
+
+class Glimpse(Model):
+    levels: list[str]
+    cells: list[GlimpseCell]
+    legend: list[ScenarioText]
+
+
+class At(Model):
+    epsilon: float
+    risk: float
+    people: float
+
+
+class Compared(Model):
+    label: str
+    cells: int
+    epsilons: list[float]
+    risk: list[float]
+    at: At
+
+
+class Comparison(Model):
+    """The result of a job."""
+
+    a: Compared
+    b: Compared
+    sentence: str
+
+
+class Commands(Model):
+    shell: str
+    python: str
+
+
+class Download(Model):
+    """The result of a job."""
+
+    url: str
+    name: str
+    bytes: int
+    sentence: str
+
+
+class TableMade(Model):
+    """The result of a job."""
+
+    table: str
+
+
+class SourceRead(Model):
+    """The result of a job."""
+
+    source: str
+
+
+class Job(Model):
+    job: str
+    state: JobState
+    progress: float | None = Field(description="From 0 to 1, null where it is not known.")
+    step: str = Field(description="What is being done, in words.")
+    result: TableMade | SourceRead | Positions | RiskMap | Comparison | Download | None = Field(
+        description="What the work has found; null until it is done."
+    )
+    error: str | None
+
+
+class LedgerEntry(Model):
+    """One release."""
+
+    number: int
+    when: str = Field(description="UTC, to the microsecond.")
+    cohort: str
+    purpose: str
+    sensitive: str | None
+    quasi_identifiers: list[str]
+    mechanism: str | None = Field(description="Null where only its loss is known.")
+    epsilon: float | None
+    delta: float
+    file: str | None
+    digest: str
+    sentence: str
+
+
+class Cohort(Model):
+    """What a person of a cohort has lost so far, counted as the limit counts where there is one."""
+
+    name: str
+    epsilon: float | None = Field(description="Null where the losses cannot be added up.")
+    delta: float
+    limit: float | None = Field(description="On epsilon; null where there is none.")
+
+
+class LedgerAnswer(Model):
+    entries: list[LedgerEntry] = Field(description="The releases; none where the ledger is not as it was written.")
+    cohorts: list[Cohort]
+    verified: bool = Field(description="Whether the ledger is as it was written.")
+    sentence: str

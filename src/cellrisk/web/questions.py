@@ -1,0 +1,128 @@
+"""Every request to the API, as the OpenAPI document describes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from cellrisk.web.models import Model
+
+MechanismName = Literal["laplace", "gaussian", "gaussian-pdp", "gaussian-analytic", "geometric", "discrete-gaussian"]
+MeasureName = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
+FormName = Literal["published", "exact", "tight"]
+WeightsName = Literal["uniform", "records"]
+NeighboursName = Literal["add-remove", "replace"]
+MissingRule = Literal["category", "drop", "error"]
+CellsName = Literal["domain", "observed"]
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Words = Annotated[str, StringConstraints(max_length=1000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Epsilon = Annotated[float, Field(gt=0, le=1e6, description="Privacy loss.", examples=[1.0])]
+Delta = Annotated[
+    float | None,
+    Field(default=None, ge=0, lt=1, description="For mechanisms that take one; null: about one over the records."),
+]
+
+
+class SourceChoice(Model):
+    """A file of the folder, or the example that comes with the package: one of the two."""
+
+    path: Name | None = Field(default=None, description="As /api/files lists it.")
+    example: Literal["adult"] | None = None
+
+
+class TableChoice(Model):
+    """What the columns of a source mean."""
+
+    source: Name
+    quasi_identifiers: list[Name] = Field(min_length=1, max_length=100, examples=[["age", "sex"]])
+    sensitive: list[Name] = Field(min_length=1, max_length=20, examples=[["income"]])
+    bins: dict[str, Words] = Field(default_factory=dict, examples=[{"age": "5", "hours": "0/35/45/100"}])
+    levels: dict[str, list[Words]] = Field(default_factory=dict, description="Declared levels, by column.")
+    missing: MissingRule = "category"
+    count: Name | None = Field(default=None, description="The column of counts, if rows are cells.")
+
+
+class Setting(Model):
+    """What the page shows: a mechanism, a risk and a limit. Each question looks at its own part of it."""
+
+    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+    mechanism: MechanismName = "laplace"
+    epsilon: Epsilon | None = None
+    delta: Delta
+    neighbours: NeighboursName = "add-remove"
+    measure: MeasureName = "local"
+    form: FormName = "tight"
+    weights: WeightsName = "records"
+    max_risk: Share | None = None
+
+
+class AtEpsilon(Setting):
+    epsilon: Epsilon
+
+
+class Limit(Setting):
+    max_risk: Share = Field(examples=[0.3])
+
+
+class PositionsQuestion(Model):
+    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+    mechanism: MechanismName = "laplace"
+    neighbours: NeighboursName = "add-remove"
+    deltas: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(
+        default=None, min_length=1, max_length=5, description="Null: about one over the records, and two smaller ones."
+    )
+    measures: list[MeasureName] = Field(default=["local"], min_length=1, max_length=5)
+    points: int = Field(default=121, ge=2, le=501)
+
+
+class MapQuestion(Limit):
+    max_tvd: Share | None = Field(default=None, description="Null: no limit, the map alone.")
+    cells: CellsName = "domain"
+    releases: int = Field(default=20, ge=1, le=200)
+    seed: int = Field(default=0, ge=0, le=2**31)
+
+
+class RiskiestQuestion(AtEpsilon):
+    top: int = Field(default=50, ge=1, le=200)
+
+
+class GlimpseQuestion(AtEpsilon):
+    seed: int = Field(default=0, ge=0, le=2**31)
+    cells: int = Field(default=12, ge=1, le=24)
+
+
+class Side(Model):
+    mechanism: MechanismName = "laplace"
+    delta: Delta
+    epsilon: Epsilon
+    quasi_identifiers: list[Name] | None = Field(default=None, min_length=1, max_length=100)
+    bins: dict[str, Words] | None = None
+
+
+class CompareQuestion(Model):
+    a: Side
+    b: Side
+    sensitive: Name | None = None
+    neighbours: NeighboursName = "add-remove"
+    measure: MeasureName = "local"
+    form: FormName = "tight"
+    weights: WeightsName = "records"
+
+
+class DownloadQuestion(AtEpsilon):
+    kind: Literal["report", "curve.csv", "curve.svg", "release"]
+    public: bool = Field(default=False, description="report: leave out what was computed from the raw data.")
+    title: Words | None = None
+    organisation: Words | None = None
+    purpose: Words | None = Field(default=None, description="release: why, for the ledger.")
+    cohort: Words | None = Field(default=None, description="release: whose data, for the ledger.")
+    new_cohort: bool = Field(default=False, description="release: no other cohort covers any of these people.")
+    part_of: Words | None = Field(default=None, description="release: except for the cohort that contains them.")
+    observed_levels: bool = False
+    observed_cells_only: bool = False
+    clamp: bool = True
+    may_be_missing: list[Name] = Field(default_factory=list, max_length=100)
+    ending: Literal["csv", "parquet"] = Field(default="csv", description="release: the format of the counts.")

@@ -1,0 +1,125 @@
+"""How a table was made: enough to make it again, here or in a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
+from cellrisk.progress import Progress
+from cellrisk.sweep import usual_delta
+from cellrisk.tables import FrequencyTable, tabulate
+from cellrisk.tables.counting import Homogeneity
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A file, and what its columns mean."""
+
+    path: str
+    name: str
+    """What the user calls the file."""
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    bins: tuple[tuple[str, str], ...] = ()
+    """As they are written: a width, or edges between slashes."""
+    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    missing: str = "category"
+    count: str | None = None
+
+    def tabulate(self, progress: Progress | None = None) -> FrequencyTable:
+        """The table, which a worker can send."""
+        try:
+            table = tabulate(self.path, self.quasi_identifiers, self.sensitive, **self.arguments(), progress=progress)
+        except CellriskError as refusal:
+            raise InvalidInput(self.hide_path(str(refusal))) from None
+        incomplete = [name for name, _ in table.missing_records if name in table.sensitive]
+        if self.missing == "drop" and len(table.sensitive) > 1 and incomplete:
+            raise InvalidInput(
+                "dropping missing values of one sensitive attribute would change the numbers of the others",
+                got=f"missing values in {', '.join(incomplete)}",
+                fix="take one sensitive attribute at a time, or keep missing values as a category",
+            )
+        return table
+
+    def arguments(self) -> dict[str, Any]:
+        """What `tabulate` takes after the columns, where it is not the default."""
+        given: dict[str, Any] = {
+            "bins": {name: read_bins(name, text) for name, text in self.bins},
+            "levels": {name: list(labels) for name, labels in self.levels},
+            "count": self.count,
+            "missing": None if self.missing == "category" else self.missing,
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def changed(self, quasi_identifiers: Sequence[str] | None, bins: dict[str, str] | None) -> Recipe:
+        """The same with other quasi-identifiers or bins; bins and levels of columns that are left out go with them."""
+        chosen = self.quasi_identifiers if quasi_identifiers is None else tuple(quasi_identifiers)
+        used = {*chosen, *self.sensitive}
+        given = self.bins if bins is None else tuple(bins.items())
+        return replace(
+            self,
+            quasi_identifiers=chosen,
+            bins=tuple((name, text) for name, text in given if name in used),
+            levels=tuple((name, labels) for name, labels in self.levels if name in used),
+        )
+
+    def hide_path(self, line: str) -> str:
+        """A line that names the file as the user does, not by where the server keeps it."""
+        return line.replace(self.path, self.name).replace(self.path.rpartition("/")[2], self.name)
+
+
+def read_bins(name: str, text: str) -> float | list[float]:
+    """Bins as a page sends them: a width, or edges between slashes.
+
+    >>> read_bins("age", "5"), read_bins("age", "0/18/65")
+    (5.0, [0.0, 18.0, 65.0])
+    """
+    try:
+        numbers = [float(part) for part in text.split("/")]
+    except ValueError:
+        raise InvalidInput(
+            f"the bins of column '{name}' cannot be read", allowed="a width such as 5, or edges such as 0/18/65"
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def narrow(table: FrequencyTable, name: str | None) -> FrequencyTable:
+    """The table with one of its sensitive attributes alone."""
+    attribute = table.attribute(name)
+    if len(table.attributes) == 1:
+        return table
+    homogeneity = Homogeneity(attribute.profiles.n_homogeneous, 0, attribute.profiles.n_heterogeneous)
+    used = {*table.quasi_identifiers, attribute.name}
+    return replace(
+        table,
+        attributes=(attribute,),
+        homogeneity=homogeneity,
+        missing_records=tuple((column, records) for column, records in table.missing_records if column in used),
+        read_cells=lambda _: table.cells(attribute.name),
+    )
+
+
+def settle_delta(name: str, delta: float | None, records: int) -> float:
+    """The delta that a mechanism gets: none where it takes none, the usual one where none was given."""
+    if MECHANISMS[name].pure:
+        return 0.0
+    return usual_delta(records) if delta is None else delta
+
+
+def offer_deltas(name: str, records: int) -> list[float]:
+    """The deltas that a page offers: the usual one first, then ten and a hundred times smaller.
+
+    >>> offer_deltas("gaussian-analytic", 27504), offer_deltas("laplace", 27504)
+    ([3e-05, 3e-06, 3e-07], [0.0])
+    """
+    if MECHANISMS[name].pure:
+        return [0.0]
+    return [float(f"{usual_delta(records) / factor:.1g}") for factor in (1, 10, 100)]
+
+
+def settle(name: str, epsilon: float, delta: float | None, neighbours: str, records: int) -> Mechanism:
+    """The mechanism that a request describes."""
+    return mechanism(name, epsilon=epsilon, delta=settle_delta(name, delta, records), neighbours=neighbours)

@@ -1,0 +1,318 @@
+"""What workers do. Each function reports how far it has got, and returns what the page shows; it adds no formula."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cellrisk import datasets
+from cellrisk.assessment import find_exposure
+from cellrisk.choice import Alternative, Policy, choose
+from cellrisk.curves import curve
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.measures import WEIGHTS
+from cellrisk.mechanisms import Mechanism
+from cellrisk.people import count_people
+from cellrisk.priors import Priors
+from cellrisk.profiles import Floats
+from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON
+from cellrisk.tables import FrequencyTable
+from cellrisk.tables.preview import Preview, preview_file
+from cellrisk.text import percent
+from cellrisk.web.jobs import Report
+from cellrisk.web.recipes import Recipe, narrow, offer_deltas, settle, settle_delta
+
+CELLS_KEPT = 200_000
+"""Tables with up to so many cells keep their keys; others are read again where somebody must see them."""
+DIGITS = 3
+COMPARED_POINTS = 61
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """A table, and what warnings are made of."""
+
+    table: FrequencyTable
+    values: dict[str, int]
+    """Distinct values of each quasi-identifier; empty where the cells were not read."""
+    once: dict[str, int]
+    """How many of them occur in one record only."""
+
+
+def warm_up() -> None:
+    """Loads what the first job would wait for."""
+    preview_file(datasets.adult_path())
+
+
+def look(report: Report, path: str, name: str) -> Preview:
+    report("reading the columns", None)
+    try:
+        return preview_file(path, progress=partial(report, "reading the columns"))
+    except CellriskError as refusal:
+        raise InvalidInput(Recipe(path, name, (), ()).hide_path(str(refusal))) from None
+
+
+def count(report: Report, recipe: Recipe) -> Tabulated:
+    """The table, with its cells where there are not too many."""
+    report("counting", None)
+    table = recipe.tabulate(partial(report, "counting"))
+    values, once = {}, {}
+    if table.n_cells <= CELLS_KEPT:
+        for number, name in enumerate(table.sensitive):
+            report("reading the cells", number / len(table.sensitive))
+            cells = table.cells(name)
+        for place, domain in enumerate(cells.domains):
+            records = np.bincount(cells.codes[:, place], cells.sizes, minlength=len(domain))
+            values[domain.name], once[domain.name] = int((records > 0).sum()), int((records == 1).sum())
+    return Tabulated(table, values, once)
+
+
+def slider(points: int) -> Floats:
+    """The epsilons of a slider: evenly spaced in the logarithm, and short enough to be printed as they are.
+
+    >>> slider(6).tolist()
+    [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]
+    """
+    spaced = np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, points)
+    return np.unique([float(f"{epsilon:.{DIGITS}g}") for epsilon in spaced])
+
+
+def position(
+    report: Report,
+    table: FrequencyTable,
+    sensitive: str | None,
+    mechanism: str,
+    deltas: Sequence[float] | None,
+    neighbours: str,
+    measures: Sequence[str],
+    points: int,
+) -> dict[str, Any]:
+    """Everything that the slider shows, at each of its positions."""
+    narrowed = narrow(table, sensitive)
+    chosen = offer_deltas(mechanism, table.n_records) if deltas is None else deltas
+    found = curve(
+        narrowed,
+        mechanism,
+        epsilon=slider(points),
+        delta=[settle_delta(mechanism, delta, table.n_records) for delta in chosen],
+        measures=measures,
+        neighbours=neighbours,
+        progress=lambda share: report("computing the risks", share / 3),
+    )
+    settings = list(dict.fromkeys(line.setting for line in found.lines))
+    epsilons = found.lines[0].epsilon
+    rows: dict[str, dict[str, Any]] = {}
+    for line in found.lines:
+        for weights in WEIGHTS if line.weights is None else [line.weights]:
+            row = rows.setdefault(f"{line.measure}/{weights}/{settings.index(line.setting)}", {})
+            row[line.form] = line.risk.tolist()
+            if line.form == "tight":
+                row |= {"chance": line.limits.chance, "raw": line.limits.raw}
+    people, sentences = {}, {}
+    attribute = narrowed.attribute()
+    for number, setting in enumerate(settings):
+        exposures = []
+        for place, epsilon in enumerate(epsilons):
+            exposures.append((find_exposure(attribute, setting.at(float(epsilon))), setting.at(float(epsilon))))
+            done = (number + (place + 1) / len(epsilons)) / len(settings)
+            report("counting the people", 1 / 3 + 2 / 3 * done)
+        people[str(number)] = {
+            name: [getattr(exposure.people, name) for exposure, _ in exposures]
+            for name in ("mean", "low", "high", "exact")
+        }
+        sentences[str(number)] = [exposure.sentence(at) for exposure, at in exposures]
+    return {
+        "epsilons": epsilons.tolist(),
+        "deltas": [None if setting.pure else setting.delta for setting in settings],
+        "default_index": 0,
+        "rows": rows,
+        "people": people,
+        "sentences": sentences,
+    }
+
+
+def draw_map(
+    report: Report, table: FrequencyTable, sensitive: str | None, max_tvd: float | None, **asked: Any
+) -> dict[str, Any]:
+    """Risk and utility along epsilon, and the choice between them."""
+    narrowed = narrow(table, sensitive)
+    asked["delta"] = settle_delta(asked["mechanism"], asked["delta"], table.n_records)
+    report("simulating releases", 0.0)
+    choice = choose(
+        narrowed,
+        max_tvd=1.0 if max_tvd is None else max_tvd,
+        progress=partial(report, "simulating releases"),
+        **asked,
+    )
+    if choice.trade_off is None:
+        raise InvalidInput("no releases were simulated")
+    roles = {each.role: _describe_alternative(each) for each in choice.alternatives}
+    return {
+        "points": choice.trade_off.to_dict()["points"],
+        **{role: roles.get(role) for role in ("recommended", "stricter", "looser")},
+        "sentence": choice.headline,
+    }
+
+
+def _describe_alternative(each: Alternative) -> dict[str, Any]:
+    people = each.people[0].mean
+    return {"epsilon": each.epsilon, "risk": each.risk, "tvd": each.tvd, "people": people, "verdict": each.verdict}
+
+
+def compare(
+    report: Report,
+    table: FrequencyTable,
+    recipe: Recipe,
+    a: dict[str, Any],
+    b: dict[str, Any],
+    sensitive: str | None,
+    measure: str,
+    form: str,
+    weights: str,
+    neighbours: str,
+) -> dict[str, Any]:
+    """Two settings side by side; a table with other quasi-identifiers or bins is counted first."""
+    sides = {}
+    for number, (name, side) in enumerate((("a", a), ("b", b))):
+        changed = recipe.changed(side["quasi_identifiers"], side["bins"])
+        report("counting", number / 2)
+        given = table if changed == recipe else changed.tabulate()
+        narrowed = narrow(given, table.attribute(sensitive).name)
+        mechanism = settle(side["mechanism"], side["epsilon"], side["delta"], neighbours, table.n_records)
+        report("computing the risks", number / 2 + 0.3)
+        epsilons = np.unique(np.append(slider(COMPARED_POINTS), mechanism.epsilon))
+        found = curve(
+            narrowed,
+            mechanism.name,
+            epsilon=epsilons,
+            delta=mechanism.delta,
+            neighbours=mechanism.neighbours,
+            measures=measure,
+            forms=form,
+            weights=weights,
+        ).lines[0]
+        people = count_people(narrowed.profiles(), mechanism)
+        sides[name] = {
+            "label": _label(recipe, changed, found.setting.describe()),
+            "cells": narrowed.n_cells,
+            "epsilons": found.epsilon.tolist(),
+            "risk": found.risk.tolist(),
+            "at": {"epsilon": mechanism.epsilon, "risk": found.at(mechanism.epsilon), "people": people.mean},
+        }
+    return {**sides, "sentence": _compare_in_words(sides["a"], sides["b"])}
+
+
+def _label(recipe: Recipe, changed: Recipe, mechanism: str) -> str:
+    parts = [mechanism]
+    gone = [name for name in recipe.quasi_identifiers if name not in changed.quasi_identifiers]
+    parts += [f"without {', '.join(gone)}"] if gone else []
+    new = [name for name in changed.quasi_identifiers if name not in recipe.quasi_identifiers]
+    parts += [f"with {', '.join(new)}"] if new else []
+    old = dict(recipe.bins)
+    parts += [f"{name} in bins {text}" for name, text in changed.bins if old.get(name) != text]
+    whole = [name for name in old if name in changed.quasi_identifiers and name not in dict(changed.bins)]
+    parts += [f"{name} without bins" for name in whole]
+    return "; ".join(parts)
+
+
+def _compare_in_words(a: dict[str, Any], b: dict[str, Any]) -> str:
+    def say(side: dict[str, Any]) -> str:
+        at = side["at"]
+        return (
+            f"{side['label']}, at epsilon {at['epsilon']:g}: risk {percent(at['risk'])}, about "
+            f"{round(at['people']):,} people exposed"
+        )
+
+    difference = round(b["at"]["people"]) - round(a["at"]["people"])
+    change = (
+        "as many people" if not difference else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'} people"
+    )
+    return f"A ({say(a)}). B ({say(b)}). B exposes {change}{' as A' if not difference else ' than A'}."
+
+
+def write_report(report: Report, table: FrequencyTable, recipe: Recipe, folder: str, **asked: Any) -> tuple[str, str]:
+    """The report for a board, as the command line writes it."""
+    from cellrisk.reporting import report as make_report
+
+    sensitive = asked.pop("sensitive")
+    found = make_report(
+        narrow(table, sensitive),
+        **asked,
+        source=recipe.name,
+        preparation=[f"{name} in bins: {text}" for name, text in recipe.bins],
+        progress=partial(report, "writing the report"),
+    )
+    written = found.save(Path(folder) / f"{stem(recipe.name)}-report.html")
+    return str(written), found.headline
+
+
+def write_curve(
+    report: Report, table: FrequencyTable, recipe: Recipe, folder: str, kind: str, sensitive: str | None, **asked: Any
+) -> tuple[str, str]:
+    """The curve as numbers or as a picture, as the command line writes it."""
+    found = curve(narrow(table, sensitive), **asked, progress=partial(report, "computing the risks"))
+    target = Path(folder) / f"{stem(recipe.name)}-{kind}"
+    written = found.to_csv(target) if kind.endswith(".csv") else found.plot(target)
+    return str(written), found.headline
+
+
+def write_release(
+    report: Report,
+    table: FrequencyTable,
+    recipe: Recipe,
+    folder: str,
+    mechanism: Mechanism,
+    sensitive: str,
+    ending: str,
+    policy: Policy | None,
+    entry: dict[str, Any] | None = None,
+    **asked: Any,
+) -> tuple[str, str]:
+    """The release and its description in one archive. Where there is a ledger, with their entry or not at all; they
+    then stay where the entry says that they are."""
+    from cellrisk.releasing import release
+
+    draw = partial(release, table, mechanism, sensitive=sensitive, progress=partial(report, "releasing"), **asked)
+    breaches = [] if policy is None else policy.breaches(narrow(table, sensitive), mechanism, Priors())
+    if breaches:
+        raise InvalidInput(f"the policy forbids this release: {'; '.join(breaches)}")
+    name = f"{stem(recipe.name)}-release"
+    if entry is None:
+        target = Path(folder, f"{name}.{ending}")
+        released = draw()
+        released.save(target)
+    else:
+        from cellrisk.ledger import Ledger
+
+        columns: dict[str, Any] = {"attribute": sensitive, "quasi_identifiers": table.quasi_identifiers}
+        place, kept = entry.pop("place"), Path(entry.pop("kept"))
+        kept.mkdir(exist_ok=True)
+        target = kept / f"{name}-{secrets.token_hex(4)}.{ending}"
+        with Ledger(place, create=False) as ledger, ledger.reserve(loss=mechanism, **columns, **entry) as reservation:
+            released = draw()
+            reservation.save(released, target)
+    archive = Path(folder, f"{name}.zip")
+    with zipfile.ZipFile(archive, "x", zipfile.ZIP_DEFLATED) as packed:
+        for path in (target, Path(f"{target}.json")):
+            packed.write(path, path.name)
+            if entry is None:
+                path.unlink()
+    return str(archive), released.sentence
+
+
+def stem(name: str) -> str:
+    """The name of a file without folders, ending and letters that a system may not like.
+
+    >>> stem("2024/people (new).csv.gz")
+    'people-new'
+    """
+    last = name.rpartition("/")[2].partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9_]+", "-", last).strip("-")[:60] or "table"

@@ -1,0 +1,245 @@
+"""A real server for the web tests: a process of its own, with a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import cellrisk as cr
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+SCRIPT = """
+import json, sys
+from cellrisk.web import serve
+
+if __name__ == "__main__":
+    serve(**json.loads(sys.argv[1]), open_browser=False, announce=lambda link: print(link, flush=True))
+"""
+SETTING = {
+    "sensitive": "job",
+    "mechanism": "laplace",
+    "epsilon": 1.0,
+    "delta": None,
+    "neighbours": "add-remove",
+    "measure": "local",
+    "form": "tight",
+    "weights": "records",
+    "max_risk": 0.3,
+}
+PEOPLE = "sex,age,job,note\n" + "".join(
+    f"{'fm'[row % 2]},{20 + row % 37},{('cook', 'smith', 'clerk')[row % 3]},zanzibar{row}\n" for row in range(400)
+)
+
+
+@dataclass
+class Running:
+    """A server in a process of its own."""
+
+    process: subprocess.Popen[str]
+    link: str
+    folder: Path
+    log: Path
+    temporary: Path
+
+    @property
+    def base(self) -> str:
+        return self.link.partition("/?")[0]
+
+    @property
+    def token(self) -> str:
+        return self.link.partition("token=")[2]
+
+    @property
+    def port(self) -> int:
+        return int(self.base.rpartition(":")[2])
+
+    def client(self) -> Any:
+        """Somebody who was let in."""
+        client = httpx.Client(base_url=self.base, headers={"X-Cellrisk": "1"}, timeout=60, verify=False)
+        assert client.get("/", params={"token": self.token}).status_code == 303
+        return client
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+
+def ask(method: str, url: str, **more: Any) -> Any:
+    """What a stranger hears: no cookie, nothing remembered."""
+    return httpx.request(method, url, verify=False, **more)  # nothing here is encrypted, so no certificates are loaded
+
+
+def start(place: Path, **settings: Any) -> Running:
+    """Starts a server and waits for its link."""
+    folder, temporary, log = place / "folder", place / "temporary", place / "server.log"
+    for each in (folder, temporary):
+        each.mkdir(exist_ok=True)
+    (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    script = place / "serve.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(temporary)}
+    with log.open("w", encoding="utf-8") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, str(script), json.dumps({"folder": str(folder), **settings})],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env=environment,
+            cwd=place,
+        )
+    assert process.stdout is not None
+    link = process.stdout.readline().strip()
+    assert re.fullmatch(r"http://[^/]+/\?token=[-\w]{32,}", link), log.read_text(encoding="utf-8")
+    return Running(process, link, folder, log, temporary)
+
+
+def stop(running: Running) -> int:
+    if running.process.poll() is None:
+        running.process.terminate()
+    code = running.process.wait(timeout=20)
+    if running.process.stdout is not None:
+        running.process.stdout.close()
+    return code
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = start(tmp_path_factory.mktemp("server"), upload_limit=200_000)
+    yield running
+    stop(running)
+
+
+@pytest.fixture(scope="session")
+def client(server: Running) -> Iterator[Any]:
+    with closing(server.client()) as client:
+        yield client
+
+
+def wait_for(client: Any, answer: Any, state: str = "done") -> Any:
+    """Waits for the job that an answer names, and gives its result, or the line that says why it failed."""
+    assert answer.status_code == 202, answer.text
+    job = answer.json()["job"]
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = client.get(f"/api/jobs/{job}").json()
+        if found["state"] in ("done", "failed", "cancelled"):
+            assert found["state"] == state, found
+            return found["result"] if state == "done" else found["error"]
+        time.sleep(0.02)
+    raise AssertionError("the job did not end within a minute")
+
+
+@pytest.fixture(scope="session")
+def finish(client: Any) -> Callable[..., Any]:
+    return partial(wait_for, client)
+
+
+@pytest.fixture(scope="session")
+def table(client: Any, finish: Callable[[Any], Any]) -> str:
+    """The address of a small table of the folder."""
+    source = client.post("/api/sources", json={"path": "people.csv"}).json()["source"]
+    chosen = {"source": source, "quasi_identifiers": ["sex", "age"], "sensitive": ["job"], "bins": {"age": "5"}}
+    return "/api/tables/" + finish(client.post("/api/tables", json=chosen))["table"]
+
+
+@pytest.fixture(scope="session")
+def direct(server: Running) -> cr.FrequencyTable:
+    """The same table, made without the server."""
+    return cr.tabulate(server.folder / "people.csv", ["sex", "age"], "job", bins={"age": 5})
+
+
+def upload(client: Any, text: str, name: str = "data.csv") -> Any:
+    return client.post("/api/uploads", files={"file": (name, text)})
+
+
+def load(client: Any, finish: Callable[..., Any], text: str, **chosen: Any) -> str:
+    source = upload(client, text).json()["source"]
+    return "/api/tables/" + finish(client.post("/api/tables", json={"source": source, **chosen}))["table"]
+
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+QUIET = (
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+def find_chromium() -> str | None:
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, driven by Playwright; only as long as a module needs it, since its loop would be in others' way."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=find_chromium(), args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def welcome(browser: Any, server: Running) -> Iterator[Callable[..., Any]]:
+    """Opens the page on a screen, in a theme. Whatever the browser then complains of fails the test: errors in the
+    script, messages in the console, breaches of the Content-Security-Policy. ``expected`` are complaints that are not.
+    """
+    complaints: list[str] = []
+    forgiven: list[str] = []
+    contexts = []
+
+    def open_page(width: int = 1280, theme: str = "light", expected: str = "") -> Any:
+        screen = {"width": width, "height": 900}
+        context = browser.new_context(viewport=screen, color_scheme=theme, reduced_motion="reduce")
+        contexts.append(context)
+        forgiven.extend(filter(None, [expected]))
+        context.set_default_timeout(60_000)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
+        page.goto(server.link)
+        page.locator("#mechanism option").first.wait_for(state="attached")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [each for each in complaints if not any(words in each for words in forgiven)] == []
+
+
+@pytest.fixture
+def visit(browser: Any, server: Running) -> Iterator[Callable[..., Any]]:
+    """A page for one test."""
+    with welcome(browser, server) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def long_visit(browser: Any, server: Running) -> Iterator[Callable[..., Any]]:
+    """A page for all tests of a module."""
+    with welcome(browser, server) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots and measurements are kept: the folder that CELLRISK_SCREENSHOTS names, or a temporary one."""
+    folder = Path(os.environ.get("CELLRISK_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

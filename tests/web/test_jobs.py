@@ -1,0 +1,201 @@
+"""Workers: jobs are watched, cancelled and refused, and the server stays free meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.errors import InvalidInput
+from cellrisk.web import jobs as module
+from cellrisk.web.jobs import Busy, Job, Jobs
+
+
+def tell(report: Any, value: Any) -> Any:
+    report("telling", 0.5)
+    return {"value": value, "process": os.getpid()}
+
+
+def sleep(report: Any, folder: str, leave: bool = False) -> None:
+    import tempfile
+
+    handle, _ = tempfile.mkstemp(dir=None)
+    os.close(handle)
+    report("sleeping", None)
+    (Path(folder) / "begun").write_text(str(os.getpid()), encoding="utf-8")
+    time.sleep(60)
+
+
+def ignore_ends(report: Any, folder: str) -> None:
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sleep(report, folder)
+
+
+def refuse(report: Any) -> None:
+    raise InvalidInput("that will not do")
+
+
+def fail(report: Any) -> None:
+    raise RuntimeError("zanzibar is in the data")
+
+
+def die(report: Any) -> None:
+    os._exit(1)
+
+
+def return_what_cannot_be_sent(report: Any) -> Any:
+    return lambda: None
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    pool = Jobs(1, tmp_path_factory.mktemp("pool"))
+    yield pool
+    pool.close()
+
+
+def end(job: Job) -> Job:
+    assert job.ended.wait(60)
+    return job
+
+
+def begun(folder: Path) -> int:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        text = (folder / "begun").read_text(encoding="utf-8") if (folder / "begun").exists() else ""
+        if text:
+            return int(text)
+        time.sleep(0.02)
+    raise AssertionError("the job did not begin")
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_job_is_done_in_another_process(pool: Jobs) -> None:
+    job = end(pool.submit(tell, {"value": 3}))
+    assert (job.state, job.progress, job.error) == ("done", 1.0, None)
+    assert job.result is not None
+    assert job.result["value"] == 3
+    assert job.result["process"] != os.getpid()
+
+
+def test_the_worker_is_kept_warm(pool: Jobs) -> None:
+    first, second = (end(pool.submit(tell, {"value": value})).result for value in (1, 2))
+    assert first is not None
+    assert second is not None
+    assert first["process"] == second["process"]
+
+
+def test_a_result_passes_through_what_keeps_it(pool: Jobs) -> None:
+    assert end(pool.submit(tell, {"value": 1}, lambda result: {"kept": result["value"]})).result == {"kept": 1}
+
+
+def test_work_that_is_done_is_not_done_again(pool: Jobs) -> None:
+    first = end(pool.submit(tell, {"value": 1}, key="same"))
+    assert pool.submit(tell, {"value": 1}, key="same") is first
+    assert pool.submit(tell, {"value": 1}, key="other") is not first
+    pool.forget("same")
+    assert pool.submit(tell, {"value": 1}, key="same") is not first
+
+
+@pytest.mark.parametrize(
+    ("work", "error"),
+    [
+        (refuse, "that will not do"),
+        (fail, "internal error (RuntimeError)"),
+        (die, "the work ended early; it may have needed more memory than there is"),
+        (return_what_cannot_be_sent, "internal error ("),
+    ],
+    ids=["refusal", "bug", "death", "unsendable"],
+)
+def test_a_failure_is_one_line_and_the_next_job_is_done(pool: Jobs, work: Callable[..., Any], error: str) -> None:
+    job = end(pool.submit(work, {}))
+    assert job.state == "failed"
+    assert job.error is not None
+    assert job.error.startswith(error)
+    assert "zanzibar" not in job.error
+    assert end(pool.submit(tell, {"value": 1})).state == "done"
+
+
+def test_a_bug_in_what_keeps_the_result_is_a_failure(pool: Jobs) -> None:
+    def keep(result: Any) -> Any:
+        raise KeyError("zanzibar")
+
+    assert end(pool.submit(tell, {"value": 1}, keep)).error == "internal error (KeyError)"
+    assert end(pool.submit(tell, {"value": 1})).state == "done"
+
+
+@pytest.mark.parametrize("work", [sleep, ignore_ends], ids=["listens", "does-not-listen"])
+def test_cancelling_ends_the_worker_and_what_it_left(pool: Jobs, tmp_path: Path, work: Callable[..., Any]) -> None:
+    job = pool.submit(work, {"folder": str(tmp_path)})
+    process = begun(tmp_path)
+    assert job.state == "running"
+    own = pool._lanes[0]._folder
+    assert len(list(own.iterdir())) == 1  # the worker's temporary files are in its own folder
+    pool.cancel(job)
+    assert not is_running(process)
+    assert (job.state, job.result) == ("cancelled", None)
+    assert end(pool.submit(tell, {"value": 1})).state == "done"
+    assert list(own.iterdir()) == []
+
+
+def test_a_waiting_job_can_be_cancelled_and_never_begins(pool: Jobs, tmp_path: Path) -> None:
+    (tmp_path / "second").mkdir()
+    running = pool.submit(sleep, {"folder": str(tmp_path)})
+    waiting = pool.submit(sleep, {"folder": str(tmp_path / "second")})
+    begun(tmp_path)
+    assert waiting.state == "waiting"
+    pool.cancel(waiting)
+    pool.cancel(running)
+    assert end(pool.submit(tell, {"value": 1})).state == "done"
+    assert waiting.state == "cancelled"
+    assert not (tmp_path / "second" / "begun").exists()
+
+
+def test_cancelling_what_has_ended_changes_nothing(pool: Jobs) -> None:
+    job = end(pool.submit(tell, {"value": 1}))
+    pool.cancel(job)
+    assert job.state == "done"
+
+
+def test_the_queue_and_what_is_kept_have_an_end(pool: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 2)
+    monkeypatch.setattr(module, "MOST_KEPT", 5)
+    running = pool.submit(sleep, {"folder": str(tmp_path)})
+    begun(tmp_path)
+    waiting = [pool.submit(tell, {"value": 1}) for _ in range(2)]
+    with pytest.raises(Busy, match="too much work is waiting"):
+        pool.submit(tell, {"value": 1})
+    pool.cancel(running)
+    for job in waiting:
+        end(job)
+    for _ in range(6):
+        end(pool.submit(tell, {"value": 1}))
+    assert len(pool._jobs) <= 6
+    assert pool.find(running.id) is None
+
+
+def test_closing_ends_everything(tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    pool = Jobs(2, folder)
+    job = pool.submit(sleep, {"folder": str(tmp_path)})
+    waiting = [pool.submit(sleep, {"folder": str(tmp_path)}) for _ in range(2)]
+    process = begun(tmp_path)
+    pool.close()
+    assert not is_running(process)
+    assert {each.state for each in (job, *waiting)} == {"cancelled"}
+    with pytest.raises(Busy):
+        pool.submit(tell, {"value": 1})

@@ -1,0 +1,162 @@
+"""Sources: the example, files of the folder, uploads that keep to their limit."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import cellrisk as cr
+from cellrisk.web import questions
+from cellrisk.web.sources import MOST_UPLOADS
+from tests.web.conftest import PEOPLE, Running, upload
+
+Finish = Callable[..., Any]
+
+
+class TestSources:
+    def test_the_state_says_what_can_be_chosen(self, client: Any) -> None:
+        state = client.get("/api/state").json()
+        assert (state["version"], state["folder"], state["ledger"]) == (cr.__version__, True, False)
+        assert [each["name"] for each in state["mechanisms"] if each["delta"]] == [
+            *("gaussian", "gaussian-pdp", "gaussian-analytic", "discrete-gaussian")
+        ]
+        assert [each["name"] for each in state["measures"]] == list(questions.MeasureName.__args__)
+
+    def test_the_example_comes_with_a_suggestion(self, client: Any, finish: Finish) -> None:
+        source = client.post("/api/sources", json={"example": "adult"}).json()
+        assert client.post("/api/sources", json={"example": "adult"}).json() == source  # nothing is loaded twice
+        answer = client.get(f"/api/sources/{source['source']}")
+        if answer.status_code == 202:
+            finish(answer)
+            answer = client.get(f"/api/sources/{source['source']}")
+        preview = answer.json()
+        assert (preview["rows"], len(preview["columns"])) == (32561, 11)
+        assert preview["suggested"]["sensitive"] == ["income"]
+
+    def test_an_upload_is_previewed(self, client: Any, finish: Finish) -> None:
+        source = upload(client, PEOPLE, "C:\\people.csv").json()
+        assert (source["name"], source["bytes"]) == ("people.csv", len(PEOPLE))
+        preview = client.get(f"/api/sources/{source['source']}").json()
+        assert preview["suggested"] is None
+        found = {each["name"]: (each["kind"], each["levels"], each["missing"]) for each in preview["columns"]}
+        assert found == {
+            "sex": ("text", 2, 0),
+            "age": ("number", 37, 0),
+            "job": ("text", 3, 0),
+            "note": ("text", 400, 0),
+        }
+        hints = {each["name"]: each["hint"] for each in preview["columns"]}
+        assert "no quasi-identifier" in hints["note"]
+        assert hints["sex"] is None
+
+    @pytest.mark.parametrize(
+        ("text", "hint"),
+        [
+            ("a,b\n1,x\n1,y\n", "one value only"),
+            ("a,b\n,x\n,y\n", "no values"),
+            ("a,b\n1.5,x\n2.5,x\n3.5,y\n", "cut it into bins"),
+        ],
+        ids=["one-value", "no-value", "unique-number"],
+    )
+    def test_hints_of_a_specialist(self, client: Any, text: str, hint: str) -> None:
+        source = upload(client, text).json()["source"]
+        assert hint in client.get(f"/api/sources/{source}").json()["columns"][0]["hint"]
+
+    @pytest.mark.parametrize("choice", [{}, {"path": "people.csv", "example": "adult"}])
+    def test_a_source_is_one_of_the_two(self, client: Any, choice: dict[str, str]) -> None:
+        assert "one of the two" in client.post("/api/sources", json=choice).json()["error"]
+
+
+class TestUploads:
+    LIMIT = 200_000
+
+    def kept(self, server: Running) -> set[str]:
+        """Files that uploads have left in the private folder."""
+        return {path.name for path in server.temporary.glob("cellrisk-web-*/uploads/*")}
+
+    def test_one_byte_less_is_taken_and_one_more_is_not(self, server: Running, client: Any) -> None:
+        text = "x\n" + "1\n" * (self.LIMIT // 2)
+        taken = upload(client, text[: self.LIMIT])
+        assert (taken.status_code, taken.json()["bytes"]) == (200, self.LIMIT)
+        before = self.kept(server)
+        assert upload(client, text[: self.LIMIT + 1]).status_code == 413
+        assert self.kept(server) == before
+        assert f"{taken.json()['source']}.csv" in before
+
+    @pytest.mark.parametrize("declared", [None, "10", str(10**12)], ids=["chunked", "too-small", "too-large"])
+    def test_what_a_request_says_of_its_length_is_not_believed(
+        self, server: Running, client: Any, declared: str | None
+    ) -> None:
+        before = self.kept(server)
+        length = "Transfer-Encoding: chunked" if declared is None else f"Content-Length: {declared}"
+        name = f"cellrisk-{server.port}"
+        head = (
+            f"POST /api/uploads HTTP/1.1\r\nHost: localhost:{server.port}\r\nX-Cellrisk: 1\r\n{length}\r\n"
+            f"Cookie: {name}={client.cookies[name]}\r\nContent-Type: multipart/form-data; boundary=b\r\n\r\n"
+        )
+        body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n' + b"1\n" * 200_000
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            connection.sendall(head.encode())
+            try:
+                for start in range(0, len(body), 50_000):
+                    part = body[start : start + 50_000]
+                    connection.sendall(b"%x\r\n%s\r\n" % (len(part), part) if declared is None else part)
+                answer = connection.recv(65536)
+            except (BrokenPipeError, ConnectionResetError):
+                answer = b"HTTP/1.1 413 "
+        assert answer.split(b" ")[1] in ((b"422", b"400") if declared == "10" else (b"413",))
+        assert self.kept(server) == before
+
+    @pytest.mark.parametrize(
+        ("content", "kind", "error"),
+        [
+            (b"x", "text/plain", "multipart/form-data"),
+            (b"no boundary at all", "multipart/form-data; boundary=b", "cannot be read"),
+            (b"", "multipart/form-data; boundary=b", "broke off"),
+            (
+                b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\nx\r\n',
+                "multipart/form-data; boundary=b",
+                "broke off",
+            ),
+            (
+                b'--b\r\nContent-Disposition: form-data; name="other"; filename="a.csv"\r\n\r\nx\r\n--b--\r\n',
+                "multipart/form-data; boundary=b",
+                "no file",
+            ),
+            (
+                b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.exe"\r\n\r\nx\r\n--b--\r\n',
+                "multipart/form-data; boundary=b",
+                "kind of the file",
+            ),
+        ],
+        ids=["not-multipart", "garbage", "empty", "half", "other-field", "other-kind"],
+    )
+    def test_a_broken_upload_is_refused_and_leaves_nothing(
+        self, server: Running, client: Any, content: bytes, kind: str, error: str
+    ) -> None:
+        before = self.kept(server)
+        answer = client.post("/api/uploads", content=content, headers={"content-type": kind})
+        assert answer.status_code == 422
+        assert error in answer.json()["error"]
+        assert self.kept(server) == before
+
+    def test_two_files_at_once_are_refused(self, client: Any) -> None:
+        answer = client.post("/api/uploads", files=[("file", ("a.csv", "x\n")), ("file", ("b.csv", "x\n"))])
+        assert "more than one" in answer.json()["error"]
+
+    def test_only_the_last_uploads_are_kept(self, server: Running, client: Any) -> None:
+        first = upload(client, "x\n1\n").json()["source"]
+        assert client.get(f"/api/sources/{first}").status_code == 200
+        for _ in range(MOST_UPLOADS):
+            assert upload(client, "x\n1\n").status_code == 200
+        assert client.get(f"/api/sources/{first}").status_code == 404
+        assert len(self.kept(server)) == MOST_UPLOADS
+
+    def test_the_private_folder_is_private(self, server: Running, client: Any) -> None:
+        upload(client, "x\n1\n")
+        (private,) = server.temporary.glob("cellrisk-web-*")
+        assert private.stat().st_mode & 0o777 == 0o700
+        assert (private / "uploads").stat().st_mode & 0o777 == 0o700
