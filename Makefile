@@ -35,8 +35,9 @@ setup: $(DEVELOPMENT)
 run: $(RUNTIME)
 	@$(BIN)/cellrisk demo
 
+# Screenshots of the page are kept in build/screenshots.
 test: lint peers browser
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # The same tests are in `make test`, with fewer deaths.
 soak: setup

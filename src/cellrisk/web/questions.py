@@ -76,6 +76,7 @@ class PositionsQuestion(Model):
     )
     measures: list[MeasureName] = Field(default=["local"], min_length=1, max_length=5)
     points: int = Field(default=121, ge=2, le=501)
+    people: bool = Field(default=True, description="False leaves out people and sentences, which no measure changes.")
 
 
 class MapQuestion(Limit):

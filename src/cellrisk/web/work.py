@@ -94,8 +94,9 @@ def position(
     neighbours: str,
     measures: Sequence[str],
     points: int,
+    people: bool = True,
 ) -> dict[str, Any]:
-    """Everything that the slider shows, at each of its positions."""
+    """Everything that the slider shows, at each of its positions; without ``people``, the risks alone."""
     narrowed = narrow(table, sensitive)
     chosen = offer_deltas(mechanism, table.n_records) if deltas is None else deltas
     found = curve(
@@ -105,7 +106,7 @@ def position(
         delta=[settle_delta(mechanism, delta, table.n_records) for delta in chosen],
         measures=measures,
         neighbours=neighbours,
-        progress=lambda share: report("computing the risks", share / 3),
+        progress=lambda share: report("computing the risks", share / 3 if people else share),
     )
     settings = list(dict.fromkeys(line.setting for line in found.lines))
     epsilons = found.lines[0].epsilon
@@ -116,15 +117,15 @@ def position(
             row[line.form] = line.risk.tolist()
             if line.form == "tight":
                 row |= {"chance": line.limits.chance, "raw": line.limits.raw}
-    people, sentences = {}, {}
+    counted, sentences = {}, {}
     attribute = narrowed.attribute()
-    for number, setting in enumerate(settings):
+    for number, setting in enumerate(settings if people else []):
         exposures = []
         for place, epsilon in enumerate(epsilons):
             exposures.append((find_exposure(attribute, setting.at(float(epsilon))), setting.at(float(epsilon))))
             done = (number + (place + 1) / len(epsilons)) / len(settings)
             report("counting the people", 1 / 3 + 2 / 3 * done)
-        people[str(number)] = {
+        counted[str(number)] = {
             name: [getattr(exposure.people, name) for exposure, _ in exposures]
             for name in ("mean", "low", "high", "exact")
         }
@@ -134,7 +135,7 @@ def position(
         "deltas": [None if setting.pure else setting.delta for setting in settings],
         "default_index": 0,
         "rows": rows,
-        "people": people,
+        "people": counted,
         "sentences": sentences,
     }
 
@@ -155,10 +156,11 @@ def draw_map(
     if choice.trade_off is None:
         raise InvalidInput("no releases were simulated")
     roles = {each.role: _describe_alternative(each) for each in choice.alternatives}
+    unlimited = " and a TVD of at most 1" if max_tvd is None else ""
     return {
         "points": choice.trade_off.to_dict()["points"],
         **{role: roles.get(role) for role in ("recommended", "stricter", "looser")},
-        "sentence": choice.headline,
+        "sentence": choice.headline.replace(unlimited, "", 1),
     }
 
 

@@ -455,14 +455,17 @@ const badge = (scenario) => make("span", { class: `badge case-${scenario}` }, St
 async function loadPositions() {
   const wanted = Object.fromEntries(["sensitive", "mechanism", "neighbours", "measure"].map((id) => [id, at(id).value]));
   const { measure, ...others } = wanted;
-  const key = JSON.stringify(wanted);
+  const [key, about] = [JSON.stringify(wanted), JSON.stringify(others)];
   const shipped = page.shipped.get(key);
-  const asking = () => shipped ?? askTable("positions", { ...others, measures: [measure], deltas: null, points: 121 });
+  // How many people are exposed does not depend on the measure: what was shipped with another one is used again.
+  const counted = [...page.shipped.values()].find((each) => each.about === about);
+  const asking = () => shipped ?? askTable("positions", { ...others, measures: [measure], deltas: null, points: 121, people: !counted });
   page.wanted = key;
   const positions = await work(at("see-status"), shipped ? null : "Computing the curve", asking);
   if (page.wanted !== key) return;
   if (positions) {
-    page.shipped.set(key, positions);
+    if (counted) Object.assign(positions, { people: counted.people, sentences: counted.sentences });
+    page.shipped.set(key, Object.assign(positions, { about }));
     page.shown = wanted;
     showPositions(positions);
   } else if (page.shown) {
@@ -794,7 +797,7 @@ function askForRelease(event) {
 
 async function release() {
   if (at("confirm").returnValue !== "yes") return;
-  const more = { purpose: at("purpose").value.trim() || null, cohort: at("cohort").value.trim() || null,
+  const more = { purpose: at("purpose").value.trim() || null, cohort: at("cohort").value.trim() || null, new_cohort: at("new-cohort").checked,
     observed_levels: at("observed-levels").checked, observed_cells_only: at("observed-cells").checked };
   if (await download("release", at("release-status"), "Making the release", more)) showLedger();
 }

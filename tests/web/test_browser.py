@@ -1,0 +1,328 @@
+"""In a real browser: from a file to a signed-off epsilon, by mouse and by keyboard, and what happens on the way."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import cellrisk as cr
+from tests.web.conftest import PEOPLE, start, stop, welcome
+from tests.web.walking import (
+    ROLES,
+    choose_columns,
+    count_table,
+    epsilon,
+    expect,
+    limit,
+    open_people,
+    press_tab_until,
+    save_download,
+    show_adult,
+    show_people,
+    try_adult,
+    wait_until_shown,
+)
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+Visit = Callable[..., Any]
+
+
+class TestFromFileToReport:
+    def test_the_adult_example(self, visit: Visit, tmp_path: Path, pictures: Path) -> None:
+        page = visit()
+        try_adult(page)
+        expect(page.get_by_role("radio", name=f"income: {ROLES['sensitive']}")).to_be_checked()
+        count_table(page)
+        expect(page.locator("#table-figures")).to_contain_text("6,280")
+        before = epsilon(page)
+        page.get_by_label("Risk limit, %").fill("30")
+        expect(page.locator("#shell")).to_contain_text("--max-risk 0.3 ")
+        page.get_by_role("button", name=re.compile("Use epsilon")).click()
+        wait_until_shown(page)
+        assert epsilon(page) != before
+        expect(page.locator("#setting")).to_contain_text("within the limit")
+        page.get_by_label("Title of the report").fill("Income by age, sex and work")
+        page.get_by_label("Organisation").fill("Office of Tables")
+        page.screenshot(path=pictures / "path-adult.png", full_page=True)
+        report = save_download(page, "Download the report", tmp_path)
+        assert report.name == "adult-report.html"
+        text = report.read_text(encoding="utf-8")
+        for words in ("Income by age, sex and work", "Office of Tables", f"epsilon {epsilon(page)}", "30.0%", "32,561"):
+            assert words in text
+        expect(page.locator("#download-status")).to_contain_text("Saved: adult-report.html")
+
+    def test_a_file_from_the_disk(self, visit: Visit, tmp_path: Path) -> None:
+        file = tmp_path / "survey.csv"
+        file.write_text(PEOPLE, encoding="utf-8")
+        page = visit()
+        page.get_by_label("Choose a file").set_input_files(file)
+        expect(page.locator("#source-title")).to_have_text("survey.csv: 400 rows, 4 columns")
+        choose_columns(page)
+        count_table(page)
+        assert "400 people" in page.locator("#sentence").inner_text()
+        report = save_download(page, "Download the report", tmp_path)
+        assert report.name == "survey-report.html"
+        assert page.locator("#sentence").inner_text().partition(";")[0].split(" (")[0] in report.read_text("utf-8")
+
+    def test_a_file_that_is_dropped(self, visit: Visit) -> None:
+        page = visit()
+        page.route("**/api/state", lambda route: None)  # even before the server has said what it can do
+        page.reload()
+        files = page.evaluate_handle(
+            "text => { const all = new DataTransfer(); all.items.add(new File([text], 'dropped.csv')); return all; }",
+            PEOPLE,
+        )
+        page.dispatch_event("#drop", "drop", {"dataTransfer": files})
+        expect(page.locator("#source-title")).to_have_text("dropped.csv: 400 rows, 4 columns")
+
+    def test_another_file_starts_anew(self, visit: Visit) -> None:
+        page = show_people(visit())
+        expect(page.locator("#decide")).to_be_visible()
+        try_adult(page)
+        for step in ("#see", "#decide", "#act"):
+            expect(page.locator(step)).to_be_hidden()
+
+    def test_without_a_mouse(self, visit: Visit, tmp_path: Path) -> None:
+        page = visit()
+        press_tab_until(page, "#folder-file")
+        page.keyboard.type("people")
+        press_tab_until(page, "#open-file")
+        page.keyboard.press("Enter")
+        expect(page.locator("#source-title")).to_be_focused()
+        for place, steps in ((0, 0), (1, 0), (2, 1)):  # sex, age: quasi-identifiers; job: sensitive
+            press_tab_until(page, f"input[name=role-{place}]")
+            for _ in range(1 + steps):
+                page.keyboard.press("ArrowRight")
+            if place == 1:
+                press_tab_until(page, "[data-column=age] .bins")
+                page.keyboard.type("5")
+        press_tab_until(page, "#count-table")
+        page.keyboard.press("Enter")
+        wait_until_shown(page)
+        press_tab_until(page, "#epsilon")
+        before = epsilon(page)
+        for _ in range(10):
+            page.keyboard.press("ArrowLeft")
+        assert float(epsilon(page)) < float(before)
+        wait_until_shown(page)
+        press_tab_until(page, "#limit-handle")
+        accepted = limit(page)
+        page.keyboard.press("PageUp")
+        assert limit(page) == pytest.approx(accepted + 0.01)
+        press_tab_until(page, "#report")
+        with page.expect_download() as waiting:
+            page.keyboard.press("Enter")
+        waiting.value.save_as(tmp_path / "report.html")
+        assert f"epsilon {epsilon(page)}" in (tmp_path / "report.html").read_text("utf-8")
+
+
+class TestRefusals:
+    """One plain line, beside what was asked; a refusal that the server sends is an error in the browser's console."""
+
+    def test_no_sensitive_column(self, visit: Visit) -> None:
+        page = visit()
+        open_people(page)
+        page.get_by_role("radio", name=f"job: {ROLES['unused']}").check()
+        page.get_by_role("button", name="Count the table").click()
+        told = page.locator("#count-status").get_by_role("alert")
+        expect(told).to_have_text("Choose at least one quasi-identifier and one sensitive column.")
+
+    def test_bins_that_are_none(self, visit: Visit) -> None:
+        page = visit(expected="422")
+        open_people(page)
+        page.get_by_label("Bins of age").fill("often")
+        page.get_by_role("button", name="Count the table").click()
+        told = page.locator("#count-status").get_by_role("alert")
+        expect(told).to_contain_text("age")
+        assert "\n" not in told.inner_text()
+        assert "Traceback" not in told.inner_text()
+
+    def test_a_file_that_is_too_large(self, visit: Visit, tmp_path: Path) -> None:
+        file = tmp_path / "large.csv"
+        file.write_bytes(b"a,b\n" * 60_000)
+        page = visit()
+        page.get_by_label("Choose a file").set_input_files(file)
+        told = page.locator("#load-status").get_by_role("alert")
+        expect(told).to_have_text("The file has 240 kB; at most 200 kB can be uploaded.")
+
+    def test_a_server_that_is_gone(self, visit: Visit) -> None:
+        page = visit(expected="net::ERR")
+        page.route("**/api/sources", lambda route: route.abort())
+        page.get_by_role("button", name="Try the Adult example").click()
+        told = page.locator("#load-status").get_by_role("alert")
+        expect(told).to_have_text("The server does not answer. Is cellrisk serve still running?")
+
+
+class TestLongWork:
+    def test_cancel(self, visit: Visit, client: Any) -> None:
+        page = show_adult(visit())
+        with page.expect_response(lambda answer: answer.request.method == "POST" and "/map" in answer.url) as begun:
+            page.get_by_role("button", name="Draw the map").click()
+        job = begun.value.json()["job"]
+        expect(page.locator("#map-status progress")).to_be_visible()
+        page.locator("#map-status").get_by_role("button", name="Cancel").click()
+        expect(page.locator("#map-status")).to_have_text("Cancelled.")
+        expect(page.locator("#map-area")).to_be_hidden()
+        assert client.get(f"/api/jobs/{job}").json()["state"] == "cancelled"
+
+    def test_a_new_question_ends_the_one_before(self, visit: Visit) -> None:
+        page = show_people(visit())
+        hold_jobs(page)
+        with page.expect_response(lambda answer: "/positions" in answer.url) as first:
+            page.get_by_label("Mechanism", exact=True).first.select_option("gaussian-analytic")
+        expect(page.locator("#see-status progress")).to_be_visible()
+        with page.expect_response(lambda answer: answer.request.method == "DELETE") as ended:
+            page.get_by_label("Mechanism", exact=True).first.select_option("geometric")
+        assert ended.value.url.endswith(first.value.json()["job"])
+
+    def test_after_a_cancel_the_controls_say_what_is_shown(self, visit: Visit) -> None:
+        page = show_people(visit())
+        hold_jobs(page)
+        mechanism = page.get_by_label("Mechanism", exact=True).first
+        mechanism.select_option("gaussian-pdp")
+        page.locator("#see-status").get_by_role("button", name="Cancel").click()
+        expect(page.locator("#see-status")).to_have_text("Cancelled.")
+        expect(mechanism).to_have_value("laplace")
+
+
+def hold_jobs(page: Any) -> None:
+    """From now on every job seems to be at work, so that there is time to cancel it; an end by request is believed."""
+
+    def answer(route: Any) -> None:
+        if route.request.method == "DELETE":
+            cancelled.add(route.request.url)
+            route.continue_()
+            return
+        state = "cancelled" if route.request.url in cancelled else "running"
+        job = route.request.url.rpartition("/")[2]
+        route.fulfill(
+            json={"job": job, "state": state, "progress": 0.4, "step": "at work", "result": None, "error": None}
+        )
+
+    cancelled: set[str] = set()
+    page.route("**/api/jobs/*", answer)
+
+
+class TestRelease:
+    @pytest.fixture
+    def page(self, visit: Visit) -> Any:
+        pytest.importorskip("opendp", reason="the extra 'release' is not installed")
+        page = show_people(visit())
+        page.get_by_role("button", name="Geometric").click()
+        expect(page.locator("#release-fields")).to_be_visible()
+        wait_until_shown(page)
+        page.get_by_label("Labels as they occur").check()
+        return page
+
+    def test_it_says_what_it_costs_before_it_is_made(self, page: Any) -> None:
+        page.get_by_role("button", name="Make the release…").click()
+        told = page.get_by_role("dialog")
+        expect(told).to_contain_text("counts of 400 people from people.csv")
+        expect(told).to_contain_text(f"It costs these people epsilon {epsilon(page)}, for good.")
+        told.get_by_role("button", name="Go back").click()
+        expect(told).to_be_hidden()
+        expect(page.locator("#release-status")).to_be_empty()
+
+    def test_it_is_made_after_a_yes(self, page: Any, tmp_path: Path) -> None:
+        page.get_by_role("button", name="Make the release…").click()
+        with page.expect_download() as waiting:
+            page.get_by_role("dialog").get_by_role("button", name="Make the release").click()
+        released = tmp_path / str(waiting.value.suggested_filename)
+        waiting.value.save_as(released)
+        with zipfile.ZipFile(released) as archive:
+            assert len(archive.namelist()) == 2
+            assert any("epsilon" in archive.read(name).decode() for name in archive.namelist())
+
+
+class TestLedger:
+    """The page against answers of the API's shape: what it shows of a ledger, and what it asks for before a release."""
+
+    ENTRY: ClassVar = {
+        "when": "2026-03-01",
+        "purpose": "yearly table",
+        "cohort": "people",
+        "mechanism": "geometric",
+        "epsilon": 0.5,
+        "delta": None,
+    }
+    LEDGER: ClassVar = {
+        "entries": [ENTRY],
+        "cohorts": [{"name": "people", "epsilon": 0.5, "delta": 0.0, "limit": 2.0}],
+        "verified": True,
+        "sentence": "One release has cost people epsilon 0.5.",
+    }
+
+    def open_ledger(self, page: Any, **other: Any) -> None:
+        state = page.request.get(page.url.rstrip("/") + "/api/state").json()
+        page.route("**/api/state", lambda route: route.fulfill(json={**state, "ledger": True}))
+        page.route("**/api/ledger", lambda route: route.fulfill(json={**self.LEDGER, **other}))
+        page.reload()
+        expect(page.locator("#ledger-area .sentence")).to_have_text(self.LEDGER["sentence"])
+
+    def test_what_was_released_and_what_it_cost(self, visit: Visit, pictures: Path) -> None:
+        page = visit()
+        self.open_ledger(page)
+        cells = page.locator("#ledger-area tbody tr").first.locator("th, td").all_inner_texts()
+        assert cells == ["2026-03-01", "people", "yearly table", "geometric", "0.5", "\N{EN DASH}"]
+        expect(page.locator("#ledger-area .cohort")).to_have_text("people: epsilon 0.5 spent of 2")
+        assert page.get_by_role("meter").get_attribute("value") == "0.5"
+        page.locator("#ledger").screenshot(path=pictures / "ledger.png")
+
+    def test_a_broken_chain_is_told(self, visit: Visit) -> None:
+        page = visit()
+        self.open_ledger(page, verified=False)
+        expect(page.locator("#ledger-area .error")).to_contain_text("broken")
+
+    def test_a_release_needs_a_purpose_and_a_cohort(self, visit: Visit) -> None:
+        page = visit()
+        self.open_ledger(page)
+        show_people(page)
+        page.get_by_role("button", name="Geometric").click()
+        wait_until_shown(page)
+        page.get_by_role("button", name="Make the release…").click()
+        expect(page.locator("#release-status")).to_have_text("The ledger needs a purpose and a cohort.")
+        expect(page.get_by_label("Purpose")).to_be_focused()
+        page.get_by_label("Purpose").fill("yearly table")
+        page.get_by_label("Cohort (whose data)").fill("people")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_contain_text("under the cohort people")
+
+    def test_a_release_is_made_with_its_entry(self, browser: Any, tmp_path: Path) -> None:
+        """Against a real ledger, which has a cohort already: a new one has to be said to be new."""
+        pytest.importorskip("opendp", reason="the extra 'release' is not installed")
+        pytest.importorskip("sqlalchemy", reason="the extra 'ledger' is not installed")
+        with cr.Ledger(tmp_path / "releases.db") as ledger:
+            ledger.set_limit("others", epsilon=2.0)
+        running = start(tmp_path, ledger=str(tmp_path / "releases.db"))
+        try:
+            with welcome(browser, running) as open_page:
+                page = show_people(open_page())
+                page.get_by_role("button", name="Geometric").click()
+                wait_until_shown(page)
+                page.get_by_label("Purpose").fill("yearly table")
+                page.get_by_label("Cohort (whose data)").fill("people")
+                page.get_by_label("Labels as they occur").check()
+                page.get_by_role("button", name="Make the release…").click()
+                page.get_by_role("dialog").get_by_role("button", name="Make the release").click()
+                expect(page.locator("#release-status")).to_contain_text("no cohort 'people'")
+                page.get_by_label("A new cohort").check()
+                page.get_by_role("button", name="Make the release…").click()
+                with page.expect_download() as waiting:
+                    page.get_by_role("dialog").get_by_role("button", name="Make the release").click()
+                assert waiting.value.suggested_filename == "people-release.zip"
+                expect(page.locator("#ledger-area .cohort").last).to_contain_text("people: epsilon 1 spent")
+                expect(page.locator("#ledger-area tbody tr")).to_contain_text("yearly table")
+        finally:
+            stop(running)
+        with cr.Ledger(tmp_path / "releases.db") as ledger:
+            [entry] = ledger.entries(kind="release")
+            assert (entry.cohort, entry.purpose, ledger.verify().remarks) == ("people", "yearly table", ())
+
+    def test_none_was_named(self, visit: Visit) -> None:
+        expect(visit().locator("#ledger-status")).to_contain_text("--ledger FILE")

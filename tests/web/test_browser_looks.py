@@ -1,0 +1,143 @@
+"""In a real browser: two widths, two themes, what a scanner of accessibility says, and how fast the slider is.
+
+Screenshots and the measured times are kept in the folder that CELLRISK_SCREENSHOTS names, or in a temporary one.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.conftest import Running
+from tests.web.walking import epsilon, expect, show_adult, show_people, wait_until_shown, wider_than_screen
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+Visit = Callable[..., Any]
+NARROW, WIDE = 390, 1280
+SCREENS = [(NARROW, "light"), (NARROW, "dark"), (WIDE, "light"), (WIDE, "dark")]
+
+
+def scan(page: Any) -> list[str]:
+    """What axe finds serious or critical: its rule, and where."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    found = axe.Axe().run(page).response["violations"]
+    grave = [each for each in found if each["impact"] in ("serious", "critical")]
+    return [f"{each['id']}: {node['target']} {node['failureSummary']}" for each in grave for node in each["nodes"]]
+
+
+@pytest.mark.parametrize(("width", "theme"), SCREENS, ids=[f"{theme}-{width}" for width, theme in SCREENS])
+def test_every_step_on_every_screen(visit: Visit, pictures: Path, width: int, theme: str) -> None:
+    page = visit(width=width, theme=theme)
+    page.screenshot(path=pictures / f"start-{width}-{theme}.png", full_page=True)
+    assert wider_than_screen(page) == 0
+    assert scan(page) == []
+    show_adult(page)
+    page.get_by_role("button", name="Draw the map").click()
+    expect(page.locator("#map-area")).to_be_visible()
+    page.locator("#b-mechanism").select_option("geometric")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#compare-area")).to_be_visible()
+    page.evaluate("() => scrollTo(0, 0)")
+    page.screenshot(path=pictures / f"steps-{width}-{theme}.png", full_page=True)
+    assert scan(page) == []
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert wider_than_screen(page) == 0
+
+
+def test_the_question_before_a_release(visit: Visit, pictures: Path) -> None:
+    for theme in ("light", "dark"):
+        page = show_people(visit(theme=theme))
+        page.get_by_role("button", name="Geometric").click()
+        wait_until_shown(page)
+        page.get_by_role("button", name="Make the release…").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert scan(page) == []
+        page.screenshot(path=pictures / f"release-{theme}.png")
+
+
+class TestTheme:
+    def paper(self, page: Any) -> str:
+        return str(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
+
+    def letters(self, page: Any) -> str:
+        return str(page.locator("#curve .xtitle").evaluate("text => getComputedStyle(text).fill"))
+
+    def test_it_follows_the_system(self, visit: Visit) -> None:
+        page = show_people(visit(theme="dark"))
+        dark, on_dark = self.paper(page), self.letters(page)
+        page.emulate_media(color_scheme="light")
+        assert self.paper(page) == "rgb(255, 255, 255)" != dark
+        assert self.letters(page) != on_dark
+
+    def test_the_switch_is_kept(self, visit: Visit) -> None:
+        page = visit(theme="light")
+        page.get_by_label("Theme").select_option("dark")
+        dark = self.paper(page)
+        assert dark != "rgb(255, 255, 255)"
+        page.reload()
+        assert self.paper(page) == dark
+        expect(page.get_by_label("Theme")).to_have_value("dark")
+        page.get_by_label("Theme").select_option("")
+        assert self.paper(page) == "rgb(255, 255, 255)"
+
+
+def test_the_curve_stays_inside_when_the_window_shrinks(visit: Visit) -> None:
+    page = show_people(visit())
+    page.set_viewport_size({"width": NARROW, "height": 900})
+    expect(page.locator("#curve .main-svg").first).to_have_attribute("width", str(NARROW - 32))
+    assert wider_than_screen(page) == 0
+    plot, mark = (page.locator(place).bounding_box() for place in ("#curve .nsewdrag", "#curve .marker"))
+    assert plot["x"] <= mark["x"] <= plot["x"] + plot["width"]
+
+
+def test_nothing_inline_and_nothing_from_elsewhere(visit: Visit, server: Running) -> None:
+    page = visit()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    show_people(page)
+    page.reload()
+    expect(page.locator("#theme")).to_be_visible()
+    assert asked
+    assert [url for url in asked if not url.startswith((server.base, "data:", "blob:"))] == []
+    text = page.request.get(server.base).text()
+    assert " style=" not in text
+    assert " onclick=" not in text
+    assert text.count("<script") == text.count('<script src="/static/')
+
+
+MEASURE = """() => {
+  window.times = [];
+  document.getElementById('epsilon').addEventListener('input', (event) => {
+    const began = event.timeStamp;
+    requestAnimationFrame(() => setTimeout(() => window.times.push(performance.now() - began)));
+  });
+}"""
+
+
+def test_how_fast_the_slider_is(visit: Visit, pictures: Path, record_property: Callable[[str, object], None]) -> None:
+    """From the key press to the frame with the new numbers; measured and kept, not judged."""
+    page = show_people(visit())
+    page.evaluate(MEASURE)
+    page.locator("#epsilon").press("Home")
+    seen = set()
+    for _ in range(100):
+        page.keyboard.press("ArrowRight")
+        seen.add(epsilon(page))
+    times = page.evaluate("() => window.times")
+    assert len(seen) == 100
+    assert len(times) >= 100
+    found = {
+        "positions": len(times),
+        "median_ms": round(statistics.median(times), 1),
+        "p95_ms": round(statistics.quantiles(times, n=20)[-1], 1),
+    }
+    (pictures / "slider.json").write_text(json.dumps(found), encoding="utf-8")
+    for name, value in found.items():
+        record_property(f"slider_{name}", value)
