@@ -326,3 +326,40 @@ class TestLedger:
 
     def test_none_was_named(self, visit: Visit) -> None:
         expect(visit().locator("#ledger-status")).to_contain_text("--ledger FILE")
+
+
+class TestManyAndLarge:
+    def test_the_cells_of_a_large_table_are_read_when_asked_for(self, browser: Any, tmp_path: Path) -> None:
+        running = start(tmp_path)
+        try:
+            rows = [f"{number},{'fm'[number % 2]},{('cook', 'smith')[number % 3 == 0]}" for number in range(200_001)]
+            (running.folder / "large.csv").write_text("\n".join(["house,sex,job", *rows]) + "\n", encoding="utf-8")
+            with welcome(browser, running) as open_page:
+                page = open_page()
+                page.get_by_label("File", exact=True).select_option("large.csv")
+                page.get_by_role("button", name="Open the file").click()
+                expect(page.locator("#source-title")).to_contain_text("200,001 rows")
+                for column, role in {"house": "qid", "sex": "qid", "job": "sensitive"}.items():
+                    page.get_by_role("radio", name=f"{column}: {ROLES[role]}").check()
+                page.get_by_role("button", name="Count the table").click()
+                expect(page.locator("#riskiest-status")).to_contain_text("200,001 cells")
+                expect(page.locator("#warnings")).to_contain_text("house")
+                page.locator("#riskiest-status").get_by_role("button", name="Read the cells").click()
+                expect(page.locator("#riskiest-epsilon")).to_have_text(epsilon(page))
+                expect(page.locator("#glimpse tbody tr").first).to_be_visible()
+        finally:
+            stop(running)
+
+    def test_ten_pages_at_once(self, visit: Visit) -> None:
+        """Ten curators with a table each: all get their numbers, and the first can move its slider meanwhile."""
+        pages = [visit() for _ in range(10)]
+        for page in pages:
+            open_people(page)
+        for number, page in enumerate(pages):
+            page.get_by_label("Bins of age").fill(str(5 + number))
+            page.get_by_role("button", name="Count the table").click()
+        found = []
+        for page in pages:
+            wait_until_shown(page)
+            found.append(page.locator("#table-figures .value").nth(1).inner_text())
+        assert len(set(found)) > 5  # bins of other widths, other cells

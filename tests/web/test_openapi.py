@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy, one_of
 
 from tests.web.conftest import Running
 
-TABLE = ("positions", "admissible", "map", "riskiest", "glimpse", "compare", "commands", "downloads")
+TABLE = ("positions", "admissible", "map", "cells", "riskiest", "glimpse", "compare", "commands", "downloads")
 OPERATIONS = [
     *(("GET", path) for path in ("/api/state", "/api/files", "/api/sources/{source}", "/api/ledger")),
     *(("POST", path) for path in ("/api/uploads", "/api/sources", "/api/tables")),

@@ -101,13 +101,14 @@ def hint_at(column: PreviewedColumn, rows: int) -> str | None:
     return None
 
 
-def describe_table(table: str, kept: Kept) -> dict[str, Any]:
+def describe_table(table: str, kept: Kept, preview: Preview | None) -> dict[str, Any]:
     found = kept.tabulated.table
     return {
         "table": table,
         "name": kept.recipe.name,
         "records": found.n_records,
         "cells": found.n_cells,
+        "keyed": kept.keyed,
         "dropped": found.dropped_records,
         "sensitive": [
             {name: getattr(describe_attribute(each), name) for name in models.Attribute.model_fields}
@@ -115,7 +116,7 @@ def describe_table(table: str, kept: Kept) -> dict[str, Any]:
         ],
         "quasi_identifiers": list(found.quasi_identifiers),
         "bins": dict(kept.recipe.bins),
-        "warnings": list(warn(kept)),
+        "warnings": [*warn(kept), *([] if kept.keyed or preview is None else warn_unread(kept, preview))],
         "assumptions": list(list_assumptions(found)),
         "sizes": describe_sizes(kept),
         "default_delta": usual_delta(found.n_records),
@@ -169,6 +170,19 @@ def warn(kept: Kept) -> Iterator[str]:
         if missing.get(attribute.name):
             rule = "are dropped" if table.missing == "drop" else "count as a level of their own"
             yield f"{missing[attribute.name]:,} records have no value of '{attribute.name}'; they {rule}."
+
+
+def warn_unread(kept: Kept, preview: Preview) -> Iterator[str]:
+    """The same of the quasi-identifiers of a large table, as far as its columns tell before its cells are read."""
+    plain = set(kept.recipe.quasi_identifiers) - {name for name, _ in kept.recipe.bins}
+    for column in preview.columns:
+        if column.name in plain and column.levels == 1:
+            yield f"'{column.name}' has one value only: it tells nobody apart. Leave it out."
+        elif column.name in plain and column.unique_share > ALMOST_UNIQUE:
+            yield (
+                f"'{column.name}' is almost unique, so that nearly everybody has a cell of their own. Leave it out, or "
+                "cut it into bins."
+            )
 
 
 def _many(number: int, noun: str) -> str:

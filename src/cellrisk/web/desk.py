@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.cells import Cells
-from cellrisk.errors import CellriskError
+from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.tables import FrequencyTable
 from cellrisk.tables.preview import Preview
 from cellrisk.web import work
@@ -41,9 +41,14 @@ class Kept:
     tabulated: work.Tabulated
 
     @property
+    def keyed(self) -> bool:
+        """Whether the keys of its cells are at hand."""
+        return bool(self.tabulated.values)
+
+    @property
     def table(self) -> FrequencyTable:
         """The table; a large one without its keys, so that they are held only as long as somebody looks at them."""
-        return replace(self.tabulated.table) if not self.tabulated.values else self.tabulated.table
+        return self.tabulated.table if self.keyed else replace(self.tabulated.table)
 
 
 class Desk:
@@ -59,8 +64,8 @@ class Desk:
         self._previews: OrderedDict[str, Preview] = OrderedDict()
         self._tables: OrderedDict[str, Kept] = OrderedDict()
         self._downloads: OrderedDict[str, Path] = OrderedDict()
-        self._lock, self._reading = threading.Lock(), threading.Lock()
-        self._open: tuple[Kept, FrequencyTable] | None = None
+        self._lock = threading.Lock()
+        self._read: tuple[Kept, str, Cells] | None = None
 
     def origin(self, source: str) -> Origin:
         found = self.sources.find(source)
@@ -82,14 +87,27 @@ class Desk:
             return self._tables[table]
 
     def cells(self, kept: Kept, sensitive: str | None) -> Cells:
-        """The cells of a table with their keys. Of large tables, only the last one that was looked at keeps them."""
+        """The cells of a table with their keys; those of a large table have to be read first."""
         name = kept.table.attribute(sensitive).name
-        if kept.tabulated.values:
+        if kept.keyed:
             return kept.tabulated.table.cells(name)
-        with self._reading:
-            if self._open is None or self._open[0] is not kept:
-                self._open = kept, kept.table
-            return self._open[1].cells(name)
+        read = self._read
+        if read is None or read[0] is not kept or read[1] != name:
+            raise InvalidInput("the cells of so large a table have to be read first", fix="ask for them: cells")
+        return read[2]
+
+    def read_cells(self, kept: Kept, sensitive: str | None) -> Job:
+        """A job that reads the cells of a table; of large tables, the last one alone is kept."""
+        name = kept.table.attribute(sensitive).name
+
+        def keep(cells: Cells) -> dict[str, Any]:
+            self._read = kept, name, cells
+            return {"cells": cells.n_cells}
+
+        key = ("cells", id(kept), name)
+        return self.jobs.find_key(key) or self.jobs.submit(
+            work.read_cells, {"table": kept.table, "name": name}, keep, key
+        )
 
     def download(self, download: str) -> Path:
         path = self._downloads.get(download)

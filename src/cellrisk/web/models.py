@@ -106,6 +106,7 @@ class Table(Model):
     name: str
     records: int
     cells: int
+    keyed: bool = Field(description="Whether cells can be shown at once; else they are read first, by `cells`.")
     dropped: int = Field(description="Records left out because a value is missing.")
     sensitive: list[Attribute]
     quasi_identifiers: list[str]
@@ -255,12 +256,18 @@ class SourceRead(Model):
     source: str
 
 
+class CellsRead(Model):
+    """The result of a job."""
+
+    cells: int
+
+
 class Job(Model):
     job: str
     state: JobState
     progress: float | None = Field(description="From 0 to 1, null where it is not known.")
     step: str = Field(description="What is being done, in words.")
-    result: TableMade | SourceRead | Positions | RiskMap | Comparison | Download | None = Field(
+    result: TableMade | SourceRead | CellsRead | Positions | RiskMap | Comparison | Download | None = Field(
         description="What the work has found; null until it is done."
     )
     error: str | None

@@ -67,6 +67,10 @@ class Limit(Setting):
     max_risk: Share = Field(examples=[0.3])
 
 
+class CellsQuestion(Model):
+    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+
+
 class PositionsQuestion(Model):
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
     mechanism: MechanismName = "laplace"

@@ -188,9 +188,9 @@ def cancel_job(job: str, desk: AtDesk) -> models.Job:
 
 
 @api.get("/tables/{table}", responses=MISSING)
-def show_table(table: str, kept: OfTable) -> models.Table:
+def show_table(table: str, kept: OfTable, desk: AtDesk) -> models.Table:
     """What a table holds, and what a specialist would say of it."""
-    return models.Table(**answers.describe_table(table, kept))
+    return models.Table(**answers.describe_table(table, kept, desk.preview(kept.origin)))
 
 
 @api.post("/tables/{table}/positions", status_code=202, responses=QUEUED)
@@ -213,6 +213,12 @@ def draw_map(table: str, kept: OfTable, asked: questions.MapQuestion, desk: AtDe
     kept.table.attribute(asked.sensitive)
     arguments = {"table": kept.table, **asked.model_dump(exclude={"epsilon"})}
     return models.JobTicket(job=desk.jobs.submit(work.draw_map, arguments, key=_key(table, "map", asked)).id)
+
+
+@api.post("/tables/{table}/cells", status_code=202, responses=QUEUED)
+def read_cells(kept: OfTable, asked: questions.CellsQuestion, desk: AtDesk) -> models.JobTicket:
+    """Reads the cells of a large table, which `riskiest` and `glimpse` need: a job, whose result is {cells: number}."""
+    return models.JobTicket(job=desk.read_cells(kept, asked.sensitive).id)
 
 
 @api.post("/tables/{table}/riskiest", responses=ASKED)

@@ -15,6 +15,7 @@ import numpy as np
 
 from cellrisk import datasets
 from cellrisk.assessment import find_exposure
+from cellrisk.cells import Cells
 from cellrisk.choice import Alternative, Policy, choose
 from cellrisk.curves import curve
 from cellrisk.errors import CellriskError, InvalidInput
@@ -73,6 +74,12 @@ def count(report: Report, recipe: Recipe) -> Tabulated:
             records = np.bincount(cells.codes[:, place], cells.sizes, minlength=len(domain))
             values[domain.name], once[domain.name] = int((records > 0).sum()), int((records == 1).sum())
     return Tabulated(table, values, once)
+
+
+def read_cells(report: Report, table: FrequencyTable, name: str) -> Cells:
+    """The cells of a table with their keys."""
+    report("reading the cells", None)
+    return table.cells(name)
 
 
 def slider(points: int) -> Floats:

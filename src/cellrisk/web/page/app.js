@@ -405,7 +405,7 @@ function chosenTable() {
 function forgetTable() {
   for (const turn of turns.values()) turn.end();
   for (const timer of waiting.values()) clearTimeout(timer);
-  Object.assign(page, { table: null, positions: null, shown: null, limit: null, admissible: null, map: null, compared: null, riskiest: null });
+  Object.assign(page, { table: null, keyed: null, positions: null, shown: null, limit: null, admissible: null, map: null, compared: null, riskiest: null });
   for (const kept of [page.shipped, drawn]) kept.clear();
   for (const id of ["table-area", "see", "see-area", "decide", "act", "map-area", "compare-area"]) at(id).hidden = true;
   for (const status of document.querySelectorAll("main .status:not(#ledger-status)")) status.replaceChildren();
@@ -540,7 +540,25 @@ function presentSetting() {
     form: at("form").value, weights: at("weights").value, max_risk: page.limit };
 }
 
+// The keys of a very large table are read when somebody asks for them.
+async function readCells(place) {
+  const words = "Reading the cells";
+  if (await work(place, words, () => askTable("cells", { sensitive: page.shown.sensitive }))) {
+    page.keyed = page.shown.sensitive;
+    showGlimpse();
+    showRiskiest();
+  }
+}
+
+function hasCells(place) {
+  const ready = page.table.keyed || page.keyed === page.shown.sensitive;
+  if (!ready) showNote(place, `The table has ${count(page.table.cells)} cells; to show some, all have to be read. `,
+    make("button", { type: "button", class: "small", click: () => readCells(place) }, "Read the cells"));
+  return ready;
+}
+
 async function showGlimpse() {
+  if (!hasCells(at("glimpse-status"))) return;
   const asked = { ...presentSetting(), seed: page.seed, cells: isWide("glimpse") ? 12 : 6 };
   const answer = await work(at("glimpse-status"), null, () => askTable("glimpse", asked));
   if (!answer) return;
@@ -652,6 +670,7 @@ async function loadMap() {
 }
 
 async function showRiskiest() {
+  if (!hasCells(at("riskiest-status"))) return;
   const answer = await work(at("riskiest-status"), null, () => askTable("riskiest", { ...presentSetting(), top: Number(at("top").value) }));
   if (!answer) return;
   page.riskiest = answer;
