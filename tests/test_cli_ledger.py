@@ -280,3 +280,24 @@ def test_a_reservation_of_a_lost_machine_is_given_up(
     assert pending.token in run("ledger", "verify", ledger)[1]
     assert answered("ledger", "abandon", ledger, pending.token) == {"abandoned": pending.token}
     assert answered("ledger", "show", ledger)["cohorts"][0]["spent"]["epsilon"] == 1.0
+
+
+def test_a_file_that_was_moved_and_then_deleted_holds_nobody_up(run: Run, answered: Callable[..., Any]) -> None:
+    """As if the process had died between the move and its last word, and somebody had removed the file since."""
+    arguments = (*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", LEDGER)
+    assert run(*arguments)[0] == 0
+    with (
+        cr.Ledger(LEDGER) as opened,
+        opened.reserve(attribute="illness", quasi_identifiers=["sex"], loss=cr.Geometric(epsilon=0.5)),
+    ):
+        [pending] = opened.pendings()
+    body = {**pending.body, "target": str(Path("r.csv").absolute()), "sha256": "0" * 64}
+    connection = sqlite3.connect(LEDGER)
+    connection.execute("INSERT INTO pending VALUES (?, ?, ?)", (pending.token, "decided", json.dumps(body)))
+    connection.commit()
+    connection.close()
+    for path in Path().glob("r.csv*"):
+        path.unlink()
+    assert run(*arguments)[0] == 0
+    told = answered("ledger", "verify", LEDGER)
+    assert (told["ok"], told["n_entries"]) == (True, 3)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cellrisk.choice import Policy
+from cellrisk.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -45,10 +46,14 @@ def test_make_targets_exist() -> None:
 
 
 @pytest.mark.parametrize("text", PAGES.values(), ids=PAGES)
-def test_commands_run(text: str, tmp_path: Path) -> None:
+def test_commands_run(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "src").symlink_to(REPOSITORY / "src")
+    monkeypatch.chdir(tmp_path)
     for arguments in shell_lines(".venv/bin/cellrisk", text):
-        subprocess.run([sys.executable, "-c", COMMAND, *arguments], cwd=tmp_path, check=True, capture_output=True)
+        code = main(arguments)
+        assert (code, capsys.readouterr().err) == (0, ""), arguments
 
 
 def test_there_are_commands_to_run() -> None:

@@ -103,14 +103,13 @@ def _try(command: list[str]) -> bool:
 
 # From here on: inside the process.
 
-MARKS = {"r": "reserve", "s": "save", "p": "publish", "e": "saved"}
+MARKS = {"r": "reserve", "s": "save", "d": "decide", "e": "saved"}
 
 
 def announce(writing: int) -> None:
     """Tells through a pipe where the command has got to."""
     from cellrisk.ledger import Ledger
     from cellrisk.ledger.pairing import Reservation
-    from cellrisk.releasing.saving import Pair
 
     def marked(before: bytes, method: Callable[..., Any], after: bytes = b"") -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -124,7 +123,7 @@ def announce(writing: int) -> None:
     for kind, name, before, after in (
         (Ledger, "reserve", b"r", b""),
         (Reservation, "save", b"s", b"e"),
-        (Pair, "publish", b"p", b""),
+        (Reservation, "_decide", b"d", b""),
     ):
         setattr(kind, name, marked(before, getattr(kind, name), after))
 

@@ -90,6 +90,19 @@ def test_text_that_cannot_be_decoded_names_its_entry(sound: tuple[Path, tuple[En
             ledger.entries()
 
 
+@pytest.mark.parametrize("text", ["CREATE TABLE pending", "TRIGGER entries_are_not_deleted", "CREATE TABLE entries"])
+def test_tables_whose_names_are_no_text_are_refused(
+    sound: tuple[Path, tuple[Entry, ...]], tmp_path: Path, text: str
+) -> None:
+    """The engine then quotes, in its message, what cannot be decoded."""
+    source, expected = sound
+    copy = tmp_path / "copy.ledger"
+    content = bytearray(source.read_bytes())
+    content[content.index(text.encode()) + 7] ^= 0x80
+    copy.write_bytes(content)
+    assert examine(copy, expected) == "refused"
+
+
 def test_a_page_that_was_lost(sound: tuple[Path, tuple[Entry, ...]], tmp_path: Path) -> None:
     """A page of entries full of zeros: those on it are named, the engine's own check tells more."""
     source, expected = sound

@@ -72,7 +72,7 @@ def released() -> Release:
 # Death at any moment.
 
 
-SPANS: dict[str | None, float] = {None: 0.4, "reserve": 0.3, "save": 0.3}
+SPANS: dict[str | None, float] = {None: 0.35, "reserve": 0.2, "save": 0.2, "decide": 0.25}
 """From where on deaths are spread evenly, until all is saved, and how large a share of them."""
 
 

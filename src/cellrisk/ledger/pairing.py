@@ -269,7 +269,7 @@ def settle(store: Store, pending: Pending) -> str:
                 return SETTLED
             target = found.body.get("target")
             if found.state == DECIDED:
-                if not _move(Pair(Path(str(target)), found.token), str(found.body.get("sha256"))):
+                if not _move(Pair(Path(str(target)), found.token)):
                     return ELSEWHERE
             elif target is not None:
                 Pair(Path(target), found.token).discard()
@@ -279,15 +279,19 @@ def settle(store: Store, pending: Pending) -> str:
         sign.release()
 
 
-def _move(pair: Pair, sha256: str) -> bool:
-    """Moves what is staged into its place; whether the file then stands there."""
-    staged = pair.new[1].exists()
+def _move(pair: Pair) -> bool:
+    """Moves what is staged into its place; False where that cannot be done from here.
+
+    Where nothing is staged, all was moved already: what became of the file since then, `verify` tells.
+    """
+    if not pair.target.parent.is_dir():
+        return False
     try:
         pair.publish()
         pair.finish()
-        return staged or ReleasedFile.of(pair.target).sha256 == sha256
-    except (OSError, InvalidInput):
+    except OSError:
         return False
+    return True
 
 
 def sweep(signs: dict[str, Path], known: set[str]) -> None:

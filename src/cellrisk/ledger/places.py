@@ -23,6 +23,8 @@ from cellrisk.tables.databases.database import explain_connection, forget, read_
 MAGIC = b"SQLite format 3\0"
 APPLICATION = 0x63726C67
 """Stands in the header of each ledger's file, where SQLite keeps a number for that use."""
+DAMAGES = (MemoryError, UnicodeDecodeError)
+"""What Python raises for SQLite at sizes that cannot be, and at a message that quotes what is no text."""
 LITTLE_ROOM = 1 << 18
 LONGEST_WAIT = 86_400.0
 CREATION = 0x63726C6765727370
@@ -106,7 +108,7 @@ class Place(ABC):
         except Exception as error:
             original = getattr(error, "orig", None) or error
             theirs = type(original).__module__.partition(".")[0] in ("sqlalchemy", "sqlite3", "psycopg")
-            if not theirs and not isinstance(error, MemoryError):  # SQLite's word for sizes that cannot be
+            if not theirs and not isinstance(error, DAMAGES):
                 raise
             explained = self.explain(original)
             forget(error)
@@ -240,7 +242,7 @@ class FilePlace(Place):
         if "i/o" in text:
             return InvalidInput("the disk of the ledger reports an error", got=self, fix="check the disk")
         signs = ("malformed", "not a database", "decode", "corrupt", "no such", "too big")
-        if isinstance(error, MemoryError) or any(sign in text for sign in signs):
+        if isinstance(error, DAMAGES) or any(sign in text for sign in signs):
             return InvalidInput("the ledger is damaged", got=self, fix="restore it from a copy; verify tells more")
         return InvalidInput(f"the ledger cannot be used ({type(error).__name__})", got=self)
 

@@ -20,7 +20,7 @@ from cellrisk.ledger import migrations
 from cellrisk.ledger.chain import Head, Row
 from cellrisk.ledger.entry import write_time
 from cellrisk.ledger.migrations import ENTRIES, LEDGER, PENDING
-from cellrisk.ledger.places import FilePlace, Place
+from cellrisk.ledger.places import DAMAGES, FilePlace, Place
 
 WHAT = "cellrisk ledger"
 RESERVED, DECIDED = "reserved", "decided"
@@ -82,7 +82,7 @@ class Session:
         """The entries one by one, where they cannot be read in one go, and the numbers of those that cannot be read."""
         if not isinstance(self.place, FilePlace):
             return self.rows(), frozenset()
-        with suppress(sa.exc.DBAPIError, MemoryError, InvalidInput):
+        with suppress(sa.exc.DBAPIError, *DAMAGES, InvalidInput):
             return self.rows(), frozenset()
         most = min(self.head.number, self.place.path.stat().st_size // SMALLEST_ENTRY)
         found = {number: self._rescue(number) for number in range(1, most + 1)}
@@ -93,7 +93,7 @@ class Session:
         """An entry; None where there is none, False where it cannot be read."""
         try:
             return self.row(number)
-        except (sa.exc.DBAPIError, MemoryError, InvalidInput):
+        except (sa.exc.DBAPIError, *DAMAGES, InvalidInput):
             return False
 
     def append(self, row: Row) -> None:
@@ -141,7 +141,7 @@ class Session:
             return []
         try:
             found = [str(text) for (text,) in self.connection.exec_driver_sql("PRAGMA integrity_check(5)")]
-        except (sa.exc.DBAPIError, MemoryError):
+        except (sa.exc.DBAPIError, *DAMAGES):
             found = ["the check itself fails"]
         return [] if found == ["ok"] else found
 

@@ -460,9 +460,9 @@ async function loadPositions() {
   // How many people are exposed does not depend on the measure: what was shipped with another one is used again.
   const counted = [...page.shipped.values()].find((each) => each.about === about);
   const asking = () => shipped ?? askTable("positions", { ...others, measures: [measure], deltas: null, points: 121, people: !counted });
-  page.wanted = key;
+  const wish = (page.wanted = {}); // the same may be asked for twice: only the last one counts
   const positions = await work(at("see-status"), shipped ? null : "Computing the curve", asking);
-  if (page.wanted !== key) return;
+  if (page.wanted !== wish) return;
   if (positions) {
     if (counted) Object.assign(positions, { people: counted.people, sentences: counted.sentences });
     page.shipped.set(key, Object.assign(positions, { about }));
