@@ -143,6 +143,9 @@ def remote_session(address: str) -> Iterator[Any]:
     try:
         session = SparkSession.builder.remote(address).create()
         session.client.set_retry_policies([brief_retries()])
+        # Where an execution can be attached to again, Spark 4.0 may lose a quick failure: the server is done,
+        # and its client waits for ever.
+        session.client.disable_reattachable_execute()
     except Exception as error:  # the text of such errors repeats the address, which may hold a token
         raise unreachable(address, type(error).__name__) from None
     try:
