@@ -9,8 +9,7 @@ comma := ,
 RUNTIME := .venv/.installed
 DEVELOPMENT := .venv/.installed-dev
 PYTHON ?=
-# Many tests wait for a server, a browser or a process, so a few more at once than there are processors are faster.
-PYTEST_ARGS ?= -n $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 1))) --dist loadgroup
+PYTEST_ARGS ?= -n auto --dist loadgroup
 ROWS ?= 10000000
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
 EXTRAS := dev,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
