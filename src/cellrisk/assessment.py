@@ -114,20 +114,8 @@ class Assessment:
     ) -> float:
         """One risk. ``sensitive`` may be left out where the table has one attribute; ``weights`` does not matter for
         marginal shrinkage."""
-        name = self.table.attribute(sensitive).name
-        choose_words("measure", measure, tuple(MEASURES))
-        choose_words("form", form, FORMS)
-        if weights is not None:
-            choose_words("weights", weights, WEIGHTS)
-        weighting = None if MEASURES[measure].one_number else weights
-        for row in self.risks:
-            if (row.sensitive, row.measure, row.form, row.weights) == (name, measure, form, weighting):
-                return row.risk
-        raise UnknownName(
-            "that risk was not assessed",
-            got=f"measure {measure}, form {form}, weights {weights}",
-            fix="add it to measures=, forms= and weights= of assess",
-        )
+        found: Risk = find_row(self.risks, self.table, "assess", measure, form, weights, sensitive)
+        return found.risk
 
     @property
     def headline(self) -> str:
@@ -231,6 +219,32 @@ def assess(
     empty = table.empty_cells() if domain else 0
     exposures = tuple(find_exposure(table.attribute(name), mechanism, attack, empty) for name in table.sensitive)
     return Assessment(table, mechanism, tuple(risks), exposures, fitted)
+
+
+def find_row(
+    rows: Sequence[Any],
+    table: FrequencyTable,
+    asker: str,
+    measure: str,
+    form: str,
+    weights: str | None,
+    sensitive: str | None,
+) -> Any:
+    """The row of an answer with those words; refuses words that are unknown, or that ``asker`` was not asked for."""
+    name = table.attribute(sensitive).name
+    choose_words("measure", measure, tuple(MEASURES))
+    choose_words("form", form, FORMS)
+    if weights is not None:
+        choose_words("weights", weights, WEIGHTS)
+    weighting = None if MEASURES[measure].one_number else weights
+    for row in rows:
+        if (row.sensitive, row.measure, row.form, row.weights) == (name, measure, form, weighting):
+            return row
+    raise UnknownName(
+        "that risk was not assessed",
+        got=f"measure {measure}, form {form}, weights {weights}",
+        fix=f"add it to measures=, forms= and weights= of {asker}",
+    )
 
 
 def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity", empty: int = 0) -> Exposure:

@@ -201,7 +201,7 @@ def test_bad_questions_are_refused() -> None:
     with pytest.raises(InvalidInput, match="average needs a mechanism; got str"):
         average(table, "laplace", releases=2)  # type: ignore[arg-type]
     found = average(table, laplace, releases=2, measures="local", forms="tight")
-    with pytest.raises(UnknownName, match="that risk was not asked for"):
+    with pytest.raises(UnknownName, match="that risk was not assessed"):
         found.row(form="exact")
     with pytest.raises(InvalidInput, match="a row at least"):
         Averaging(table, laplace, 2, found.rules, (), {})

@@ -358,6 +358,11 @@ class TestManyAndLarge:
         for number, page in enumerate(pages):
             page.get_by_label("Bins of age").fill(str(5 + number))
             page.get_by_role("button", name="Count the table").click()
+        first = pages[0]
+        expect(first.locator("#curve .main-svg").first).to_be_visible()
+        before = epsilon(first)
+        first.locator("#epsilon").press("ArrowRight")
+        expect(first.locator("#epsilon-value")).not_to_have_text(before)
         found = []
         for page in pages:
             wait_until_shown(page)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.assessment import CURATOR_NOTE
+from cellrisk.assessment import CURATOR_NOTE, find_row
 from cellrisk.averaging.mean_noise import WHOLE, MeanNoise
-from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures import FORMS, MEASURES, WEIGHTS, choose_words
+from cellrisk.errors import InvalidInput
+from cellrisk.measures import MEASURES
 from cellrisk.mechanisms import Mechanism
 from cellrisk.priors import Fitted
 from cellrisk.text import aligned, percent
@@ -105,20 +105,8 @@ class Averaging:
         sensitive: str | None = None,
     ) -> Averaged:
         """One row; ``sensitive`` may be left out where there is one, ``weights`` for marginal shrinkage."""
-        name = self.table.attribute(sensitive).name
-        choose_words("measure", measure, tuple(MEASURES))
-        choose_words("form", form, FORMS)
-        if weights is not None:
-            choose_words("weights", weights, WEIGHTS)
-        weighting = None if MEASURES[measure].one_number else weights
-        for row in self.rows:
-            if (row.sensitive, row.measure, row.form, row.weights) == (name, measure, form, weighting):
-                return row
-        raise UnknownName(
-            "that risk was not asked for",
-            got=f"measure {measure}, form {form}, weights {weights}",
-            fix="add it to measures=, forms= and weights= of average",
-        )
+        found: Averaged = find_row(self.rows, self.table, "average", measure, form, weights, sensitive)
+        return found
 
     @property
     def sentence(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -108,11 +108,16 @@ def add_command(
 
     By its mechanism, or as another tool states its loss: --epsilon 1, --epsilon 1 --delta 1e-6, --rho 0.1.
     """
-    given = loss.loss()
+    from cellrisk.ledger.entry import check_name, describe_release
+
+    given, names = loss.loss(), parsing.split_names(qid)
+    describe_release(attribute, names, given, purpose)  # what would be refused must not leave a new ledger behind
+    if cohort is not None:
+        check_name("cohort", cohort)
     with open_ledger(ledger, wait, create=True) as opened:
         entry = opened.add(
             attribute=attribute,
-            quasi_identifiers=parsing.split_names(qid),
+            quasi_identifiers=names,
             loss=given,
             cohort=choose_cohort(opened, cohort, new_cohort),
             purpose=purpose,
@@ -140,9 +145,17 @@ def limit_command(
     """
     if epsilon is None:
         raise InvalidInput("no epsilon was given", fix="say the limit: --epsilon 2")
-    most, least = parsing.parse_number("--epsilon", epsilon), parsing.parse_number("--delta", delta)
+    from cellrisk.ledger import Limit
+    from cellrisk.ledger.entry import check_name
+
+    limit: dict[str, Any] = {
+        "epsilon": parsing.parse_number("--epsilon", epsilon),
+        "delta": parsing.parse_number("--delta", delta),
+        "operator": operator,
+    }
+    Limit(cohort=check_name("cohort", EVERYONE if cohort is None else cohort), **limit)
     with open_ledger(ledger, wait, create=True) as opened:
-        entry = opened.set_limit(choose_cohort(opened, cohort), epsilon=most, delta=least, operator=operator)
+        entry = opened.set_limit(choose_cohort(opened, cohort), **limit)
     answer(entry, output.as_json, raw=False)
 
 
