@@ -22,7 +22,7 @@ QUASI = ["a", "b"]
 @pytest.fixture(params=["dense", "sparse"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "sparse":
-        monkeypatch.setattr(tabulation, "count_cells", lambda coded, levels: counting.count_cells(coded, levels, 0))
+        monkeypatch.setattr(tabulation, "count_cells", lambda *given: counting.count_cells(*given, dense_levels=0))
     return str(request.param)
 
 

@@ -19,6 +19,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers, LevelCounts, Profiles
 from cellrisk.tables.engine import held
 from cellrisk.tables.levels import Levels
+from cellrisk.tables.sums import plan_sums, total
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -55,11 +56,14 @@ class Tally:
     """Records in which each quasi-identifier is missing."""
 
 
-def count_cells(coded: ir.Table, levels: Sequence[Levels], dense_levels: int = DENSE_LEVELS) -> Tally:
-    """Profiles of a table with quasi-identifiers q0, q1, ..., sensitive y0, y1, ... and, maybe, counts w."""
+def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_levels: int = DENSE_LEVELS) -> Tally:
+    """Profiles of a table with quasi-identifiers q0, q1, ..., sensitive y0, y1, ... and, maybe, counts w.
+
+    ``records``: how many there are.
+    """
     quasi = [name for name in coded.columns if name.startswith("q")]
     dense = [len(each.places) <= dense_levels and all(is_plain(key) for key in each.places) for each in levels]
-    counts: dict[str, Any] = {}
+    counts: dict[str, ir.BooleanValue] = {}
     columns: list[list[str]] = []
     flags: dict[str, Any] = {}
     for place, each in enumerate(levels):
@@ -67,16 +71,18 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], dense_levels: int = D
         columns.append([])
         if dense[place]:
             for key, level in each.places.items():
-                counts[f"c{place}_{level}"] = total(coded, holds(value, key, each))
+                counts[f"c{place}_{level}"] = holds(value, key, each)
                 columns[place].append(f"c{place}_{level}")
         else:
             flags[f"h{place}"] = takes_one_value(coded, value)
     complete = next((names for names in columns if names), None)  # every record is in one of these counts
     size = {} if complete else {"n": total(coded)}
-    cells = coded.group_by(quasi).aggregate(**size, **counts, **flags)
+    sums = plan_sums(coded, columns, counts, records)
+    cells = coded.group_by(quasi).aggregate(**size, **sums.aggregates, **flags)
     masks = null_masks(cells, quasi)
-    cells = cells.select(*size, *counts, *flags, **masks)
+    cells = cells.select(*size, *sums.aggregates, *flags, **masks)
     with held(cells.group_by(list(cells.columns)).aggregate(m=cells.count())) as vectors:
+        vectors = sums.read(vectors)
         if complete:
             vectors = vectors.mutate(n=reduce(add, [vectors[name] for name in complete]))
         # A count table may list empty cells; so may a source with new levels since its survey, refused later on.
@@ -125,13 +131,6 @@ def holds(value: ir.Value, key: Any, levels: Levels) -> ir.BooleanValue:
 def is_plain(key: Any) -> bool:
     """Whether the value can stand in a query on every engine."""
     return not isinstance(key, str) or "\0" not in key
-
-
-def total(coded: ir.Table, where: ir.BooleanValue | None = None) -> Any:
-    """Records that satisfy a condition."""
-    if "w" not in coded.columns:
-        return coded.count(where=where)
-    return coded["w"].sum(where=where).fill_null(0).cast("int64")
 
 
 def takes_one_value(coded: ir.Table, value: ir.Value) -> ir.BooleanValue:

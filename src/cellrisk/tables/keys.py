@@ -10,9 +10,10 @@ from cellrisk.cells import Cells, Domain, group_cells
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers
 from cellrisk.tables.coding import code_level
-from cellrisk.tables.counting import CHANGED, integers, total
+from cellrisk.tables.counting import CHANGED, integers
 from cellrisk.tables.levels import NUMBER, Levels, Seen, order_values
 from cellrisk.tables.schema import Schema
+from cellrisk.tables.sums import total
 from cellrisk.tables.survey import Survey, find_values
 
 if TYPE_CHECKING:

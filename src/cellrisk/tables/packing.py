@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.tables.levels import Levels
@@ -40,8 +41,21 @@ class Packed:
 class Number:
     """A column as a whole number from 0, which stands for a missing value, up to ``size`` - 1."""
 
-    expression: str
+    place: str
+    """Which of the column's values it is, from 1; NULL where it is missing."""
     size: int
+    nullable: bool
+    listed: bool
+    """Whether the place was looked up in a list: a second lookup is then cheaper than a product."""
+
+    def times(self, stride: int, kind: str) -> str:
+        """The number times ``stride``, as an expression of an SQL type that holds it."""
+        if self.listed:
+            products = ", ".join(str(stride * place) for place in range(1, self.size))
+            product = f"list_extract([{products}]::{kind}[], {self.place})"
+        else:
+            product = f"({self.place})::{kind} * {stride}::{kind}"
+        return f"coalesce({product}, 0::{kind})" if self.nullable else product
 
 
 def pack(
@@ -59,8 +73,10 @@ def pack(
         return Packed(coded, None)
     name = f"records_{uuid.uuid4().hex}"
     backend.con.execute(f"CREATE TEMP VIEW {name} AS {backend.compile(coded)}")
+    missing = _missing(backend.con, name, quasi, "w" in coded.columns)
     numbers = {
-        column: _number(backend.con, name, column, coded[column].type(), dictionaries, short) for column in quasi
+        column: _number(backend.con, name, column, coded[column].type(), bool(absent), dictionaries, short)
+        for column, absent in zip(quasi, missing, strict=True)
     }
     keys = _join(numbers)
     if len(keys) == len(quasi):
@@ -68,44 +84,52 @@ def pack(
     others = [column for column in coded.columns if column not in quasi]
     chosen = [f"{expression} AS q{place}" for place, expression in enumerate(keys)] + others
     backend.con.execute(f"CREATE TEMP VIEW packed_{name} AS SELECT {', '.join(chosen)} FROM {name}")
-    return Packed(backend.table(f"packed_{name}"), _missing(backend.con, name, quasi, "w" in coded.columns))
+    return Packed(backend.table(f"packed_{name}"), missing)
 
 
 def _join(numbers: dict[str, Number | None]) -> list[str]:
     """As few keys as hold all the numbers; a column without a number is a key of its own."""
     keys = [column for column, number in numbers.items() if number is None]
-    key, size = "", 1
+    together: list[Number] = []
     for number in numbers.values():
         if number is None:
             continue
-        if size * number.size >= LARGEST_KEY and key:
-            keys.append(key)
-            key, size = "", 1
-        key = f"({key}) * {number.size} + {number.expression}" if key else number.expression
-        size *= number.size
-    return [*keys, key] if key else keys
+        if prod(each.size for each in together) * number.size >= LARGEST_KEY and together:
+            keys.append(_key(together))
+            together = []
+        together.append(number)
+    return [*keys, _key(together)] if together else keys
 
 
-def _number(connection: Any, table: str, column: str, kind: Any, dictionaries: bool, short: bool) -> Number | None:
+def _key(numbers: Sequence[Number]) -> str:
+    """One number for all: each times the sizes of those after it."""
+    sizes = [number.size for number in numbers]
+    kind = "UINTEGER" if prod(sizes) <= 2**32 else "BIGINT"
+    return " + ".join(number.times(prod(sizes[place + 1 :]), kind) for place, number in enumerate(numbers))
+
+
+def _number(
+    connection: Any, table: str, column: str, kind: Any, nullable: bool, dictionaries: bool, short: bool
+) -> Number | None:
     """The column as numbers, or None where that does not pay."""
     if kind.is_integer():
         low, high = _fetch(connection, f"SELECT min({column}), max({column}) FROM {table}")[0]
         if low is None:
-            return Number("0::BIGINT", 1)
+            return Number("NULL", 1, nullable=True, listed=False)
         size = int(high) - int(low) + 2
         if size >= LARGEST_KEY or abs(low) >= LARGEST_KEY:
             return None
-        return Number(f"coalesce({column}::BIGINT - ({int(low)}) + 1, 0)", size)
+        return Number(f"{column}::BIGINT - ({int(low)}) + 1", size, nullable, listed=False)
     if kind.is_string() and dictionaries:
         found = _fetch(connection, f"SELECT DISTINCT {column} FROM {table} LIMIT {LISTED_VALUES + 2}")
         values = [value for (value,) in found if value is not None]
-        if len(values) <= LISTED_VALUES and not any("\0" in value for value in values):
+        if 1 <= len(values) <= LISTED_VALUES and not any("\0" in value for value in values):
             listed = ", ".join("'" + value.replace("'", "''") + "'" for value in sorted(values))
-            return Number(f"coalesce(list_position([{listed}]::VARCHAR[], {column})::BIGINT, 0)", len(values) + 1)
-    return _typed(connection, table, column) if short else None
+            return Number(f"list_position([{listed}]::VARCHAR[], {column})", len(values) + 1, nullable, listed=True)
+    return _typed(connection, table, column, nullable) if short else None
 
 
-def _typed(connection: Any, table: str, column: str) -> Number | None:
+def _typed(connection: Any, table: str, column: str, nullable: bool) -> Number | None:
     """The column as a type of its own, whose values the engine numbers."""
     if _fetch(connection, f"SELECT approx_count_distinct({column}) FROM {table}")[0][0] > TYPED_VALUES:
         return None
@@ -115,7 +139,7 @@ def _typed(connection: Any, table: str, column: str) -> Number | None:
         f"WHERE {column} IS NOT NULL ORDER BY v)"
     )
     size = int(_fetch(connection, f"SELECT len(enum_range(NULL::{kind}))")[0][0]) + 1
-    return Number(f"coalesce(enum_code(CAST(CAST({column} AS VARCHAR) AS {kind}))::BIGINT + 1, 0)", size)
+    return Number(f"enum_code(CAST(CAST({column} AS VARCHAR) AS {kind}))::BIGINT + 1", size, nullable, listed=False)
 
 
 def _missing(connection: Any, table: str, quasi: Sequence[str], weighted: bool) -> tuple[int, ...]:

@@ -74,7 +74,7 @@ def tabulate(
         survey = survey_source(records, schema)
         check_domains(survey, schema)
         packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
-        tally = count_cells(packed.coded, survey.levels)
+        tally = count_cells(packed.coded, survey.levels, survey.records)
     counted = {profiles.n_records for profiles in tally.profiles}
     if max(counted) > MOST_RECORDS:
         raise InvalidInput("the counts add up to too many records", allowed=f"at most {MOST_RECORDS} in all")
