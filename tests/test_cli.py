@@ -101,6 +101,21 @@ def test_demo(capsys: Capture) -> None:
     assert json.loads(out)["mechanism"]["epsilon"] == 0.1
 
 
+def test_the_demo_table_can_be_kept(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "demo", "--save", "adult.parquet")
+    assert (code, err) == (0, "")
+    assert "cellrisk assess adult.parquet" in out
+    assert (
+        json.loads(run(capsys, "inspect", "adult.parquet", "--qid", "sex", "--sensitive", "income", "--json")[1])[
+            "records"
+        ]
+        == 32561
+    )
+    code, _, err = run(capsys, "demo", "--save", "no/folder.parquet")
+    assert (code, err.count("\n")) == (2, 1)
+
+
 def test_gate(capsys: Capture, table: Path) -> None:
     arguments = ("assess", table, *BASIC, "--epsilon", "5")
     assert run(capsys, *arguments, "--max-risk", "1")[0] == 0

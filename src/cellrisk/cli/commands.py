@@ -12,6 +12,7 @@ from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, RiskOptions, TableOptions, Text, grouped, option
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.writing import write_whole
 
 if TYPE_CHECKING:
     from cellrisk.assessment import Assessment
@@ -79,12 +80,17 @@ def assess_command(
 def demo_command(
     output: OutputOptions,
     epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = "1",
+    save: Annotated[
+        Text, option("Write the whole table there (Parquet), to try the other commands on.", "FILE")
+    ] = None,
 ) -> None:
     """Assess UCI Adult, which comes with the package."""
     from cellrisk import datasets
     from cellrisk.assessment import assess
     from cellrisk.tables import tabulate
 
+    if save is not None:
+        write_whole(save, datasets.adult_path().read_bytes())
     setting = MechanismOptions(epsilon=epsilon).one()
     qids = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
     table = tabulate(datasets.adult_as_published(), qids, "income", bins={"age": 5, "hours-per-week": 10})
@@ -95,7 +101,7 @@ def demo_command(
             "\nThe data: UCI Adult (CC BY 4.0), people born in the United States, no missing values; six\n"
             "quasi-identifiers, age in steps of 5 years and hours per week in steps of 10.\n"
             "On the whole file, or with your own in its place:\n\n"
-            f"  cellrisk assess {datasets.adult_path()} \\\n"
+            f"  cellrisk assess {save or datasets.adult_path()} \\\n"
             f"    --qid {','.join(qids)} \\\n"
             f"    --bin age=5 --bin hours-per-week=10 --sensitive income --epsilon {setting.epsilon:g}"
         )
