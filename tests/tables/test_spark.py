@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,21 @@ def same(source: Any, embedded: Any, **request: Any) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
     same(awkward["parquet"], awkward["parquet"], **CASES[case])
+
+
+def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
+    """Leading zeros are kept, escaped letters are read, and the name that stands for a missing value is one."""
+    for month, city in product(("01", "1", "10"), ("K%C3%B6ln", "a b", "__HIVE_DEFAULT_PARTITION__")):
+        folder = tmp_path / "with space" / f"month={month}" / f"city={city}"
+        folder.mkdir(parents=True)
+        counts = pa.table({"sex": ["f", "m", "f", None], "job": ["a", "b", "a", month]})
+        pq.write_table(counts, folder / "part.parquet")
+    source = str(tmp_path / "with space" / "*" / "*" / "*.parquet")
+    for names in (["month", "sex"], ["sex", "city", "month"], ["sex"]):
+        same(source, source, quasi_identifiers=names, sensitive=["job"])
+    assert tabulate(source, ["month", "city"], "job", engine="spark").n_cells == 9
+    with pytest.raises(UnknownName, match="no column 'year'"):
+        tabulate(source, ["year"], "job", engine="spark")
 
 
 @pytest.mark.parametrize("case", OF_TEXT)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.tables.engine import embedded_engine
-from cellrisk.tables.files import TextFile, check_parquet, describe_text, find_files, is_parquet, refusals_of_the_system
+from cellrisk.tables.files import (
+    TextFile,
+    check_parquet,
+    describe_text,
+    find_files,
+    is_parquet,
+    partition_keys,
+    refusals_of_the_system,
+)
 from cellrisk.tables.frames import find_frame_reader
 from cellrisk.tables.resources import Resources
 from cellrisk.tables.schema import listed, locate
@@ -192,15 +200,6 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         return table.select(**chosen)
 
     return lambda connection, _: stack([read(connection, paths, names) for paths, names, _ in groups.values()])
-
-
-def partition_keys(path: Path) -> list[str]:
-    """The columns that the folders of a file name.
-
-    >>> partition_keys(Path("data/year=2020/month=1/part.parquet"))
-    ['year', 'month']
-    """
-    return [folder.partition("=")[0] for folder in path.parts[:-1] if "=" in folder[1:]]
 
 
 def value_type(kind: Any) -> Any:

@@ -170,3 +170,22 @@ def refusals_of_the_system(path: Path) -> Iterator[None]:
         raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
     except OSError as error:
         raise InvalidInput(f"the file cannot be read: {error.strerror or type(error).__name__}", got=path) from None
+
+
+def partition_keys(path: Path) -> list[str]:
+    """The columns that the folders of a file name.
+
+    >>> partition_keys(Path("data/year=2020/month=1/part.parquet"))
+    ['year', 'month']
+    """
+    return [folder.partition("=")[0] for folder in path.parts[:-1] if "=" in folder[1:]]
+
+
+def partition_base(path: Path) -> Path:
+    """The folder below which folders name columns.
+
+    >>> partition_base(Path("data/year=2020/month=1/part.parquet")).as_posix()
+    'data'
+    """
+    first = next(place for place, folder in enumerate(path.parts[:-1]) if "=" in folder[1:])
+    return Path(*path.parts[:first])

@@ -29,6 +29,8 @@ from cellrisk.tables.files import (
     find_files,
     is_parquet,
     open_bytes,
+    partition_base,
+    partition_keys,
     refusals_of_the_system,
 )
 from cellrisk.tables.schema import locate
@@ -218,34 +220,40 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    groups: dict[str, tuple[list[str], pa.Schema]] = {}
+    groups: dict[str, tuple[list[str], pa.Schema, str]] = {}
     for path in files:
         check_parquet(path)
         with refusals_of_the_system(path):
             schema = pq.read_schema(path)
-        places = locate(columns, schema.names, f"'{path.name}'")
-        used = pa.schema([(name, schema.types[place]) for name, place in zip(columns, places, strict=True)])
-        groups.setdefault(str(used), ([], used))[0].append(as_address(path))
+        folders = [key for key in partition_keys(path) if key not in schema.names]
+        names, kinds = [*schema.names, *folders], [*schema.types, *(pa.string() for _ in folders)]
+        places = locate(columns, names, f"'{path.name}'")
+        used = pa.schema([(names[place], kinds[place]) for place in places])
+        base = f"file://{partition_base(path)}" if folders else ""
+        groups.setdefault(f"{used} {base}", ([], used, base))[0].append(as_address(path))
     try:
-        wide = pa.unify_schemas([plain_schema(used) for _, used in groups.values()], promote_options="permissive")
+        wide = pa.unify_schemas([plain_schema(used) for _, used, _ in groups.values()], promote_options="permissive")
     except pa.ArrowException:
         raise InvalidInput(
             "the Parquet files give the columns in use types that do not go together",
             fix="write them with the same types, or read them apart",
         ) from None
 
-    def read(session: Any, paths: list[str], used: Any) -> Any:
+    def read(session: Any, paths: list[str], used: Any, base: str) -> Any:
         chosen = ", ".join(f"{quote(field.name)} {spark_type(field)}" for field in used)
-        frame = choose(session.read.schema(chosen).parquet(*paths), range(len(columns)))
+        reader = session.read.schema(chosen)
+        # Spark takes columns from the names of folders below this one, and puts them last.
+        frame = (reader.option("basePath", base) if base else reader).parquet(*paths)
+        frame = choose(frame, [frame.columns.index(field.name) for field in used])
         if len(groups) > 1:
             casts = [frame[f"c{place}"].cast(spark_type(field)).alias(f"c{place}") for place, field in enumerate(wide)]
             frame = frame.select(*casts)
         return frame
 
-    for _, used in groups.values():
+    for _, used, _ in groups.values():
         for field in used:
             spark_type(field)
-    return lambda session: stack([read(session, paths, used) for paths, used in groups.values()])
+    return lambda session: stack([read(session, *group) for group in groups.values()])
 
 
 def plain_schema(schema: Any) -> Any:
