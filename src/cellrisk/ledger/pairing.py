@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.ledger.entry import Entry, ReleasedFile, check_text
 from cellrisk.ledger.limits import Reserved
 from cellrisk.ledger.store import DECIDED, RESERVED, Pending, Session, Store
+from cellrisk.locks import try_lock
 from cellrisk.releasing.result import Release, check_format
 from cellrisk.releasing.saving import Pair, check_free, make_last
 
@@ -47,7 +47,7 @@ class LifeSign:
         while True:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                if not _lock(handle):
+                if not try_lock(handle):
                     os.close(handle)
                     return None
                 # Between opening and locking, another may have taken the file for a dead one's and removed it.
@@ -65,24 +65,6 @@ class LifeSign:
         with suppress(OSError):
             self.path.unlink()
         os.close(self.handle)
-
-
-def _lock(handle: int) -> bool:
-    """Locks an open file; whether nobody else had."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if isinstance(error, (BlockingIOError, PermissionError)):
-            return False
-        raise
-    return True
 
 
 class Reservation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.scratch import private_folder
 from cellrisk.tables.resources import Resources, reported
 
 if TYPE_CHECKING:
@@ -24,14 +24,11 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Backend, Path]]:
     """A DuckDB and its private folder, into which it spills. It reads no network, and both are gone after the block."""
     import ibis
 
-    with (
-        warnings.catch_warnings(),
-        tempfile.TemporaryDirectory(prefix="cellrisk-", ignore_cleanup_errors=True) as folder,
-    ):
+    with warnings.catch_warnings(), private_folder() as folder:
         # Ibis 12 calls a method that DuckDB 2 has renamed; nothing here or a user can do about it.
         warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
         connection = ibis.duckdb.connect(
-            temp_directory=str(Path(folder) / "spill"),
+            temp_directory=str(folder / "spill"),
             memory_limit=f"{resources.memory}B",
             preserve_insertion_order=False,
             autoinstall_known_extensions=False,
@@ -39,7 +36,7 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Backend, Path]]:
         )
         try:
             with reported(connection.con, resources.progress):
-                yield connection, Path(folder)
+                yield connection, folder
         finally:
             connection.disconnect()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 from cellrisk.cells import Cells
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.scratch import private_folder
 from cellrisk.tables import FrequencyTable
 from cellrisk.tables.preview import Preview
 from cellrisk.web import work
@@ -175,8 +175,8 @@ class Desk:
 @contextmanager
 def open_desk(settings: Settings) -> Iterator[Desk]:
     """A desk with a private folder; workers and folder are gone after the block, however it ends."""
-    with tempfile.TemporaryDirectory(prefix="cellrisk-web-", ignore_cleanup_errors=True) as folder:
-        desk = Desk(settings, Path(folder))
+    with private_folder("web") as folder:
+        desk = Desk(settings, folder)
         try:
             yield desk
         finally:

@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.scratch import private_folder
 
 SETTINGS = {
     "spark.sql.ansi.enabled": "true",
@@ -216,9 +216,9 @@ def own_session(master: str) -> Iterator[Any]:
     launch: Any = java_gateway.launch_gateway
     main = threading.current_thread() is threading.main_thread()
     interrupt = signal.getsignal(signal.SIGINT)  # Spark puts its own in place and leaves it there
-    with tempfile.TemporaryDirectory(prefix="cellrisk-spark-", ignore_cleanup_errors=True) as folder:
-        Path(folder, "log4j2.properties").write_text(QUIET, encoding="utf-8")
-        conf = SparkConf(loadDefaults=False).setAll(list(configure(master, folder).items()))
+    with private_folder("spark") as folder:
+        (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
+        conf = SparkConf(loadDefaults=False).setAll(list(configure(master, str(folder)).items()))
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         gateway = session = None
         try:
