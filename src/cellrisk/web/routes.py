@@ -21,7 +21,11 @@ from cellrisk.web.recipes import Recipe, settle, settle_delta
 
 SECONDS_FOR_A_PREVIEW = 1.5
 """A preview that is ready so soon is the answer; else the answer is its job."""
-STATIC = {"app.css": "text/css", "app.js": "text/javascript", "plotly.min.js": "text/javascript"}
+SCRIPTS = (
+    *("act.js", "app.js", "cells.js", "charts.js", "compare.js", "decide.js", "elements.js", "first.js", "ledger.js"),
+    *("load.js", "numbers.js", "see.js", "server.js", "state.js", "steps.js", "plotly.min.js"),
+)
+STATIC = {"app.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")}
 
 
 def find_desk(request: Request) -> Desk:

@@ -1,23 +1,14 @@
-"""`report`: what the board sees, what the public does not, the same bytes each time, one file that needs no other."""
+"""`report`: what the board sees, in every case of the decision, and one file that needs no other."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 import sys
-import tempfile
-import urllib.request
-import zlib
 from collections import Counter
-from html.parser import HTMLParser
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import cellrisk as cr
@@ -26,142 +17,9 @@ from cellrisk.choice import CHOICE_NOTE, choose
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.explanation import explain
 from cellrisk.mechanisms import MECHANISMS
-from cellrisk.reporting import Report, basis, check_report_path, document, registry, report
+from cellrisk.reporting import Report, basis, registry, report
 from cellrisk.text import percent
-
-SOURCE = Path(document.__file__).parents[2]
-TOWNS = ["Quimby", "Zarnath", "Wexcombe", "Uxley", "Yarrowby", "Jexton", "Kvistad", "Ozzano"]
-TRADES, AGES = ["fletcher", "cooper", "chandler"], ["younger", "middling", "older"]
-LEVELS = {"town": TOWNS, "age": AGES, "trade": TRADES}
-SECTIONS = (
-    "1. Decision asked for",
-    "2. Risk before, after and by chance",
-    "3. The epsilon and two alternatives",
-    "4. Risk along epsilon",
-    "5. Usefulness of what is published",
-    "6. Sizes of the cells",
-    "7. Who is at risk, and what would help",
-    "8. Assumptions",
-    "9. Mechanism and versions",
-    "10. Record for the deployments registry",
-    "11. Notes for the curator",
-    "12. Sign-off",
-)
-PUBLIC_SECTIONS = (
-    "1. Decision asked for",
-    "2. What was measured and required",
-    "3. What is withheld, and what the choice discloses",
-    "4. Assumptions",
-    "5. Mechanism and versions",
-    "6. Record for the deployments registry",
-    "7. Sign-off",
-)
-
-
-class Reader(HTMLParser):
-    """Reads a page: its words, headings, tables, ids and addresses, and whether every element is closed."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.counted: Counter[str] = Counter()
-        self.ids: list[str] = []
-        self.addresses: list[str] = []
-        self.headings: list[str] = []
-        self.labels: list[str] = []
-        self.words: list[str] = []
-        self.rows: list[list[str]] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self._note(tag, attributes)
-        if tag != "meta":
-            self.open.append(tag)
-        if tag in ("h1", "h2"):
-            self.headings.append("")
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self._note(tag, attributes)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" in self.open:
-            return
-        self.words.append(data)
-        if {"h1", "h2"} & set(self.open):
-            self.headings[-1] += data
-        if {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
-
-    def _note(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.counted[tag] += 1
-        for name, value in attributes:
-            if name == "id":
-                self.ids.append(value or "")
-            if name in ("href", "xlink:href", "src", "srcset", "data", "action", "poster"):
-                self.addresses.append(value or "")
-            if name == "aria-label":
-                self.labels.append(value or "")
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-
-def people(seed: int, records: int = 250) -> pd.DataFrame:
-    generator = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "town": generator.choice(TOWNS, records, p=[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]),
-            "age": generator.choice(AGES, records),
-            "trade": generator.choice(TRADES, records, p=[0.9, 0.08, 0.02]),
-        }
-    )
-
-
-def tabulated(seed: int = 3, records: int = 250) -> cr.FrequencyTable:
-    return cr.tabulate(people(seed, records), ["town", "age"], "trade", levels=LEVELS)
-
-
-@pytest.fixture(scope="module")
-def table() -> cr.FrequencyTable:
-    return tabulated()
-
-
-@pytest.fixture(scope="module")
-def chosen(table: cr.FrequencyTable) -> Report:
-    return report(
-        table, max_risk=0.3, max_tvd=0.5, releases=2, top=4, organisation="Office", preparation=["as it came"]
-    )
-
-
-@pytest.fixture(scope="module")
-def page(chosen: Report) -> Reader:
-    return Reader(chosen.html)
-
-
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of the time, and says nothing where words and numbers are looked at."""
-    import cellrisk.pictures as pictures
-
-    for name in ("draw_curve", "draw_choice", "draw_sizes"):
-        monkeypatch.setattr(pictures, name, lambda _: SimpleNamespace(texts=[]))
-    monkeypatch.setattr(pictures, "to_svg", lambda _: "<svg></svg>")
-
-
-def down(epsilon: float | None) -> float:
-    """To five digits, not above."""
-    assert epsilon is not None
-    digits = 4 - int(np.floor(np.log10(epsilon)))
-    return float(f"{np.floor(epsilon * 10.0**digits) / 10.0**digits:.5g}")
+from tests.reporting.reading import SECTIONS, SOURCE, Reader, down, pdfs, people
 
 
 def test_the_board_sees_every_section(chosen: Report, page: Reader) -> None:
@@ -224,8 +82,8 @@ def test_one_file_that_needs_no_other(chosen: Report, page: Reader) -> None:
 
 def test_the_same_bytes_in_every_process(chosen: Report) -> None:
     script = (
-        "import hashlib, tests.test_report as it\n"
-        "made = it.report(it.tabulated(), max_risk=0.3, max_tvd=0.5, releases=2, top=4, organisation='Office',\n"
+        "import hashlib, cellrisk as cr, tests.reporting.reading as it\n"
+        "made = cr.report(it.tabulated(), max_risk=0.3, max_tvd=0.5, releases=2, top=4, organisation='Office',\n"
         "                 preparation=['as it came'])\n"
         "print(hashlib.sha256(made.html.encode()).hexdigest())\n"
         "print(hashlib.sha256(made.to_pdf()).hexdigest() if it.pdfs() else '')"
@@ -349,62 +207,6 @@ def test_markup_in_names_and_values_is_shown_as_it_is() -> None:
     assert f"Data: {name}" in read.text
 
 
-def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> None:
-    found = report(
-        table, max_risk=0.9, max_people=199, margin=0.0987, public=True, source="people.csv", preparation=["as it came"]
-    )
-    read = Reader(found.html)
-    assert read.headings[1:] == list(PUBLIC_SECTIONS)
-    assert found.verdict == "recommended"
-    for label in (*TOWNS, *TRADES, *AGES):
-        assert label not in found.html
-    assessment = cr.assess(table, cr.Laplace(epsilon=found.epsilon or 1.0), measures="local")
-    exposure = assessment.exposures[0]
-    for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
-        assert percent(share) not in found.html
-    assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.9%", "90.0%"}
-    numbers = re.findall(r"(?<![\w.])[\d,]*\d(?:\.\d+)?(?![\w.]*\w)", read.text)
-    assert not {f"{table.n_records}", f"{exposure.people.mean:,.0f}", f"{exposure.people.low}"} & set(numbers)
-    for figure in ("svg", "figure"):
-        assert not read.counted[figure]
-    for line in (
-        "not differentially private",
-        "the choice itself discloses",
-        "199 people",
-        "people.csv",
-        "as it came",
-    ):
-        assert line in read.text
-
-
-@pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize(
-    "asked",
-    [{"epsilon": 0.7}, {"epsilon": 0.7, "max_risk": 0.99}, {"max_risk": 0.0}, {"max_risk": 1.0, "max_tvd": 1.0}],
-    ids=["given", "kept", "none", "end of the range"],
-)
-def test_two_tables_give_the_public_the_same_page(asked: dict[str, Any]) -> None:
-    one, other = tabulated(3, 250), tabulated(4, 477)
-    pages = {report(each, public=True, releases=1, **asked).html for each in (one, other)}
-    assert len(pages) == 1
-    assert report(one, releases=1, **asked).html != report(other, releases=1, **asked).html
-
-
-def test_the_public_is_told_what_delta_tells(table: cr.FrequencyTable) -> None:
-    assert "order of magnitude" in report(table, "gaussian-analytic", epsilon=1.0, public=True).html
-    assert "order of magnitude" not in report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True).html
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_nothing_of_the_place_where_it_was_made(tmp_path: Path) -> None:
-    path = tmp_path / "people.csv"
-    people(3).to_csv(path, index=False)
-    found = report(cr.tabulate(path, ["town", "age"], "trade"), epsilon=1.0, source=path.name)
-    assert str(tmp_path) not in found.html
-    assert str(SOURCE) not in found.html
-    assert "people.csv" in found.html
-
-
 @pytest.mark.usefixtures("no_pictures")
 def test_a_table_without_its_source(table: cr.FrequencyTable) -> None:
     bare = cr.FrequencyTable(table.quasi_identifiers, table.attributes, table.homogeneity)
@@ -469,98 +271,3 @@ def test_what_a_report_refuses(table: cr.FrequencyTable) -> None:
         report(table, epsilon=1.0, preparation="age in bins")
     with pytest.raises(InvalidInput, match="max_risk must be a share"):
         report(table, max_risk=30)
-
-
-def test_where_a_report_is_saved(chosen: Report, tmp_path: Path) -> None:
-    for name in ("report.html", "report.HTM"):
-        assert chosen.save(tmp_path / name).read_text("utf-8") == chosen.html
-    for name in ("report", "report.doc"):
-        with pytest.raises(InvalidInput, match=r"allowed: \.html, \.htm, \.pdf"):
-            check_report_path(tmp_path / name)
-    with pytest.raises(InvalidInput, match="does not exist"):
-        chosen.save(tmp_path / "nowhere" / "report.html")
-    (tmp_path / "folder.html").mkdir()
-    with pytest.raises(InvalidInput, match="is a folder"):
-        chosen.save(tmp_path / "folder.html")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.html", "report.HTM", "report.html"]
-
-
-@pytest.mark.parametrize(("error", "words"), [(ImportError, "WeasyPrint, which is not"), (OSError, "Pango")])
-def test_a_pdf_without_its_maker(
-    error: type[Exception], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(name: str) -> Any:
-        raise error(name)
-
-    monkeypatch.setattr(document, "import_module", fail)
-    with pytest.raises(
-        InvalidInput, match=rf"{words}.*pip install 'cellrisk\[pdf\]'.*libpango-1.0-0 libpangoft2-1.0-0"
-    ):
-        check_report_path(tmp_path / "report.pdf")
-
-
-def pdfs() -> bool:
-    """Whether WeasyPrint and its libraries are there."""
-    try:
-        check_report_path(Path(tempfile.gettempdir()) / "report.pdf")
-    except InvalidInput as refusal:
-        return "WeasyPrint" not in str(refusal)
-    return True
-
-
-needs_pdf = pytest.mark.skipif(not pdfs(), reason="WeasyPrint or its library Pango is not installed")
-
-
-@needs_pdf
-def test_a_pdf_has_pages(chosen: Report, tmp_path: Path) -> None:
-    content = chosen.save(tmp_path / "report.pdf").read_bytes()
-    assert content.startswith(b"%PDF")
-    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.DOTALL)
-    objects = b"".join(_unpacked(stream) for stream in streams)
-    (pages,) = re.findall(rb"/Type /Pages.*?/Count (\d+)", objects + content, re.DOTALL)
-    assert 4 <= int(pages) <= 12
-    assert b"CreationDate" not in objects + content
-
-
-def _unpacked(stream: bytes) -> bytes:
-    try:
-        return zlib.decompress(stream)
-    except zlib.error:
-        return b""
-
-
-@needs_pdf
-def test_making_a_pdf_fetches_nothing(chosen: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetch(*_: Any, **__: Any) -> Any:
-        raise AssertionError("something was fetched")
-
-    monkeypatch.setattr(urllib.request.OpenerDirector, "open", fetch)
-    secret = tmp_path / "secret.svg"
-    secret.write_text("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>", "utf-8")
-    body = f"<html><body>A<img src='{secret.as_uri()}'><img src='http://localhost:1/a.png'></body></html>"
-    mean = Report(body, "A", "B", "open", "C", chosen.setting, 1.0, public=False)
-    assert mean.to_pdf().startswith(b"%PDF")
-
-
-@pytest.mark.parametrize("mode", ["light", "dark"])
-def test_colours_can_be_read(mode: str) -> None:
-    style = Path(document.__file__).with_name("style.css").read_text("utf-8")
-    light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", part)) for part in style.split("@media", 2)[:2])
-    colours = light if mode == "light" else dark
-    assert len(colours) == 12
-    pairs = [("ink", "paper"), ("ink", "shade"), ("quiet", "paper"), ("link", "paper")]
-    pairs += [(front, f"{kind}-shade") for kind in ("good", "bad", "open") for front in (kind, "ink")]
-    for front, back in pairs:
-        assert _contrast(colours[front], colours[back]) >= 4.5
-
-
-def _contrast(one: str, other: str) -> float:
-    """The contrast ratio of the Web Content Accessibility Guidelines."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)

@@ -1,0 +1,84 @@
+// Cells of the table, shown one by one: a sample before and after a release, and the riskiest ones.
+import { isWide } from "./charts.js";
+import { at, make, makeTable, showNote } from "./elements.js";
+import { count, percent, short } from "./numbers.js";
+import { askTable, work } from "./server.js";
+import { page, presentSetting } from "./state.js";
+
+const keyWords = (key) => Object.entries(key).map(([column, value]) => `${column} ${value}`).join(", ");
+const badge = (scenario) => make("span", { class: `badge case-${scenario}` }, String(scenario));
+
+// The keys of a very large table are read when somebody asks for them.
+async function readCells(place) {
+  const words = "Reading the cells";
+  if (await work(place, words, () => askTable("cells", { sensitive: page.shown.sensitive }))) {
+    page.keyed = page.shown.sensitive;
+    showGlimpse();
+    showRiskiest();
+  }
+}
+
+function hasCells(place) {
+  const ready = page.table.keyed || page.keyed === page.shown.sensitive;
+  if (!ready) showNote(place, `The table has ${count(page.table.cells)} cells; to show some, all have to be read. `,
+    make("button", { type: "button", class: "small", click: () => readCells(place) }, "Read the cells"));
+  return ready;
+}
+
+export async function showGlimpse() {
+  if (!hasCells(at("glimpse-status"))) return;
+  const asked = { ...presentSetting(), seed: page.seed, cells: isWide("glimpse") ? 12 : 6 };
+  const answer = await work(at("glimpse-status"), null, () => askTable("glimpse", asked));
+  if (!answer) return;
+  at("glimpse-epsilon").textContent = short(page.epsilon);
+  at("legend").replaceChildren(...answer.legend.map(({ scenario, text, exposes }) =>
+    make("li", {}, badge(scenario), make("span", {}, text, exposes ? make("strong", {}, ": people are exposed") : null))));
+  at("glimpse").tBodies[0].replaceChildren(...answer.cells.map((cell) => make("tr", {},
+    make("th", { scope: "row" }, keyWords(cell.key)),
+    make("td", { "data-label": "Raw counts" }, countsOf(answer.levels, cell.before)),
+    make("td", { "data-label": "Released counts" }, countsOf(answer.levels, cell.after)),
+    make("td", { "data-label": "What happened" }, make("span", { class: "scenario" }, badge(cell.scenario), make("span", {}, cell.scenario_text))))));
+}
+
+function countsOf(levels, counts) {
+  const present = levels.map((level, place) => [level, counts[place]]).filter(([, number]) => number > 0);
+  if (!present.length) return make("span", { class: "quiet" }, "nothing");
+  const chip = ([level, number]) => make("span", { class: "chip" }, `${level} `, make("strong", {}, count(number)));
+  return make("span", { class: "chips" }, ...present.map(chip));
+}
+
+export async function showRiskiest() {
+  if (!hasCells(at("riskiest-status"))) return;
+  const answer = await work(at("riskiest-status"), null, () => askTable("riskiest", { ...presentSetting(), top: Number(at("top").value) }));
+  if (!answer) return;
+  page.riskiest = answer;
+  at("riskiest-epsilon").textContent = short(page.epsilon);
+  showSorted();
+}
+
+const RISKIEST = [["people", "records", count], ["values", "levels", count], ["risk", "risk", percent],
+  ["expected exposed", "people", (people) => people.toFixed(1)]];
+
+function showSorted() {
+  const { columns, rows } = page.riskiest;
+  const { column, descending } = page.order;
+  const valueOf = (row) => (columns.includes(column) ? row.key[column] : row[column]);
+  const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other, "en", { numeric: true }));
+  const sorted = [...rows].sort((one, other) => (descending ? -1 : 1) * compare(valueOf(one), valueOf(other)));
+  const table = makeTable("The riskiest cells", columns, RISKIEST.map(([title]) => title),
+    sorted.map((row) => [...columns.map((name) => row.key[name]), ...RISKIEST.map(([, name, words]) => words(row[name]))]));
+  const names = [...columns, ...RISKIEST.map(([, name]) => name)];
+  names.forEach((name, place) => makeSortable(table.tHead.rows[0].cells[place], name, place >= columns.length));
+  at("riskiest").replaceChildren(table);
+}
+
+function makeSortable(head, name, isNumber) {
+  const { column, descending } = page.order;
+  const sort = () => {
+    page.order = { column: name, descending: name === column ? !descending : isNumber };
+    showSorted();
+    [...at("riskiest").querySelectorAll(".sort")].find((button) => button.dataset.column === name).focus();
+  };
+  head.setAttribute("aria-sort", name !== column ? "none" : descending ? "descending" : "ascending");
+  head.replaceChildren(make("button", { type: "button", class: "sort", "data-column": name, click: sort }, head.textContent));
+}

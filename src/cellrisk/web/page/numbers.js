@@ -1,0 +1,34 @@
+// Numbers and sizes in words.
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const threeDigits = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+
+export const count = (number) => whole.format(number);
+
+// As the command line writes it: one decimal, and more where that would hide a small risk.
+export function percent(share) {
+  if (share > 0 && share < 0.001) return share >= 1e-6 ? `${Number((100 * share).toPrecision(1))}%` : "under 0.0001%";
+  return `${(100 * share).toFixed(1)}%`;
+}
+
+// Three significant digits, and a power of ten where zeros would be counted.
+export function short(number) {
+  if (number === 0 || (Math.abs(number) >= 1e-4 && Math.abs(number) < 1e6)) return threeDigits.format(number);
+  const [digits, power] = number.toExponential(2).split("e");
+  const raised = [...String(Number(power))].map((sign) => SUPERSCRIPTS[sign]).join("");
+  return Number(digits) === 1 ? `10${raised}` : `${Number(digits)} × 10${raised}`;
+}
+
+// The end of an interval, so rounded that it stays inside: up or down to three significant digits.
+export function shortInward(number, round) {
+  const digit = 10 ** (Math.floor(Math.log10(number)) - 2);
+  return short(round(Number((number / digit).toFixed(6))) * digit);
+}
+
+export function size(bytes) {
+  const units = ["bytes", "kB", "MB", "GB"];
+  let unit = 0;
+  while (bytes >= 1000 && unit < units.length - 1) [bytes, unit] = [bytes / 1000, unit + 1];
+  return `${threeDigits.format(bytes)} ${units[unit]}`;
+}

@@ -1,0 +1,101 @@
+"""Where a report is saved, and as what: a page that can be read, and a PDF that fetches nothing."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.errors import InvalidInput
+from cellrisk.reporting import Report, check_report_path, document
+from tests.reporting.reading import pdfs
+
+
+def test_where_a_report_is_saved(chosen: Report, tmp_path: Path) -> None:
+    for name in ("report.html", "report.HTM"):
+        assert chosen.save(tmp_path / name).read_text("utf-8") == chosen.html
+    for name in ("report", "report.doc"):
+        with pytest.raises(InvalidInput, match=r"allowed: \.html, \.htm, \.pdf"):
+            check_report_path(tmp_path / name)
+    with pytest.raises(InvalidInput, match="does not exist"):
+        chosen.save(tmp_path / "nowhere" / "report.html")
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(InvalidInput, match="is a folder"):
+        chosen.save(tmp_path / "folder.html")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.html", "report.HTM", "report.html"]
+
+
+@pytest.mark.parametrize(("error", "words"), [(ImportError, "WeasyPrint, which is not"), (OSError, "Pango")])
+def test_a_pdf_without_its_maker(
+    error: type[Exception], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(name: str) -> Any:
+        raise error(name)
+
+    monkeypatch.setattr(document, "import_module", fail)
+    with pytest.raises(
+        InvalidInput, match=rf"{words}.*pip install 'cellrisk\[pdf\]'.*libpango-1.0-0 libpangoft2-1.0-0"
+    ):
+        check_report_path(tmp_path / "report.pdf")
+
+
+needs_pdf = pytest.mark.skipif(not pdfs(), reason="WeasyPrint or its library Pango is not installed")
+
+
+@needs_pdf
+def test_a_pdf_has_pages(chosen: Report, tmp_path: Path) -> None:
+    content = chosen.save(tmp_path / "report.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.DOTALL)
+    objects = b"".join(_unpacked(stream) for stream in streams)
+    (pages,) = re.findall(rb"/Type /Pages.*?/Count (\d+)", objects + content, re.DOTALL)
+    assert 4 <= int(pages) <= 12
+    assert b"CreationDate" not in objects + content
+
+
+def _unpacked(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
+
+
+@needs_pdf
+def test_making_a_pdf_fetches_nothing(chosen: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was fetched")
+
+    monkeypatch.setattr(urllib.request.OpenerDirector, "open", fetch)
+    secret = tmp_path / "secret.svg"
+    secret.write_text("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>", "utf-8")
+    body = f"<html><body>A<img src='{secret.as_uri()}'><img src='http://localhost:1/a.png'></body></html>"
+    mean = Report(body, "A", "B", "open", "C", chosen.setting, 1.0, public=False)
+    assert mean.to_pdf().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_colours_can_be_read(mode: str) -> None:
+    style = Path(document.__file__).with_name("style.css").read_text("utf-8")
+    light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", part)) for part in style.split("@media", 2)[:2])
+    colours = light if mode == "light" else dark
+    assert len(colours) == 12
+    pairs = [("ink", "paper"), ("ink", "shade"), ("quiet", "paper"), ("link", "paper")]
+    pairs += [(front, f"{kind}-shade") for kind in ("good", "bad", "open") for front in (kind, "ink")]
+    for front, back in pairs:
+        assert _contrast(colours[front], colours[back]) >= 4.5
+
+
+def _contrast(one: str, other: str) -> float:
+    """The contrast ratio of the Web Content Accessibility Guidelines."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)

@@ -1,0 +1,80 @@
+"""`report` for the public: no figure from the data, and nothing of the place where it was made."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cellrisk as cr
+from cellrisk.reporting import report
+from cellrisk.text import percent
+from tests.reporting.reading import AGES, SOURCE, TOWNS, TRADES, Reader, people, tabulated
+
+PUBLIC_SECTIONS = (
+    "1. Decision asked for",
+    "2. What was measured and required",
+    "3. What is withheld, and what the choice discloses",
+    "4. Assumptions",
+    "5. Mechanism and versions",
+    "6. Record for the deployments registry",
+    "7. Sign-off",
+)
+
+
+def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> None:
+    found = report(
+        table, max_risk=0.9, max_people=199, margin=0.0987, public=True, source="people.csv", preparation=["as it came"]
+    )
+    read = Reader(found.html)
+    assert read.headings[1:] == list(PUBLIC_SECTIONS)
+    assert found.verdict == "recommended"
+    for label in (*TOWNS, *TRADES, *AGES):
+        assert label not in found.html
+    assessment = cr.assess(table, cr.Laplace(epsilon=found.epsilon or 1.0), measures="local")
+    exposure = assessment.exposures[0]
+    for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
+        assert percent(share) not in found.html
+    assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.9%", "90.0%"}
+    numbers = re.findall(r"(?<![\w.])[\d,]*\d(?:\.\d+)?(?![\w.]*\w)", read.text)
+    assert not {f"{table.n_records}", f"{exposure.people.mean:,.0f}", f"{exposure.people.low}"} & set(numbers)
+    for figure in ("svg", "figure"):
+        assert not read.counted[figure]
+    for line in (
+        "not differentially private",
+        "the choice itself discloses",
+        "199 people",
+        "people.csv",
+        "as it came",
+    ):
+        assert line in read.text
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize(
+    "asked",
+    [{"epsilon": 0.7}, {"epsilon": 0.7, "max_risk": 0.99}, {"max_risk": 0.0}, {"max_risk": 1.0, "max_tvd": 1.0}],
+    ids=["given", "kept", "none", "end of the range"],
+)
+def test_two_tables_give_the_public_the_same_page(asked: dict[str, Any]) -> None:
+    one, other = tabulated(3, 250), tabulated(4, 477)
+    pages = {report(each, public=True, releases=1, **asked).html for each in (one, other)}
+    assert len(pages) == 1
+    assert report(one, releases=1, **asked).html != report(other, releases=1, **asked).html
+
+
+def test_the_public_is_told_what_delta_tells(table: cr.FrequencyTable) -> None:
+    assert "order of magnitude" in report(table, "gaussian-analytic", epsilon=1.0, public=True).html
+    assert "order of magnitude" not in report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True).html
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_nothing_of_the_place_where_it_was_made(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    people(3).to_csv(path, index=False)
+    found = report(cr.tabulate(path, ["town", "age"], "trade"), epsilon=1.0, source=path.name)
+    assert str(tmp_path) not in found.html
+    assert str(SOURCE) not in found.html
+    assert "people.csv" in found.html
