@@ -26,3 +26,10 @@ class Report:
         if self._progress is not None and percent > self._told:
             self._told = percent
             self._progress(self._done / self._steps)
+
+
+def share_of(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """The same report of progress, for a part of the work."""
+    if progress is None:
+        return None
+    return lambda done: progress(start + (end - start) * done)

@@ -15,6 +15,7 @@ from cellrisk.cli.decisions import choose_command, curve_command, explain_comman
 from cellrisk.cli.ledgers import ledger_app
 from cellrisk.cli.planning import average_command
 from cellrisk.cli.releases import audit_command, release_command, simulate_command
+from cellrisk.cli.reproducing import reproduce_command
 from cellrisk.cli.serving import serve_command
 from cellrisk.errors import CellriskError
 
@@ -42,6 +43,7 @@ app.command("audit")(audit_command)
 app.command("average")(average_command)
 app.add_typer(ledger_app, name="ledger")
 app.command("serve")(serve_command)
+app.command("reproduce")(reproduce_command)
 app.command("demo")(demo_command)
 
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

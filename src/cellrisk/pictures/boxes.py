@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 MOST_BESIDE = 5
 """With more boxes the panels stand below each other."""
 MOST_NUMBERED = 15
+NOISED = {
+    "domain": "noise on every cell of the domain, empty ones too",
+    "observed": "noise on the observed cells alone",
+}
 CAPTION = (
     "TVD: total variation distance of released from true proportions, the share of records that would have to move. "
     "Box: middle half of marginals and releases; line: median; whiskers: 5% to 95%; diamond and number: mean."
@@ -69,7 +73,7 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
             position = epsilons.index(utility.mechanisms[place].epsilon) + (number - (len(groups) - 1) / 2) * width
             levels = np.quantile(utility.values(place, way), (0.05, 0.25, 0.5, 0.75, 0.95)).tolist()
             box = dict(zip(("whislo", "q1", "med", "q3", "whishi"), levels, strict=True), mean=float(means[place]))
-            _draw_box(axes, box, position, 0.8 * width, COLOURS[number % len(COLOURS)])
+            draw_box(axes, box, position, 0.8 * width, COLOURS[number % len(COLOURS)])
             if len(utility.mechanisms) <= MOST_NUMBERED:
                 at = (position, levels[-1])
                 axes.annotate(_number(means[place]), at, (0, 2), textcoords="offset points", ha="center", size=TINY)
@@ -82,7 +86,8 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
     axes.set_title(f"{way}-way ({many:,} {'marginals' if many != 1 else 'marginal'})")
 
 
-def _draw_box(axes: Axes, box: dict[str, float], position: float, width: float, colour: str) -> None:
+def draw_box(axes: Axes, box: dict[str, float], position: float, width: float, colour: str, mark: float = 3.2) -> None:
+    """One box, from its five levels and its mean, as matplotlib names them."""
     thin = {"color": INK, "linewidth": 0.7}
     axes.bxp(
         [{**box, "fliers": []}],
@@ -96,7 +101,7 @@ def _draw_box(axes: Axes, box: dict[str, float], position: float, width: float, 
         medianprops={"color": INK, "linewidth": 1.1},
         whiskerprops=thin,
         capprops=thin,
-        meanprops={"marker": "D", "markersize": 3.2, "markerfacecolor": "white", "markeredgecolor": INK},
+        meanprops={"marker": "D", "markersize": mark, "markerfacecolor": "white", "markeredgecolor": INK},
     )
 
 
@@ -138,10 +143,7 @@ def _title(utility: Utility) -> str:
 
 
 def _subtitle(utility: Utility) -> str:
-    noised = {
-        "domain": "noise on every cell of the domain, empty ones too",
-        "observed": "noise on the observed cells alone",
-    }[utility.cells]
+    noised = NOISED[utility.cells]
     groups = _groups(utility.mechanisms)
     name = f"{next(iter(groups))}; " if len(groups) == 1 else ""
     return f"{name}{noised}; {utility.releases:,} simulated {'releases' if utility.releases != 1 else 'release'}"

@@ -255,7 +255,7 @@ class Painter:
         low, high = _ends(lines)
         x = np.array([low, high if long else low * (high / low) ** 0.3])
         wishes = []
-        for least, most in _clusters(sorted(levels), 0.06 * max(float(line.risk.max()) for line in lines)):
+        for least, most in join_levels(sorted(levels), 0.06 * max(float(line.risk.max()) for line in lines)):
             words = percent(least) if percent(least) == percent(most) else f"{percent(least)} to {percent(most)}"
             size = TINY if self.split.small else SMALL
             y = np.array([least, least])
@@ -370,7 +370,7 @@ def _ends(lines: Sequence[Line]) -> tuple[float, float]:
     return min(float(line.epsilon[0]) for line in lines), max(float(line.epsilon[-1]) for line in lines)
 
 
-def _clusters(levels: Sequence[float], apart: float) -> list[tuple[float, float]]:
+def join_levels(levels: Sequence[float], apart: float) -> list[tuple[float, float]]:
     """Levels that are too near for labels of their own, together: lowest and highest."""
     found: list[tuple[float, float]] = []
     for level in levels:

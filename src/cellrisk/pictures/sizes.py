@@ -30,20 +30,20 @@ def draw_sizes(table: FrequencyTable) -> Figure:
     that small ones can be read too.
     """
     with house_style():
-        bins = _choose_bins(int(table.attributes[0].profiles.sizes[0][-1]))
+        bins = choose_bins(int(table.attributes[0].profiles.sizes[0][-1]))
         figure = start_figure(2.6 if len(table.attributes) == 1 else 1.9 * len(table.attributes))
         grid = figure.subplots(len(table.attributes), 1, squeeze=False)[:, 0]
         for axes, attribute in zip(grid, table.attributes, strict=True):
-            _draw(axes, attribute, bins, many=len(table.attributes) > 1)
+            draw_attribute(axes, attribute, bins, many=len(table.attributes) > 1)
             axes.set_xlabel("people in the cell" if axes is grid[-1] else "")
         finish(figure, title=_title(table), subtitle=_subtitle(table), key=_key(table))
         return figure
 
 
-def _choose_bins(largest: int) -> list[tuple[int, int]]:
+def choose_bins(largest: int) -> list[tuple[int, int]]:
     """First and last size of each bar.
 
-    >>> _choose_bins(3), _choose_bins(70)[9:]
+    >>> choose_bins(3), choose_bins(70)[9:]
     ([(1, 1), (2, 2), (3, 3)], [(10, 10), (11, 20), (21, 50), (51, 100)])
     """
     if largest <= MOST_SINGLE:
@@ -70,7 +70,8 @@ def _count(profiles: Profiles, bins: list[tuple[int, int]], homogeneous: bool) -
     return total
 
 
-def _draw(axes: Axes, attribute: Attribute, bins: list[tuple[int, int]], many: bool) -> None:
+def draw_attribute(axes: Axes, attribute: Attribute, bins: list[tuple[int, int]], many: bool) -> None:
+    """The bars of one attribute, with their numbers; its name too, where there are many."""
     alike, mixed = (_count(attribute.profiles, bins, homogeneous) for homogeneous in (True, False))
     places = np.arange(len(bins))
     axes.bar(places, alike, color=ALARM, width=0.78, label="homogeneous")

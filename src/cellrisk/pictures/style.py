@@ -161,6 +161,8 @@ def finish(
     engine.set(rect=(MARGIN / width, bottom / height, 1 - 2 * MARGIN / width, panels / height), w_pad=0.03, h_pad=0.03)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
+    for axes in figure.axes:  # the solver's last digits vary, and names in an SVG are made from all digits
+        axes.set_position(tuple(round(edge, 9) for edge in axes.get_position().bounds))
 
 
 def _height(text: str, size: float) -> float:

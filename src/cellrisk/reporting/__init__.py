@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.priors import Alpha
-from cellrisk.progress import Progress
+from cellrisk.progress import Progress, share_of
 from cellrisk.reporting.document import Report, check_report_path, render
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def report(
     ('recommended', '<!doctype html>')
     """
     from cellrisk.reporting.contents import board_page, find
-    from cellrisk.reporting.decision import Asked, decide, share_of
+    from cellrisk.reporting.decision import Asked, decide
     from cellrisk.reporting.public import public_page
     from cellrisk.reporting.verdict import name_table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context
 from functools import cached_property
@@ -231,10 +231,3 @@ def _none(asked: Asked, question: Question, choice: Choice | None, trade_off: Tr
     if trade_off is not None and trade_off.least_epsilon is not None:
         found.append(consider(KEEPS_TVD, trade_off.least_epsilon))
     return Decision(asked, "none", None, question, choice, trade_off, tuple(found), 0)
-
-
-def share_of(progress: Progress | None, start: float, end: float) -> Callable[[float], None] | None:
-    """The same report of progress, for a part of the work."""
-    if progress is None:
-        return None
-    return lambda done: progress(start + (end - start) * done)

@@ -1,0 +1,53 @@
+"""The command that computes the paper again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cellrisk.cli import parsing
+from cellrisk.cli.answers import answer
+from cellrisk.cli.groups import OutputOptions, Text, grouped, option
+from cellrisk.cli.progress import progress_bar
+
+
+@grouped
+def reproduce_command(
+    settings: OutputOptions,
+    output: Annotated[str, option("The folder to make: a page, pictures and numbers.", "FOLDER")] = "reproduction",
+    bankruptcy: Annotated[
+        Text, option("UCI's Qualitative Bankruptcy: its text or zip, or a CSV; no network is touched.", "FILE")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing; Adult alone, without a file.")] = False,
+    points: Annotated[str, option("Epsilons on each curve, from 0.001 to 100.", "NUMBER")] = "501",
+    releases: Annotated[str, option("Simulated releases behind the box plots.", "NUMBER")] = "100",
+    seed: Annotated[str, option("Seed of the simulation.", "NUMBER")] = "0",
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier reproduction.")] = False,
+) -> None:
+    """Every figure and number of the paper, from data.
+
+    Adult comes with the package; Bankruptcy is fetched from UCI where no file is given. It takes a minute or two.
+    """
+    from cellrisk.reproduction import reproduce
+    from cellrisk.reproduction.folder import check_folder
+
+    check_folder(output, force)
+    found = reproduce(
+        bankruptcy,
+        fetch=bankruptcy is None and not offline,
+        points=parsing.parse_whole("--points", points),
+        releases=parsing.parse_whole("--releases", releases),
+        seed=parsing.parse_whole("--seed", seed),
+        announce=_announce,
+        progress=progress_bar("computing"),
+    )
+    found.save(output, force=force, progress=progress_bar("drawing"))
+    answer(found, settings.as_json, raw=False)
+    if not settings.as_json:
+        typer.echo(f"\nWritten to {Path(output) / 'index.html'}.")
+
+
+def _announce(sentence: str) -> None:
+    typer.echo(sentence, err=True)
