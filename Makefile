@@ -9,19 +9,20 @@ comma := ,
 RUNTIME := .venv/.installed
 DEVELOPMENT := .venv/.installed-dev
 PYTHON ?=
-PYTEST_ARGS ?= -n auto --dist loadgroup
+PYTEST_ARGS ?= -n auto
 ROWS ?= 10000000
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
-EXTRAS := dev,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
+EXTRAS := dev,docs,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test soak lint peers browser bench clean
+.PHONY: help setup run test docs soak lint peers browser bench clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
 	@echo 'make test    install everything into .venv and run every check'
+	@echo 'make docs    build the documentation into build/site'
 	@echo 'make soak    kill, crowd and damage ledgers at full size, which takes a while'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
 	@echo 'make lint    check style and types'
@@ -38,6 +39,11 @@ run: $(RUNTIME)
 # Screenshots of the page are kept in build/screenshots.
 test: lint peers browser
 	@CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Strict: a link or an anchor that leads nowhere ends it. The pages load nothing from elsewhere.
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo 'Built: build/site/index.html'
 
 # The same tests are in `make test`, with fewer deaths.
 soak: setup

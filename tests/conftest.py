@@ -1,10 +1,47 @@
-"""Tables that many tests look at."""
+"""Tables that many tests look at, and how tests are spread over processes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 import cellrisk as cr
+
+LONG = (
+    *("tests/tables/test_spark.py", "tests/web/test_browser", "tests/tables/test_spark_connect.py"),
+    *("tests/ledger/test_soak", "tests/docs/", "tests/web/"),
+)
+"""What begins with these takes longest, so it starts first, in this order."""
+TOGETHER = ("tests/web/test_browser",)
+"""Files that share one process, because two browsers at once would be in each other's way."""
+APART = ("tests/docs/test_pages.py",)
+"""Files whose tests share nothing and take long: each may go to another process."""
+
+
+def find_group(nodeid: str) -> str:
+    """Tests with the same answer run in one process, in their order: those of a file, with few exceptions."""
+    if nodeid.startswith(APART):
+        return nodeid
+    return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid.partition("::")[0])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), 99))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What a file sets up, a Spark or a server, is set up once. (xdist's own way, a marker, fails in pytest 9.2.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return find_group(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)
+
 
 ADULT_QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
 

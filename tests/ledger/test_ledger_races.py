@@ -21,8 +21,6 @@ from tests.ledger.deaths import GEOMETRIC, make_release
 from tests.ledger.soak import look
 from tests.tables.postgres_server import Server
 
-pytestmark = pytest.mark.xdist_group("soak")
-
 FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
 
 

@@ -28,8 +28,6 @@ from tests.ledger.deaths import GEOMETRIC, make_release
 from tests.ledger.launcher import Launcher, Run, launched
 from tests.ledger.soak import LONG, PEOPLE, chosen, keep_in_database, keep_in_file, look, make_command
 
-pytestmark = pytest.mark.xdist_group("soak")  # one launcher for all, where tests are spread over processes
-
 SEED = 6
 
 Report = Callable[..., None]

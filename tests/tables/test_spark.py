@@ -26,7 +26,6 @@ from cellrisk.tables.spark import reading as spark
 from cellrisk.tables.spark import session as spark_session
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),  # one session for all, where tests are spread over processes
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
 ]
 JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ

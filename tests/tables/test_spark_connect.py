@@ -28,7 +28,6 @@ from cellrisk.tables import tabulate, tabulation
 from cellrisk.tables.spark import session as spark_session
 
 pytestmark = [
-    pytest.mark.xdist_group("spark_connect"),  # one server for all, where tests are spread over processes
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
 ]
 TOKEN = "Plugh5823"

@@ -28,8 +28,6 @@ from tests.web.walking import (
     wait_until_shown,
 )
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 Visit = Callable[..., Any]
 
 

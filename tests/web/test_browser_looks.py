@@ -16,8 +16,6 @@ import pytest
 from tests.web.conftest import Running
 from tests.web.walking import epsilon, expect, show_adult, show_people, wait_until_shown, wider_than_screen
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 Visit = Callable[..., Any]
 NARROW, WIDE = 390, 1280
 SCREENS = [(NARROW, "light"), (NARROW, "dark"), (WIDE, "light"), (WIDE, "dark")]

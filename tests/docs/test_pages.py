@@ -1,0 +1,257 @@
+"""The README and the documentation tell the truth: commands and code run, and what is shown is what comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools.pages import Page, PageError, agree, all_pages, main, read_blocks, run_page
+
+from cellrisk.choice import Policy
+from tests.shared_data import FOLDER, needs_shared_data
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+README = REPOSITORY / "README.md"
+COMMAND = "import sys; from cellrisk.cli import main; sys.exit(main())"
+PAGES = {str(page.relative_to(REPOSITORY)): page for page in all_pages()}
+
+
+def bodies(page: Path, language: str) -> list[str]:
+    return [block.body for block in read_blocks(page.read_text(encoding="utf-8")) if block.language == language]
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_what_a_page_shows_is_what_comes_out(page: Path) -> None:
+    shown, true = page.read_text(encoding="utf-8"), run_page(page)
+    stale = "\n".join(difflib.unified_diff(shown.splitlines(), true.splitlines(), "shown", "true", n=1, lineterm=""))
+    assert shown == true, f"tools/pages.py {page.name} mends this:\n{stale}"
+
+
+def test_pages_have_something_to_run() -> None:
+    commands = {name: "".join(bodies(page, "sh")).count("cellrisk ") for name, page in PAGES.items()}
+    assert commands["README.md"] >= 2
+    assert commands["docs/deciding.md"] >= 7
+    assert commands["docs/releasing.md"] >= 4
+    assert commands["docs/repeated.md"] >= 15
+    assert len(bodies(README, "python")) >= 1
+    assert sum(len(bodies(page, "text")) for page in PAGES.values()) >= 5
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for elsewhere in (r"(?ms)^ *```.*?^ *```$", r"`[^`\n]*`", r"(?s)\$\$.*?\$\$", r"\$[^$]*\$"):  # code and formulas
+        text = re.sub(elsewhere, "", text)
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        assert (page.parent / target).exists(), target
+
+
+def test_make_targets_exist() -> None:
+    lines = [shlex.split(line, comments=True) for line in "".join(bodies(README, "sh")).splitlines()]
+    named = [target for words in lines if words and words[0] == "make" for target in words[1:]]
+    assert named == ["run", "test"]
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in named)
+
+
+def test_the_policy_shown_is_read() -> None:
+    (settings,) = bodies(PAGES["docs/deciding.md"], "toml")
+    assert Policy.of(tomllib.loads(settings)["policy"]).max_risk == 0.3
+
+
+def test_the_readme_shows_what_its_code_prints() -> None:
+    blocks = read_blocks(README.read_text(encoding="utf-8"))
+    examples = [
+        (block, after) for block, after in zip(blocks, [*blocks[1:], None], strict=True) if block.language == "python"
+    ]
+    assert examples
+    for example, after in examples:
+        promised = re.findall(r"^print\(.*\)  # (.*)$", example.body, flags=re.MULTILINE)
+        assert promised or (after is not None and after.language == "text")
+        if promised:
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(example.body, "README.md", "exec"), {})
+            assert printed.getvalue().splitlines() == promised
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_sentence_is_what_the_demo_says(page: str) -> None:
+    lines = PAGES[page].read_text(encoding="utf-8").splitlines()
+    quoted = " ".join(line.removeprefix("> ") for line in lines if line.startswith("> "))
+    assert quoted.startswith("At epsilon 1, about ")
+    demo = subprocess.run([sys.executable, "-c", COMMAND, "demo"], check=True, capture_output=True, text=True)
+    assert quoted in " ".join(demo.stdout.split())
+
+
+def test_the_prose_on_cost_agrees_with_its_table() -> None:
+    text = PAGES["docs/scale.md"].read_text(encoding="utf-8")
+    table = text.partition("<!-- measured: start -->")[2].partition("<!-- measured: end -->")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    measured = {(row[0], row[1]): row for row in rows[1:]}
+    spark = float(measured["10,000,000", "tabulate, Spark, local[2]"][4])
+    embedded = {records: measured[records, "tabulate, DuckDB, in memory"] for records in ("10,000,000", "100,000,000")}
+
+    def said(pattern: str) -> float:
+        (number,) = re.findall(pattern, " ".join(text.split()))
+        return float(number.replace(",", ""))
+
+    assert said(r"ten million records took ([\d.]+) s:") == pytest.approx(spark, abs=0.051)
+    assert said(r"([\d,]+) records a second") == pytest.approx(1e7 / spark, rel=0.01)
+    assert said(r"or ([\d,]+) a core;") == pytest.approx(1e7 / spark / 2, rel=0.01)
+    assert said(r"10\^10 / ([\d,]+) =") == said(r"or ([\d,]+) a core;")
+    assert said(r"= ([\d,]+) core-seconds") == pytest.approx(1e10 * spark * 2 / 1e7, rel=0.02)
+    assert said(r"On 256 cores that is ([\d.]+) minutes") == pytest.approx(1e10 * spark * 2 / 1e7 / 256 / 60, rel=0.03)
+    assert said(r"ten million records took ([\d.]+) times") == float(embedded["10,000,000"][5])
+    assert said(r"about (\d+) million a second") == pytest.approx(1e1 / float(embedded["10,000,000"][4]), abs=0.75)
+    assert said(r"grew from some ([\d,]+) at") == pytest.approx(
+        int(embedded["10,000,000"][3].replace(",", "")), rel=0.01
+    )
+    assert said(r"to some ([\d,]+) at") == pytest.approx(int(embedded["100,000,000"][3].replace(",", "")), rel=0.01)
+
+
+@needs_shared_data
+def test_the_statements_shown_are_those_of_the_reproduction() -> None:
+    from cellrisk.reproduction import reproduce
+
+    text = PAGES["docs/reproduction.md"].read_text(encoding="utf-8")
+    table = text.partition("<!-- statements: start -->")[2].partition("<!-- statements: end -->")[0]
+    shown = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    found = reproduce(FOLDER / "bankcount.csv", points=6, releases=2)
+    true = [f"| {each.claim} | {each.paper} | {each.ours} | {each.verdict} |" for each in found.statements]
+    assert len(shown) >= 15
+    assert [line for line in shown if line not in true] == []
+    quoted = " ".join(line.removeprefix("> ") for line in text.splitlines() if line.startswith("> "))
+    assert quoted == found.sentence
+
+
+def written(folder: Path, text: str) -> Path:
+    page = folder / "page.md"
+    page.write_text(text.replace("'''", "```"), encoding="utf-8")
+    return page
+
+
+STALE = {
+    "a command": ("'''sh\ncellrisk --version\n'''\n\n'''text\ncellrisk 0\n'''\n", "cellrisk 0.1.0"),
+    "code": ("'''python\nx = 2\n'''\n\nand\n\n'''python\nprint(x)\n'''\n\n'''text\n3\n'''\n", "2"),
+    "a doctest": ("'''pycon\n>>> x = 2\n>>> x\n3\n'''\n", "2"),
+    "an indented block": ("- so\n\n    '''python\n    print(2)\n    '''\n\n    '''text\n    3\n    '''\n", "    2"),
+    "a name and a continued line": (
+        "'''sh\nWHAT=\"--version\"\ncellrisk \\\n  $WHAT\n'''\n'''text\n'''\n",
+        "cellrisk 0.1.0",
+    ),
+    "an expected refusal": (
+        "'''sh\ncellrisk inspect none.csv --qid a --sensitive b  # exit 2\n'''\n'''text\n'''\n",
+        "cellrisk: there is no such file",
+    ),
+    "a file": (
+        "'''csv title=\"a.csv\"\nx,y\n1,2\n1,3\n'''\n"
+        "'''sh\ncellrisk inspect a.csv --qid x --sensitive y\n'''\n'''text\n'''\n",
+        "2 records",
+    ),
+    "a kept output": (
+        "'''sh\ncellrisk --version > it.txt\n'''\n\n'''python\nfrom pathlib import Path\n"
+        "print(Path('it.txt').read_text())\n'''\n\n'''text\n'''\n",
+        "cellrisk 0.1.0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "true"), STALE.values(), ids=STALE)
+def test_a_stale_output_is_seen_and_mended(text: str, true: str, tmp_path: Path) -> None:
+    page = written(tmp_path, text)
+    before = page.read_text(encoding="utf-8")
+    after = run_page(page)
+    assert after != before
+    assert any(line.startswith(true) for line in after.splitlines())
+    page.write_text(after, encoding="utf-8")
+    assert run_page(page) == after
+
+
+REFUSED = {
+    "a command that fails": (
+        "'''sh\ncellrisk inspect none.csv --qid a --sensitive b\n'''\n",
+        "exit code 2, expected 0",
+    ),
+    "another code than expected": ("'''sh\ncellrisk --version  # exit 3\n'''\n", "exit code 0, expected 3"),
+    "an unknown option": ("'''sh\ncellrisk serve --colour red\n'''\n", "--colour"),
+    "an unknown program": ("'''sh\ncelrisk --version\n'''\n", "celrisk is neither"),
+    "a name without a value": ("'''sh\ncellrisk $WHAT\n'''\n", "$WHAT has no value"),
+    "a bar without quotes": ("'''sh\ncellrisk --version | more\n'''\n", "quote it"),
+    "a quote that does not end": ("'''sh\ncellrisk 'a\n'''\n", "No closing quotation"),
+    "code that raises": ("'''python\n1 / 0\n'''\n", "ZeroDivisionError"),
+    "code that warns": ("'''python\nimport warnings\nwarnings.warn('old')\n'''\n", "UserWarning"),
+    "a doctest that raises": ("'''pycon\n>>> 1 / 0\n2\n'''\n", "ZeroDivisionError"),
+    "settings that cannot be read": ("'''toml title=\"cellrisk.toml\"\na = \n'''\n", "page.md:1"),
+    "settings for show that cannot be read": ("'''toml\na = \n'''\n", "page.md:1"),
+    "a kind that would not be run": ("'''bash\ncellrisk --version\n'''\n", "unknown kind 'bash'"),
+    "a block of no kind": ("'''\ncellrisk --version\n'''\n", "unknown kind ''"),
+    "a file elsewhere": ("'''csv title=\"../a.csv\"\nx\n'''\n", "outside"),
+    "an output of what is not run": ("'''sh\nmake test\n'''\n'''text\n'''\n", "not run"),
+    "an output with the folder's path": ("'''python\nimport os\nprint(os.getcwd())\n'''\n'''text\n'''\n", "path"),
+    "a block that does not end": ("'''sh\nmake test\n", "does not end"),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_does_not_run_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(PageError, match=re.escape(why)):
+        run_page(written(tmp_path, text))
+
+
+def test_a_line_of_dots_stands_for_any_lines() -> None:
+    assert agree("a\n...\nd\n", "a\nb\nc\nd\n")
+    assert agree("...\n", "")
+    assert not agree("a\n...\nd\n", "a\nb\n")
+    assert not agree("a...\n", "ab\n")
+
+
+def test_a_page_without_blocks_is_left_alone(tmp_path: Path) -> None:
+    assert run_page(written(tmp_path, "# Text\n")) == "# Text\n"
+
+
+def test_other_blocks_are_left_alone(tmp_path: Path) -> None:
+    shown = "'''console\n$ rm -rf everything\n'''\n\n'''text\nas it is\n'''\n"
+    page = written(tmp_path, f"{shown}\n'''sh\nmake nothing\ncellrisk serve --port 0\n'''\n")
+    assert run_page(page) == page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_no_command_hides_from_being_run(page: Path) -> None:
+    text = re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"))
+    assert re.findall(r"^(?:    |\t).*cellrisk .*$", text, flags=re.MULTILINE) == []
+
+
+def test_the_tool_checks_and_mends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = written(tmp_path, "'''python\nprint(2)\n'''\n\n'''text\n3\n'''\n")
+    monkeypatch.setattr("sys.argv", ["pages.py", "--check", str(page)])
+    assert main() == 1
+    assert "-3\n+2" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["pages.py", str(page)])
+    assert (main(), page.read_text(encoding="utf-8").splitlines()[-2]) == (0, "2")
+    monkeypatch.setattr("sys.argv", ["pages.py", "--check", str(page)])
+    assert (main(), capsys.readouterr().out) == (0, "page.md: rewritten\n")
+    monkeypatch.setattr("sys.argv", ["pages.py", str(written(tmp_path, "'''python\n1 / 0\n'''\n"))])
+    assert main() == 1
+
+
+def test_pages_share_nothing(tmp_path: Path) -> None:
+    page = Page("page.md", tmp_path)
+    other = Page("other.md", tmp_path)
+    page.run_command('A="1"', "here")
+    page.namespace["a"] = 1
+    assert "A" not in other.names
+    assert "a" not in other.namespace

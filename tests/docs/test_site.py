@@ -1,0 +1,251 @@
+"""The documentation site, built once: every link leads somewhere, nothing comes from elsewhere, nothing is left out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import typer
+from mkdocs.exceptions import PluginError
+from tools.site_hooks import describe_commands, on_page_content, to_markdown
+
+import cellrisk as cr
+from cellrisk.cli import app
+from tests.docs.conftest import REPOSITORY, build
+
+DOCS = REPOSITORY / "docs"
+RESOURCES = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
+
+
+@dataclass
+class Document(HTMLParser):
+    """What a built page has: identifiers, links, resources, pictures and the text outside of code."""
+
+    path: Path
+    names: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    resources: list[str] = field(default_factory=list)
+    pictures: list[dict[str, str | None]] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    text: str = ""
+    inside: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.feed(self.path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        self.tags.append(tag)
+        self.names.update(value for name in ("id", "name") if (value := found.get(name)))
+        if tag == "a" and found.get("href"):
+            self.links.append(str(found["href"]))
+        if tag in RESOURCES and found.get(RESOURCES[tag]) and found.get("rel") not in ("next", "prev", "canonical"):
+            self.resources.append(str(found[RESOURCES[tag]]))
+        if tag == "img":
+            self.pictures.append(found)
+        self.inside += tag in ("code", "script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside -= tag in ("code", "script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self.inside:
+            self.text += data
+
+
+@dataclass(frozen=True)
+class Site:
+    """The built site."""
+
+    folder: Path
+    documents: dict[Path, Document]
+
+    def __getitem__(self, name: str) -> Document:
+        return self.documents[self.folder / name]
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Site:
+    return Site(built, {path: Document(path) for path in sorted(built.rglob("*.html"))})
+
+
+def outside(address: str) -> bool:
+    return bool(urlsplit(address).scheme or urlsplit(address).netloc)
+
+
+def broken(site: Site) -> Iterator[str]:
+    for path, document in site.documents.items():
+        for link in document.links:
+            if outside(link) or path.name == "404.html":  # whose links begin at the root of a server
+                continue
+            parts = urlsplit(link)
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            there = site.documents[target].names if target in site.documents else set()
+            if not target.is_file() or (parts.fragment and unquote(parts.fragment) not in there):
+                yield f"{path.name}: {link}"
+
+
+def test_links_and_anchors_lead_somewhere(site: Site) -> None:
+    assert sum(len(document.links) for document in site.documents.values()) > 500
+    assert list(broken(site)) == []
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Site) -> None:
+    for path, document in site.documents.items():
+        assert document.resources
+        assert [each for each in document.resources if outside(each)] == [], path.name
+        missing = [each for each in document.resources if not (path.parent / urlsplit(each).path).is_file()]
+        assert missing == [] or path.name == "404.html", path.name
+    for style in site.folder.rglob("*.css"):
+        addresses = re.findall(r"url\(\s*['\"]?([^'\")]+)", style.read_text(encoding="utf-8"))
+        assert [each for each in addresses if outside(each) and not each.startswith("data:")] == [], style.name
+
+
+def test_pages_that_are_written_are_built_and_reached_from_the_start(site: Site) -> None:
+    written = {page.relative_to(DOCS).with_suffix(".html").as_posix() for page in DOCS.rglob("*.md")}
+    built = {path.relative_to(site.folder).as_posix() for path in site.documents} - {"404.html"}
+    assert built == written
+    assert written <= {urlsplit(link).path for link in site["index.html"].links}
+
+
+def test_pictures_are_described(site: Site) -> None:
+    pictures = [picture for document in site.documents.values() for picture in document.pictures]
+    assert pictures
+    assert [picture["src"] for picture in pictures if len(picture.get("alt") or "") < 20] == []
+
+
+def test_every_public_name_is_in_the_reference(site: Site) -> None:
+    names = site["reference/python.html"].names
+    assert [name for name in cr.__all__ if f"cellrisk.{name}" not in names] == []
+    assert "cellrisk.FrequencyTable.cells" in names
+    assert ">>>" not in site["reference/python.html"].text  # doctests are in blocks
+
+
+def commands(command: Any, path: tuple[str, ...] = ("cellrisk",)) -> Iterator[tuple[str, Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield " ".join(path), command
+    for name, each in (inner or {}).items():
+        yield from commands(each, (*path, name))
+
+
+def test_every_command_is_in_the_reference(site: Site) -> None:
+    found = dict(commands(typer.main.get_command(app)))
+    assert {"cellrisk assess", "cellrisk ledger plan"} <= set(found)
+    assert {name.replace(" ", "-") for name in found} <= site["reference/commands.html"].names
+    sections = {section.partition("\n")[0]: section for section in describe_commands().split("## ")[1:]}
+    assert set(sections) == set(found)
+    for name, command in found.items():
+        options = [option for each in command.params if each.param_type_name == "option" for option in each.opts]
+        assert [option for option in options if option not in sections[name]] == [], name
+
+
+def test_the_command_reference_is_the_same_every_time() -> None:
+    text = describe_commands()
+    assert text == describe_commands()
+    assert not re.search(r"0x[0-9a-f]{6}|<function|Sentinel|None`", text)
+    assert "| `--mechanism NAME` | laplace, gaussian," in text
+    assert "| `laplace` |" in text
+
+
+def test_formulas_are_mathematics(site: Site) -> None:
+    assert site["maths.html"].tags.count("math") > 50
+    for path, document in site.documents.items():
+        assert not re.search(r"\\[(\[]|\$\$|\\frac|\\sum", document.text), path.name
+
+
+def test_the_contributors_page_is_the_file_itself(site: Site) -> None:
+    shown = " ".join(site["contributing.html"].text.split())
+    headings = re.findall(
+        r"^## (.*)$", (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    assert headings
+    assert [heading for heading in headings if heading not in shown] == []
+
+
+WARNED = {
+    "a link to no page": ("[there](nowhere.md)", "a link 'nowhere.md', but"),
+    "a link to no heading": ("[there](#nobody)", "a link '#nobody', but"),
+    "a link to no heading of another page": ("[there](other.md#nothing)", "a link 'other.md#nothing', but"),
+    "a link from the root": ("[there](/other.md)", "an absolute link '/other.md'"),
+    "a page in no menu": ("Text.", "- other.md"),
+}
+REFUSED = {
+    "an unknown formula": (r"So $\whatever x$.", r"\\whatever"),
+    "a name that does not exist": ("::: cellrisk.nothing", "cellrisk.nothing"),
+    "a snippet that does not exist": ('--8<-- "NOTHING.md"', "NOTHING.md"),
+}
+
+
+@pytest.fixture(scope="module")
+def warned(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    return build_small(tmp_path_factory.mktemp("flawed"), "\n\n".join(text for text, _ in WARNED.values()))
+
+
+@pytest.mark.parametrize("why", [why for _, why in WARNED.values()], ids=list(WARNED))
+def test_a_flaw_is_warned_of_which_ends_the_build(why: str, warned: subprocess.CompletedProcess[str]) -> None:
+    assert warned.returncode != 0
+    assert f"Aborted with {len(WARNED)} warnings in strict mode" in warned.stdout + warned.stderr
+    assert why in warned.stderr
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_built_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    built = build_small(tmp_path, text)
+    assert built.returncode != 0
+    assert why in built.stderr
+
+
+def build_small(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """A site of one page, and one that no menu has, with the settings of the real one."""
+    pages = folder / "pages"
+    pages.mkdir()
+    (pages / "index.md").write_text(f"# Start\n\n{text}\n", encoding="utf-8")
+    (pages / "other.md").write_text("# Other\n\nText.\n", encoding="utf-8")
+    (pages / "assets").symlink_to(DOCS / "assets")
+    settings = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[0]
+    places = {"tools/": f"{REPOSITORY}/tools/", "[src]": f"[{REPOSITORY}/src]", "[.]": f"[{REPOSITORY}]"}
+    for relative, absolute in {**places, "docs_dir: docs": f"docs_dir: {pages}"}.items():
+        assert relative in settings
+        settings = settings.replace(relative, absolute)
+    file = folder / "mkdocs.yml"
+    file.write_text(f"{settings}\nnav: [index.md]\n", encoding="utf-8")
+    return build(folder / "site", "--config-file", str(file))
+
+
+def test_docstrings_become_markdown() -> None:
+    text = (
+        "In a * b_c.\n\nwidth, edge: of\nbins ``a_b``. shape: round.\nnot: this\n\n- a: b\n\n>>> 1 * 2\n2\n\n    a * b"
+    )
+    assert to_markdown(text, {"width", "edge", "shape"}).split("\n\n") == [
+        r"In a \* b\_c.",
+        "- `width`, `edge`: of bins ``a_b``.\n- `shape`: round. not: this",
+        "- a: b",
+        "```pycon\n>>> 1 * 2\n2\n```",
+        "    a * b",
+    ]
+    assert to_markdown("width: of bins") == "width: of bins"
+
+
+def test_rows_of_outputs_are_marked(site: Site) -> None:
+    html = (site.folder / "deciding.html").read_text(encoding="utf-8")
+    assert re.search(r'<span class="row">recommended +1\.15 ', html)
+    assert not re.search(r'<span class="row">Choose epsilon', html)
+
+
+def test_a_formula_that_cannot_be_read_is_named() -> None:
+    class Page:
+        class file:  # noqa: N801
+            src_uri = "maths.md"
+
+    html = '<p><span class="arithmatex">\\(\\frac{1}{\\)</span></p>'
+    with pytest.raises(PluginError, match=r"maths\.md"):
+        on_page_content(html, page=Page())
