@@ -148,6 +148,21 @@ def finish(client: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
+def look(client: Any) -> Callable[[str], Any]:
+    """The answer about a source, once it has been read; a busy machine names a job first."""
+
+    def ask(source: str) -> Any:
+        until = time.monotonic() + 60
+        answer = client.get(f"/api/sources/{source}")
+        while answer.status_code == 202 and time.monotonic() < until:
+            time.sleep(0.02)
+            answer = client.get(f"/api/sources/{source}")
+        return answer
+
+    return ask
+
+
+@pytest.fixture(scope="session")
 def table(client: Any, finish: Callable[[Any], Any]) -> str:
     """The address of a small table of the folder."""
     source = client.post("/api/sources", json={"path": "people.csv"}).json()["source"]

@@ -13,7 +13,7 @@ from cellrisk.web import questions
 from cellrisk.web.sources import MOST_UPLOADS
 from tests.web.conftest import PEOPLE, Running, upload
 
-Finish = Callable[..., Any]
+Look = Callable[[str], Any]
 
 
 class TestSources:
@@ -25,21 +25,17 @@ class TestSources:
         ]
         assert [each["name"] for each in state["measures"]] == list(questions.MeasureName.__args__)
 
-    def test_the_example_comes_with_a_suggestion(self, client: Any, finish: Finish) -> None:
+    def test_the_example_comes_with_a_suggestion(self, client: Any, look: Look) -> None:
         source = client.post("/api/sources", json={"example": "adult"}).json()
         assert client.post("/api/sources", json={"example": "adult"}).json() == source  # nothing is loaded twice
-        answer = client.get(f"/api/sources/{source['source']}")
-        if answer.status_code == 202:
-            finish(answer)
-            answer = client.get(f"/api/sources/{source['source']}")
-        preview = answer.json()
+        preview = look(source["source"]).json()
         assert (preview["rows"], len(preview["columns"])) == (32561, 11)
         assert preview["suggested"]["sensitive"] == ["income"]
 
-    def test_an_upload_is_previewed(self, client: Any, finish: Finish) -> None:
+    def test_an_upload_is_previewed(self, client: Any, look: Look) -> None:
         source = upload(client, PEOPLE, "C:\\people.csv").json()
         assert (source["name"], source["bytes"]) == ("people.csv", len(PEOPLE))
-        preview = client.get(f"/api/sources/{source['source']}").json()
+        preview = look(source["source"]).json()
         assert preview["suggested"] is None
         found = {each["name"]: (each["kind"], each["levels"], each["missing"]) for each in preview["columns"]}
         assert found == {
@@ -61,9 +57,9 @@ class TestSources:
         ],
         ids=["one-value", "no-value", "unique-number"],
     )
-    def test_hints_of_a_specialist(self, client: Any, text: str, hint: str) -> None:
+    def test_hints_of_a_specialist(self, client: Any, look: Look, text: str, hint: str) -> None:
         source = upload(client, text).json()["source"]
-        assert hint in client.get(f"/api/sources/{source}").json()["columns"][0]["hint"]
+        assert hint in look(source).json()["columns"][0]["hint"]
 
     @pytest.mark.parametrize("choice", [{}, {"path": "people.csv", "example": "adult"}])
     def test_a_source_is_one_of_the_two(self, client: Any, choice: dict[str, str]) -> None:
@@ -147,12 +143,12 @@ class TestUploads:
         answer = client.post("/api/uploads", files=[("file", ("a.csv", "x\n")), ("file", ("b.csv", "x\n"))])
         assert "more than one" in answer.json()["error"]
 
-    def test_only_the_last_uploads_are_kept(self, server: Running, client: Any) -> None:
+    def test_only_the_last_uploads_are_kept(self, server: Running, client: Any, look: Look) -> None:
         first = upload(client, "x\n1\n").json()["source"]
-        assert client.get(f"/api/sources/{first}").status_code == 200
+        assert look(first).status_code == 200
         for _ in range(MOST_UPLOADS):
             assert upload(client, "x\n1\n").status_code == 200
-        assert client.get(f"/api/sources/{first}").status_code == 404
+        assert look(first).status_code == 404
         assert len(self.kept(server)) == MOST_UPLOADS
 
     def test_the_private_folder_is_private(self, server: Running, client: Any) -> None:

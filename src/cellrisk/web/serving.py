@@ -136,7 +136,8 @@ def serve(
     with listen(host, port) as listening:
         settings = Settings(host=host, port=listening.getsockname()[1], **given)
         app = create_app(settings)
-        logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # its messages may quote what was worked on
+        for library in ("asyncio", "python_multipart"):
+            logging.getLogger(library).setLevel(logging.CRITICAL)  # their messages may quote what was worked on
         config = uvicorn.Config(
             app,
             log_config=None,
