@@ -93,7 +93,7 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
     "not text": (b"\xff\xfe\x00\x81", "neither text nor a zip"),
     "no table": (b"P" * 200_000, "is no table"),
     "too narrow": (b"P,P,A\n", "another number of columns; got record 1"),
-    "lacks a column": (b"IR,MR,FF,CR,CO,class\nP,P,P,P,P,B\n", "lacks a column; got OR"),
+    "lacks a column": (b"IR,MR,FF,CR,CO,class\nP,P,P,P,P,B\n", "has no column 'OR'"),
     "ragged": (b"IR,MR,FF,CR,CO,OR,class\nP,P,P,P,P,B\n", "another number of columns; got record 1"),
     "no count": (b"IR,MR,FF,CR,CO,OR,class,n\nP,P,P,P,P,P,B,many\n", "no whole number; got record 1"),
     "large count": (b"IR,MR,FF,CR,CO,OR,class,n\nP,P,P,P,P,P,B,251\n", "no whole number"),

@@ -73,9 +73,16 @@ def test_a_count_as_large_as_all_records(tmp_path: Path, monkeypatch: pytest.Mon
     assert table.attribute().levels.totals.tolist() == [0, 4095, 0, 0]
 
 
-def test_count_tables_and_large_numbers_are_counted_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_count_tables_and_large_tables_are_counted_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A count that would need more than a third of the digits leaves no room for three."""
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
+    folded: list[sums.Sums] = []
+    real = sums.Sums.read
+    monkeypatch.setattr(sums.Sums, "read", lambda self, vectors: folded.append(self) or real(self, vectors))
     people = pd.DataFrame({"a": ["x", "x", "y"], "y": ["p", "q", "r"], "n": [2**40, 1, 2**45]})
     people.to_parquet(tmp_path / "people.parquet")
     table = cr.tabulate(tmp_path / "people.parquet", "a", "y", count="n")
     assert sorted(tuple(sorted(counts)) for counts, _ in table.profiles().rows()) == [(1, 2**40), (2**45,)]
+    monkeypatch.setattr(sums, "BITS", 5)  # three records need two bits
+    assert cr.tabulate(tmp_path / "people.parquet", "a", "y").n_cells == 2
+    assert [each.folded for each in folded] == [{}, {}]

@@ -90,7 +90,9 @@ def read_bankruptcy(path: str | os.PathLike[str]) -> Records:
             )
         content = source.read_bytes()
     except OSError as error:
-        raise InvalidInput("the Bankruptcy file cannot be read", got=f"{source} ({error.strerror})") from None
+        raise InvalidInput(
+            "the Bankruptcy file cannot be read", got=f"{source} ({error.strerror})", fix=WHERE
+        ) from None
     return parse_bankruptcy(content, source.name)
 
 
@@ -169,7 +171,9 @@ def _read_rows(text: str) -> Iterator[tuple[str, ...]]:
     width = len(COLUMNS) if header_less else len(header)
     for number, row in enumerate(lines, start=1):
         if len(row) != width:
-            raise InvalidInput("a line of the Bankruptcy file has another number of columns", got=f"record {number}")
+            raise InvalidInput(
+                "a line of the Bankruptcy file has another number of columns", got=f"record {number}", fix=WHERE
+            )
         times = 1 if counted is None else _whole(row[counted], number)
         yield from [tuple(row[place].strip().upper() for place in places)] * times
 
@@ -182,7 +186,7 @@ def _find(header: Sequence[str], column: str) -> int:
     for place, name in enumerate(header):
         if name in NAMES[column]:
             return place
-    raise InvalidInput("the Bankruptcy file lacks a column", got=column, allowed=", ".join(COLUMNS), fix=WHERE)
+    raise InvalidInput(f"the Bankruptcy file has no column '{column}'", allowed=", ".join(COLUMNS), fix=WHERE)
 
 
 def _find_count(header: Sequence[str]) -> int | None:

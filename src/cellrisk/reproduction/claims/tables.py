@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cellrisk.profiles import Profiles
 from cellrisk.reproduction.bundles import Bundle
 from cellrisk.reproduction.claims.comparing import Evidence, compare, judge, same
 from cellrisk.reproduction.panels import Statement
 from cellrisk.tables import FrequencyTable
 
+ATTACK = "2.2 Homogeneity attack"
+EXAMPLE = ((2, 2, 0), (1, 2, 1), (0, 0, 4))
+"""Table 1: people with cancer, heart disease and diabetes in its three groups of race and age."""
 SETTING = "5.1 Experiment setting"
 ROWS_FOR_CELLS = "The paper counts rows, a cell with one income each, and takes them for cells."
 
 
 def state_tables(evidence: Evidence) -> Iterator[Statement]:
     """Every number about the data that the evidence covers."""
+    yield from _example()
     yield from _adult(evidence)
     if evidence.has_bankruptcy:
         yield from _bankruptcy(evidence.bankruptcy.experiment.table)
         yield from _subset(evidence.subset.experiment.table)
     yield from _rates(evidence)
+
+
+def _example() -> Iterator[Statement]:
+    """Table 1, the dataset that the paper explains the attack on; its other table and figure 1 hold no numbers."""
+    profiles = Profiles.from_cells(EXAMPLE, n_levels=3)
+    yield compare(ATTACK, "Table 1: records of the example", "12", profiles.n_records)
+    yield compare(ATTACK, "Table 1: groups that share their quasi-identifiers", "3", profiles.n_cells)
+    yield compare(
+        ATTACK, "Table 1: people whose medical condition is read off (records 9 to 12)", "4", profiles.n_exposed
+    )
 
 
 def _adult(evidence: Evidence) -> Iterator[Statement]:
