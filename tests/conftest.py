@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
 import cellrisk as cr
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""Tests run in one process a processor; threads of numpy's own would be in each other's way."""
 
 LONG = (
     *("tests/tables/test_spark.py", "tests/web/test_browser", "tests/tables/test_spark_connect.py"),
