@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.attacks import GUESSES, Confidence, Guess, choose_risks, find_confidence
+from cellrisk.attacks import GUESSES, Confidence, choose_risks, find_confidence, guess_by_chance
 from cellrisk.errors import UnknownName
 from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival, average_risks, choose_words
 from cellrisk.mechanisms import Mechanism
@@ -67,7 +67,7 @@ class Exposure:
     @property
     def chance_share(self) -> float:
         """What the attacker gets right where noise has drowned the counts, so that each survives half of the time."""
-        return 0.5**self.n_levels if self.attack == "homogeneity" else Guess.chance(self.n_levels)
+        return 0.5**self.n_levels if self.attack == "homogeneity" else guess_by_chance(self.n_levels)
 
     @property
     def share(self) -> float:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise import DiscreteGaussianNoise, EndlessNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 
 NEIGHBOURS = ("add-remove", "replace")
 USUAL_THRESHOLD = 0.5
@@ -72,6 +72,20 @@ class Mechanism(ABC):
     @abstractmethod
     def noise(self) -> Noise:
         """The noise that gives the guarantee."""
+
+    @property
+    def limit_noise(self) -> Noise:
+        """The noise as epsilon falls to 0, all else fixed: what is read off under it is chance.
+
+        It grows without bound where the guarantee then asks for that; a mechanism whose delta alone bounds what is
+        learnt keeps a finite scale.
+
+        >>> Laplace(epsilon=1.0).limit_noise
+        EndlessNoise(scale=inf)
+        >>> round(AnalyticGaussian(epsilon=1.0, delta=0.01).limit_noise.scale, 6)
+        39.894081
+        """
+        return EndlessNoise()
 
     @property
     def scale(self) -> float:
@@ -173,6 +187,13 @@ class AnalyticGaussian(Mechanism):
         sigma = find_smallest(lambda sigma: gaussian_log_delta(sigma, self.epsilon) - log_delta)
         return GaussianNoise(self.l2 * sigma)
 
+    @property
+    def limit_noise(self) -> Noise:
+        """At epsilon 0, Phi(1/(2 sigma)) - Phi(-1/(2 sigma)) = erf(1/(2 sqrt 2 sigma)) = delta."""
+        from scipy.special import erfinv
+
+        return GaussianNoise(self.l2 / (2.0 * math.sqrt(2.0) * float(erfinv(self.delta))))
+
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussian(Mechanism):
@@ -186,13 +207,21 @@ class DiscreteGaussian(Mechanism):
     @cached_property
     def rho(self) -> float:
         """The zero-concentrated privacy loss."""
+        return self._rho_at(self.epsilon)
+
+    def _rho_at(self, epsilon: float) -> float:
         log_delta = math.log(self.delta)
-        sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, self.epsilon) - log_delta)
+        sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, epsilon) - log_delta)
         return 0.5 / sigma**2
 
     @cached_property
     def noise(self) -> Noise:
         return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self.rho))
+
+    @property
+    def limit_noise(self) -> Noise:
+        """The conversion from rho needs no epsilon above 0 to meet a delta."""
+        return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self._rho_at(0.0)))
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {

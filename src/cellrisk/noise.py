@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +53,42 @@ class Noise(ABC):
         0.3032653298563167
         """
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
+
+
+@dataclass(frozen=True)
+class NoNoise(Noise):
+    """Counts as they are: where noise goes as epsilon grows without bound."""
+
+    scale: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing was given."""
+
+    def cdf(self, x: Any) -> Floats:
+        return np.asarray(np.where(np.asarray(x) < 0, 0.0, 1.0))
+
+    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        return np.zeros(shape)
+
+
+@dataclass(frozen=True)
+class EndlessNoise(Noise):
+    """Noise that has grown without bound: every count, however large, vanishes half of the time.
+
+    >>> float(EndlessNoise().vanish(1_000_000)), float(EndlessNoise().survive(0))
+    (0.5, 0.5)
+    """
+
+    scale: float = field(default=math.inf, init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing was given."""
+
+    def cdf(self, x: Any) -> Floats:
+        return np.full(np.shape(x), 0.5)
+
+    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        raise InvalidInput("noise without bound cannot be drawn", fix="draw noise of a finite scale")
 
 
 @dataclass(frozen=True)

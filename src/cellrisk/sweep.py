@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cellrisk.attacks import GUESSES, Guess, choose_risks
+from cellrisk.attacks import GUESSES, choose_risks
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import Local, Measure, Survival
 from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
-from cellrisk.noise import LaplaceNoise
+from cellrisk.noise import EndlessNoise, Noise, NoNoise
 from cellrisk.priors import Priors
 from cellrisk.profiles import Floats, Profiles
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
 DEFAULT_POINTS = 201
 LARGEST_CLASSICAL = math.nextafter(1.0, 0.0)
-NO_NOISE, ONLY_NOISE = LaplaceNoise(1e-9), LaplaceNoise(1e18)
+NO_NOISE, ENDLESS_NOISE = NoNoise(), EndlessNoise()
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,18 @@ class Setting:
 
 
 def find_limits(
-    profiles: Profiles, measure: Measure, forms: Sequence[str], threshold: float = 0.5
+    profiles: Profiles,
+    measure: Measure,
+    forms: Sequence[str],
+    threshold: float = 0.5,
+    limit_noise: Noise = ENDLESS_NOISE,
 ) -> dict[tuple[str, str], Limits]:
-    """The risk under noise that hides everything, and under none, for each form and weighting."""
-    raw = measure.average(profiles, Survival((NO_NOISE,), threshold), forms)
-    if isinstance(measure, Guess):
-        return {key: Limits(measure.chance(profiles.n_levels), float(value[0])) for key, value in raw.items()}
-    chance = measure.average(profiles, Survival((ONLY_NOISE,), threshold), forms)
-    return {key: Limits(float(chance[key][0]), float(raw[key][0])) for key in chance}
+    """The risk as epsilon falls to 0, under the mechanism's ``limit_noise``, and under no noise at all.
+
+    One pair for each form and weighting. Noise without bound has closed forms, whatever the size of a cell.
+    """
+    ends = measure.average(profiles, Survival((limit_noise, NO_NOISE), threshold), forms)
+    return {key: Limits(float(chance), float(raw)) for key, (chance, raw) in ends.items()}
 
 
 def read_epsilons(given: float | Sequence[float] | Floats | None) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cellrisk.attacks.confidence import Confidence, find_confidence, looks_homogeneous
-from cellrisk.attacks.guess import Guess
+from cellrisk.attacks.guess import Guess, guess_by_chance
 from cellrisk.attacks.plurality import Plurality
 from cellrisk.attacks.proportional import Proportional
 from cellrisk.attacks.questions import ATTACKS, GUESSES, Risks, choose_risks
@@ -18,5 +18,6 @@ __all__ = [
     "Risks",
     "choose_risks",
     "find_confidence",
+    "guess_by_chance",
     "looks_homogeneous",
 ]

@@ -6,8 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import Measure, Survival
+from cellrisk.measures import Local, Measure, Survival
 from cellrisk.measures.measure import Risks
 from cellrisk.profiles import Block, Floats
 
@@ -26,12 +28,23 @@ class Guess(Measure):
         """
 
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        self._check(forms)
+        return {"tight": self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])}
+
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        return Local().labels_present(block)
+
+    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        """As noise grows without bound: something shows, and the guess is right one time in K."""
+        self._check(forms)
+        return {"tight": np.full((len(block), len(survival)), guess_by_chance(n_levels))}
+
+    def _check(self, forms: Sequence[str]) -> None:
         other = [form for form in forms if form != "tight"]
         if other:
             raise InvalidInput(f"the {self.attack} attack has one form", got=", ".join(other), allowed="tight")
-        return {"tight": self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])}
 
-    @staticmethod
-    def chance(n_levels: int) -> float:
-        """The risk where noise has drowned the counts: something shows, and the guess is right one time in K."""
-        return (1.0 - 0.5**n_levels) / n_levels
+
+def guess_by_chance(n_levels: int) -> float:
+    """How often a guess is right where noise has drowned the counts: (1 - 2^-K)/K."""
+    return (1.0 - 0.5**n_levels) / n_levels

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cellrisk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published_risk
 from cellrisk.measures.pmf import first_count, last_count, poisson_pmf
@@ -39,6 +40,11 @@ class Expected(Measure):
     def rows_at_once(self, block: Block, survival: Survival) -> int:
         return max(1, ROWS_AT_ONCE // len(survival))
 
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        """Label k is drawn at least once with probability 1 - (1 - p_k)^n."""
+        labels = chance_of_some(block.counts / block.sizes[:, None], block.sizes[:, None]).sum(axis=1)
+        return labels, np.ones(len(block))
+
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         risks: Risks = {}
         if "published" in forms:
@@ -51,6 +57,12 @@ class Expected(Measure):
             exact, tight = multinomial_risk(block.counts, block.sizes, survival)
             risks.update({form: risk * absent for form, risk in (("exact", exact), ("tight", tight)) if form in forms})
         return risks
+
+
+def chance_of_some(shares: ArrayLike, sizes: Integers) -> Floats:
+    """1 - (1 - p)^n: how likely n records hold a label whose share is p; no digit is lost where that is small."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(sizes * np.log1p(-np.asarray(shares))))
 
 
 def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:

@@ -30,6 +30,9 @@ class Local(Measure):
 
     name: ClassVar[str] = "local"
 
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        return np.full(len(block), float(block.counts.shape[1])), np.ones(len(block))
+
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         n_present = block.counts.shape[1]
         risks: Risks = {}

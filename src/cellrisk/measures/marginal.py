@@ -41,6 +41,13 @@ class Marginal(Measure):
         width = max(len(survival), int(block.counts.shape[1]))
         return max(1, 4 * NUMBERS_AT_ONCE // (nodes * width))
 
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        """Label k is there with probability E_t 1 - e^(-t p_k)."""
+        rates, weights = self.sizes.mixture()
+        shares = block.counts / block.sizes[:, None]
+        labels = np.einsum("ckl,l->c", -np.expm1(-shares[..., None] * rates), weights)
+        return labels, np.full(len(block), 1.0 if self.sizes.truncated else self.sizes.not_empty)
+
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         n_present = block.counts.shape[1]
         absent = survival.vanish_empty ** (n_levels - n_present)

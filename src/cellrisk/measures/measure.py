@@ -38,6 +38,26 @@ class Measure(ABC):
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         """The risk of one cell of each profile, for each noise and form."""
 
+    @abstractmethod
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        """How many labels the cell of each profile is expected to hold, and how likely it holds any."""
+
+    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        """Where `risk` goes as noise grows without bound, so that each of the K labels shows with probability 1/2.
+
+        A label is then shown alone with probability 2^-K: exact = 2^-K E C, C the number of labels present, and
+        tight = 2^-K P(C > 0), as the shares of the labels present sum to 1. published is its closed form. No sum runs
+        over counts, whatever the size of a cell.
+        """
+        risks: Risks = {}
+        if "published" in forms:
+            risks.update(self.risk(block, n_levels, survival, ("published",)))
+        labels, some = self.labels_present(block)
+        for form, total in (("exact", labels), ("tight", some)):
+            if form in forms:
+                risks[form] = np.repeat(np.ldexp(total, -n_levels)[:, None], len(survival), axis=1)
+        return risks
+
     def reduce(self, profiles: Profiles) -> Profiles:
         """Merge the profiles that this measure cannot tell apart."""
         return profiles
@@ -63,9 +83,10 @@ class Measure(ABC):
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
     def _average(self, profiles: Profiles, survival: Survival, forms: Sequence[str]) -> dict[tuple[str, str], Floats]:
+        find = self.chance if survival.endless else self.risk
         totals = {(form, weights): np.zeros(len(survival)) for form in forms for weights in WEIGHTS}
         for block in self._pieces(profiles, survival):
-            for form, risk in self.risk(block, profiles.n_levels, survival, forms).items():
+            for form, risk in find(block, profiles.n_levels, survival, forms).items():
                 totals[form, "uniform"] += block.cells @ risk
                 totals[form, "records"] += block.records @ risk
         for form in forms:

@@ -11,8 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.measures.dirichlet import Dirichlet, all_same
+from cellrisk.measures.expected import chance_of_some
 from cellrisk.measures.measure import Measure, Risks, published_risk
-from cellrisk.measures.pmf import negative_binomial_pmf, poisson_pmf
+from cellrisk.measures.pmf import negative_binomial_log_pmf, poisson_log_pmf
 from cellrisk.measures.sequences import convolve
 from cellrisk.measures.sizes import CellSizes
 from cellrisk.measures.survival import Survival, SurvivalTable
@@ -41,6 +42,9 @@ class Shrinkage(Measure):
     def rows_at_once(self, block: Block, survival: Survival) -> int:
         return len(block)
 
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        return labels_drawn(self.prior, block.sizes), np.ones(len(block))
+
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         return risk_by_size(self.prior, block.sizes, survival, forms)
 
@@ -60,6 +64,12 @@ class MarginalShrinkage(Measure):
         whole = Block(one, np.array([profiles.n_cells]), np.array([profiles.n_records]))
         return Profiles(profiles.n_levels, (whole,))
 
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        sizes = np.arange(1, self.sizes.last() + 1)
+        chance = self.sizes.pmf(sizes)
+        some = 1.0 if self.sizes.truncated else self.sizes.not_empty
+        return np.full(len(block), chance @ labels_drawn(self.prior, sizes)), np.full(len(block), some)
+
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         sizes = np.arange(1, self.sizes.last() + 1)
         chance = self.sizes.pmf(sizes)
@@ -77,6 +87,30 @@ def risk_by_size(prior: Dirichlet, sizes: Integers, survival: Survival, forms: S
         exact, tight = _dirichlet_multinomial_risk(prior, sizes, survival)
         risks.update({form: risk for form, risk in (("exact", exact), ("tight", tight)) if form in forms})
     return risks
+
+
+def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
+    """How many labels a cell of each size is expected to hold: sum_k 1 - P(N_k = 0).
+
+    With independent counts whose total is n, P(N_k = 0) is P(0) of label k times P(n) of all others, over P(n) of all.
+
+    >>> labels_drawn(Dirichlet.given([1.0, 1.0], n_levels=2), np.array([1, 2])).round(12).tolist()  # 1, 2 - 2/3
+    [1.0, 1.333333333333]
+    """
+    if prior.concentration == 0:
+        return np.ones(len(sizes))
+    total = np.zeros(len(sizes))
+    whole = _count_log_pmf(sizes, 1.0, prior.concentration, sizes)
+    for share, times in Counter(share for share in prior.mean if share > 0).items():
+        if share == 1:
+            total += 1.0
+        elif math.isinf(prior.concentration):
+            total += times * chance_of_some(share, sizes)
+        else:
+            none = _count_log_pmf(np.zeros(len(sizes), np.int64), share, prior.concentration, sizes)
+            others = _count_log_pmf(sizes, 1.0 - share, prior.concentration, sizes)
+            total += times * -np.expm1(np.minimum(none + others - whole, 0.0))
+    return total
 
 
 def _dirichlet_multinomial_risk(prior: Dirichlet, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
@@ -148,9 +182,13 @@ def _leave_one_out(labels: Counter[float], vanish: dict[float, Floats], limit: i
 
 def _count_pmf(counts: Integers, share: float, concentration: float, size: int) -> Floats:
     """A label's count before the total is fixed: negative binomial, Poisson in the limit, with mean share * size."""
+    return np.exp(_count_log_pmf(counts, share, concentration, np.asarray(size)))
+
+
+def _count_log_pmf(counts: Integers, share: float, concentration: float, sizes: Integers) -> Floats:
     if math.isinf(concentration):
-        return poisson_pmf(counts, share * size)
-    return negative_binomial_pmf(counts, share * concentration, share * size)
+        return poisson_log_pmf(counts, share * sizes)
+    return negative_binomial_log_pmf(counts, share * concentration, share * sizes)
 
 
 def _groups(concentration: float, sizes: Integers) -> Iterator[Integers]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
-from cellrisk.noise import Noise
+from cellrisk.noise import EndlessNoise, Noise
 from cellrisk.profiles import Floats, Integers
 
 NEGLIGIBLE = 1e-18
 """A vanishing probability below this is taken for 0 where sums over many counts are cut."""
+
+ENDLESS = 1 << 62
+"""The reach of noise without bound: past every count."""
 
 NOISES_AT_ONCE = 64
 TABULATED = 4096
@@ -32,11 +36,18 @@ class Survival:
 
     @cached_property
     def groups(self) -> tuple[Survival, ...]:
-        """The same noises, few at a time, so that working arrays stay small."""
-        if len(self) <= NOISES_AT_ONCE:
-            return (self,)
-        starts = range(0, len(self), NOISES_AT_ONCE)
-        return tuple(Survival(self.noises[start : start + NOISES_AT_ONCE], self.threshold) for start in starts)
+        """The same noises in their order, few at a time, so that working arrays stay small; endless ones apart."""
+        parts: list[tuple[Noise, ...]] = []
+        for endless, run in groupby(self.noises, lambda noise: isinstance(noise, EndlessNoise)):
+            noises = tuple(run)
+            step = len(noises) if endless else NOISES_AT_ONCE
+            parts += [noises[start : start + step] for start in range(0, len(noises), step)]
+        return (self,) if len(parts) == 1 else tuple(Survival(noises, self.threshold) for noises in parts)
+
+    @property
+    def endless(self) -> bool:
+        """Whether every noise has grown without bound, so that q = s = 1/2 for every count."""
+        return all(isinstance(noise, EndlessNoise) for noise in self.noises)
 
     def vanish(self, counts: Integers) -> Floats:
         """q at each count: (counts, noises)."""
@@ -105,6 +116,8 @@ def _power_of_two(count: int) -> int:
 
 
 def _last_vanishing(noise: Noise, threshold: float) -> int:
+    if isinstance(noise, EndlessNoise):
+        return ENDLESS
     low, high = 0, 1
     while noise.vanish(float(high), threshold) >= NEGLIGIBLE:
         low, high = high, high * 2
