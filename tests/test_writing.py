@@ -18,9 +18,9 @@ def test_text_and_bytes(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
-def test_files_are_as_readable_as_any_other(tmp_path: Path) -> None:
+def test_files_for_the_public_are_as_readable_as_any_other(tmp_path: Path) -> None:
     (tmp_path / "usual").write_text("x")
-    write_whole(tmp_path / "ours", "x")
+    write_whole(tmp_path / "ours", "x", public=True)
     assert (tmp_path / "usual").stat().st_mode == (tmp_path / "ours").stat().st_mode
 
 

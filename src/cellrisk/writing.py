@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from cellrisk.errors import InvalidInput
+
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+"""Who may read what holds figures of the raw data: the one who made it."""
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -22,9 +26,20 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Writes a file beside its place and moves it there, so that nobody ever sees half of it."""
+def write_whole(
+    path: str | os.PathLike[str],
+    content: str | bytes,
+    *,
+    public: bool = False,
+    replaces: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Writes a file beside its place and moves it there, so that nobody ever sees half of it.
+
+    Only its owner may read it, except where it is for the public: then the umask decides. It never becomes more
+    readable than the file that it replaces, at its path or, where the file is moved on from there, at ``replaces``.
+    """
     target = check_writable(path)
+    mode = choose_mode(target if replaces is None else Path(replaces), 0o666 & ~_umask() if public else PRIVATE_FILE)
     data = content.encode("utf-8") if isinstance(content, str) else content
     unfinished = ""
     try:
@@ -33,7 +48,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(unfinished, 0o666 & ~_umask())
+        os.chmod(unfinished, mode)
         os.replace(unfinished, target)
         unfinished = ""
     except OSError as error:
@@ -43,6 +58,14 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
             with suppress(OSError):
                 os.unlink(unfinished)
     return target
+
+
+def choose_mode(target: Path, mode: int) -> int:
+    """Who may read and write what takes a place: as many as asked for, and nobody who could not before."""
+    try:
+        return mode & stat.S_IMODE(target.stat().st_mode)
+    except OSError:  # nothing is there
+        return mode
 
 
 def _umask() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -140,6 +141,8 @@ def test_older_folder_is_kept_until_the_new_one_is_whole(
 ) -> None:
     few = replace(found, sheets=found.sheets[:1], boxes=())
     place = few.save(tmp_path / "out")
+    assert {stat.S_IMODE(each.stat().st_mode) for each in place.iterdir()} == {0o600}
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
     (place / "statements.csv").write_text("older", encoding="utf-8")
     with pytest.raises(InvalidInput, match="the output folder exists"):
         few.save(place)

@@ -131,7 +131,7 @@ def test_too_many_cells_are_refused(people: list[dict[str, Any]], monkeypatch: p
 def test_a_table_without_a_source_has_no_cells(people: list[dict[str, Any]]) -> None:
     from dataclasses import replace
 
-    with pytest.raises(InvalidInput, match="no source"):
+    with pytest.raises(InvalidInput, match="source of this table is not at hand"):
         replace(cr.tabulate(pd.DataFrame(people), "sex", "job"), read_cells=None).cells()
 
 

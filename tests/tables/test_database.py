@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import sqlite3
 import time
 import traceback
@@ -289,6 +290,17 @@ def test_addresses_say_host_and_database_at_most() -> None:
     place = read_address(f"postgresql+psycopg://me:{ENCODED}@Host:1/my%20db/schema?password=s3kret")
     assert str(place) == "database 'my db' on host"
     assert "s3kret" not in repr(place)
+
+
+def test_a_pickled_table_has_forgotten_its_address(server: Server) -> None:
+    table = tabulate(server.address(), "place", "job", table="people")
+    assert table.cells().n_cells == table.n_cells
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        pickled = pickle.dumps(table, protocol)
+        assert not [secret for secret in (PASSWORD, ENCODED, "127.0.0.1") if secret.encode() in pickled]
+    assert not [secret for secret in (PASSWORD, ENCODED) if secret in f"{table!r} {table} {vars(table)}"]
+    with pytest.raises(InvalidInput, match="tabulate the source again"):
+        pickle.loads(pickled).cells()
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
-import pickle
 from dataclasses import FrozenInstanceError, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,14 +27,6 @@ QUASI = ["age", "sex", "city"]
 @pytest.fixture
 def table(people: list[dict[str, Any]]) -> FrequencyTable:
     return tabulate(pd.DataFrame(people), QUASI, ["job", "ill"], levels={"ill": [1, 0]})
-
-
-def test_a_table_can_be_sent_to_another_process(people: list[dict[str, Any]], tmp_path: Path) -> None:
-    pd.DataFrame(people).to_csv(tmp_path / "people.csv", index=False)
-    table = tabulate(tmp_path / "people.csv", QUASI, "job", progress=lambda share: None)
-    sent = pickle.loads(pickle.dumps(table))
-    assert sent.profiles().equals(table.profiles())
-    assert [sent.cells().key(cell) for cell in range(5)] == [table.cells().key(cell) for cell in range(5)]
 
 
 def test_names(table: FrequencyTable) -> None:

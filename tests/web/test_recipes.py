@@ -81,5 +81,8 @@ def test_only_the_last_of_large_tables_keeps_its_keys(recipe: Recipe) -> None:
             assert desk.cells(kept, "job").profiles().equals(kept.table.profiles("job"))
         with pytest.raises(InvalidInput, match="have to be read first"):
             desk.cells(large[0], "job")
-        small = Kept(recipe, origin, Tabulated(recipe.tabulate(), {"sex": 2}, {}))
+        table = recipe.tabulate()
+        small = Kept(
+            recipe, origin, Tabulated(table, {"sex": 2}, {}, {name: table.cells(name) for name in table.sensitive})
+        )
         assert desk.cells(small, "job") is desk.cells(small, "job")

@@ -13,11 +13,12 @@ from cellrisk.auditing.matching import check_levels, check_shared, match_column
 from cellrisk.auditing.reading import ReleasedCounts
 from cellrisk.cells import Cells
 from cellrisk.errors import InvalidInput
+from cellrisk.pickling import LeavesKeys
 from cellrisk.profiles import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(LeavesKeys):
     """Each key that either table has, and for each of its labels the original count d and the released count s.
 
     What is read off a release are its positive counts; negative ones, which unbiased noise makes, are read as zero.
@@ -94,8 +95,13 @@ class Comparison:
         starts = np.searchsorted(self.cell, np.arange(len(self.codes)))
         return np.asarray(np.maximum.reduceat(amounts, starts))
 
+    def without_keys(self) -> dict[str, Any]:
+        return {"labels": (), "codes": np.zeros((len(self.codes), 0), np.int64)}
+
     def key(self, cell: int) -> dict[str, str]:
         """The values of the quasi-identifiers in one cell."""
+        if not self.labels:
+            raise InvalidInput("the keys of this audit were left behind when it was pickled", fix="audit again")
         values = zip(self.names, self.labels, self.codes[cell], strict=True)
         return {name: labels[code] for name, labels, code in values}
 

@@ -14,6 +14,7 @@ from cellrisk.auditing.comparison import Comparison
 from cellrisk.auditing.figures import FIGURES
 from cellrisk.checks import require_whole_number
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.pickling import NOT_KEPT, LeavesKeys
 from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ WHOLE = ("k", "distinct_l")
 
 
 @dataclass(frozen=True)
-class ExposedCell:
+class ExposedCell(LeavesKeys):
     """One released cell that shows a label alone which people in it have."""
 
     key: dict[str, str]
@@ -39,6 +40,9 @@ class ExposedCell:
     """and how many of them have that label."""
     released: float
     """The released count."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
 
 
 @dataclass(frozen=True, eq=False)

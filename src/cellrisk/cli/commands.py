@@ -90,7 +90,7 @@ def demo_command(
     from cellrisk.tables import tabulate
 
     if save is not None:
-        write_whole(save, datasets.adult_path().read_bytes())
+        write_whole(save, datasets.adult_path().read_bytes(), public=True)
     setting = MechanismOptions(epsilon=epsilon).one()
     qids = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
     table = tabulate(datasets.adult_as_published(), qids, "income", bins={"age": 5, "hours-per-week": 10})

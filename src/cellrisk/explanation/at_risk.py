@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from cellrisk.cells import Cells
 from cellrisk.measures import Local, Measure, Survival
+from cellrisk.pickling import NOT_KEPT, LeavesKeys
 from cellrisk.profiles import Block, Floats, Integers
 
 
 @dataclass(frozen=True)
-class RiskyCell:
+class RiskyCell(LeavesKeys):
     """One cell: who is in it, and how likely its sensitive value is given away."""
 
     key: dict[str, str]
@@ -26,9 +28,12 @@ class RiskyCell:
     people: float
     """Expected number of its people whose value is read off the release correctly: records * tight risk."""
 
+    def without_keys(self) -> dict[str, Any]:
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
+
 
 @dataclass(frozen=True)
-class LevelRisk:
+class LevelRisk(LeavesKeys):
     """The people who share one value of one quasi-identifier."""
 
     quasi_identifier: str
@@ -41,6 +46,9 @@ class LevelRisk:
     """Expected number of them whose value is read off correctly: the sum of records * tight risk."""
     raw_share: float
     """The share of them whose value the raw table reveals: those in homogeneous cells."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"label": NOT_KEPT}
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,11 +73,11 @@ class Pair:
 
     def stage_description(self, description: str) -> None:
         """Writes the description under its hidden name."""
-        write_whole(self.new[0], description)
+        write_whole(self.new[0], description, public=True, replaces=self.ends[0])
 
     def stage_file(self, content: bytes) -> None:
         """Writes the file under its hidden name."""
-        write_whole(self.new[1], content)
+        write_whole(self.new[1], content, public=True, replaces=self.ends[1])
 
     def publish(self, undo: ExitStack | None = None) -> None:
         """Moves what is staged into its place; where that was begun already, the rest of it.

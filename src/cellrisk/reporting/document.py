@@ -12,6 +12,7 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
+from cellrisk.pickling import LeavesKeys
 from cellrisk.reporting.blocks import Page
 from cellrisk.sweep import Setting
 from cellrisk.writing import check_writable, write_whole
@@ -24,8 +25,11 @@ PDF_FIX = (
 
 
 @dataclass(frozen=True)
-class Report:
-    """A disclosure review as a document. The same inputs give the same bytes."""
+class Report(LeavesKeys):
+    """A disclosure review as a document. The same inputs give the same bytes.
+
+    One for a board lists keys of cells at risk, so that pickling it leaves the document behind.
+    """
 
     html: str
     title: str
@@ -46,7 +50,12 @@ class Report:
         """The one to be approved; None where no epsilon will do."""
         return None if self.epsilon is None else self.setting.at(self.epsilon)
 
+    def without_keys(self) -> dict[str, Any]:
+        return {} if self.public else {"html": ""}
+
     def to_html(self) -> str:
+        if not self.html:
+            raise InvalidInput("the document was left behind when this report was pickled", fix="make the report again")
         return self.html
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,13 +78,14 @@ class Report:
         """The same document on pages of A4."""
         weasyprint = _load_weasyprint()
         fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
-        document: bytes = weasyprint.HTML(string=self.html, url_fetcher=fetcher).write_pdf(pdf_tags=True)
+        document: bytes = weasyprint.HTML(string=self.to_html(), url_fetcher=fetcher).write_pdf(pdf_tags=True)
         return document
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the document as its ending says, .html or .pdf, whole or not at all."""
         target = check_report_path(path)
-        return write_whole(target, self.to_pdf() if target.suffix.lower() == ".pdf" else self.html)
+        content = self.to_pdf() if target.suffix.lower() == ".pdf" else self.to_html()
+        return write_whole(target, content, public=self.public)
 
     def __str__(self) -> str:
         return f"{self.title}\n\n{self.decision}\n\n{self.headline}"

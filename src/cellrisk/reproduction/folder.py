@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress, Report
 from cellrisk.reproduction.page import PICTURES_OF_SIZES, render_page
-from cellrisk.writing import write_whole
+from cellrisk.writing import PRIVATE_FOLDER, choose_mode, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,8 @@ def _staged(target: Path, force: bool) -> Iterator[Path]:
     token = secrets.token_hex(8)
     place, older = (target.with_name(f".{target.name}.{token}.{kind}") for kind in ("new", "old"))
     try:
-        place.mkdir()
+        place.mkdir(mode=PRIVATE_FOLDER)
+        place.chmod(choose_mode(target, PRIVATE_FOLDER))
         yield place
         check_folder(target, force)
         _move(place, target, older)

@@ -36,10 +36,6 @@ class Resources:
                 allowed=f"{LEAST_MEMORY // 10**6} MB or more",
             )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What another process gets: there is nobody to tell there."""
-        return {"memory": self.memory, "progress": None}
-
     @staticmethod
     def of(memory_limit: str | int | None, progress: Progress | None = None) -> Resources:
         """Limits as a user gives them; by default a share of the memory that is free.

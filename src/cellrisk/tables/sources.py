@@ -16,6 +16,7 @@ from cellrisk.errors import UnknownName
 from cellrisk.tables.embedded import open_embedded
 from cellrisk.tables.engine import plain_refusals
 from cellrisk.tables.files import PARQUET_SUFFIXES
+from cellrisk.tables.frames import find_frame_reader
 from cellrisk.tables.resources import Resources
 
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ def open_source(
             opened = open_embedded(source, columns, table, resources)
         with opened as expression:
             yield expression
+
+
+def hold_source(source: Any, columns: Sequence[str]) -> Any:
+    """What a table keeps of its source, to read cells from later: of a frame in memory, the columns in use alone."""
+    read_frame = find_frame_reader(source)
+    if read_frame is None:
+        return source
+    with plain_refusals():
+        return read_frame(source, columns).rename_columns(list(columns))
 
 
 def is_spark(source: object) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cellrisk.cells import Cells
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.pickling import LeavesKeys
 from cellrisk.profiles import LevelCounts, Profiles
 from cellrisk.tables.counting import Homogeneity
 from cellrisk.tables.schema import listed
@@ -47,10 +48,12 @@ class Attribute:
 
 
 @dataclass(frozen=True, eq=False)
-class FrequencyTable:
+class FrequencyTable(LeavesKeys):
     """Counts of the sensitive attributes in the cells of the quasi-identifiers, without records and without keys.
 
     Made by `tabulate`. What needs the keys asks for `cells`, which are read from the source when first asked for.
+    Pickling leaves the source and the cells behind: a table that was pickled, and every result that holds it, has no
+    record, no key and no address of the source. A copy in the same process is the table itself.
     """
 
     quasi_identifiers: tuple[str, ...]
@@ -112,7 +115,10 @@ class FrequencyTable:
         place = self.sensitive.index(attribute.name)
         if place not in self._cells:
             if self.read_cells is None:
-                raise InvalidInput("this table has no source to read its cells from", fix="make it with tabulate")
+                raise InvalidInput(
+                    "the source of this table is not at hand, as after pickling, so its cells cannot be read",
+                    fix="tabulate the source again",
+                )
             cells = self.read_cells(place)
             if not cells.profiles().equals(attribute.profiles):
                 raise InvalidInput("the source has changed since it was tabulated", fix="tabulate it again")
@@ -134,6 +140,9 @@ class FrequencyTable:
 
         figure = draw_sizes(self)
         return figure if path is None else save(figure, path)
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"read_cells": None, "_cells": {}}
 
     def __str__(self) -> str:
         return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from cellrisk.cells import Cells
@@ -15,7 +14,7 @@ from cellrisk.tables.keys import check_domains, collect_cells
 from cellrisk.tables.packing import pack
 from cellrisk.tables.resources import Resources
 from cellrisk.tables.schema import Schema, read_names
-from cellrisk.tables.sources import has_dictionaries, open_source
+from cellrisk.tables.sources import has_dictionaries, hold_source, open_source
 from cellrisk.tables.survey import survey_source
 from cellrisk.tables.table import Attribute, FrequencyTable
 
@@ -51,7 +50,7 @@ def tabulate(
     progress: called now and then with the share of the running step that is done.
 
     The counts are exact. What risks need is computed at once, and the result holds neither records nor keys; asked for
-    its `cells`, it reads the source again.
+    its `cells`, it reads the source again. Of a frame it keeps the columns in use, and no other; once pickled, nothing.
 
     >>> import pandas
     >>> people = pandas.DataFrame({"sex": ["f", "f", "m", "m"], "job": ["a", "a", "a", "b"]})
@@ -70,6 +69,12 @@ def tabulate(
         missing,
     )
     resources = Resources.of(memory_limit, progress)
+    if table is None and engine != "spark":
+        source = hold_source(source, schema.columns)
+
+    def read(place: int) -> Cells:
+        return read_cells(source, schema, resources, table, engine, place)
+
     with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
         survey = survey_source(records, schema)
         check_domains(survey, schema)
@@ -95,7 +100,7 @@ def tabulate(
         schema.missing,
         tuple((name, records) for name, records in absent.items() if records),
         survey.dropped,
-        partial(read_cells, source, schema, resources, table, engine),
+        read,
     )
 
 

@@ -79,7 +79,8 @@ def utility(
             allowed=f"a product up to {MOST_DISTANCES:,}",
             fix="simulate fewer releases, or choose fewer ways",
         )
-    layout = LAYOUTS[cells](table.cells(name), chosen)
+    keyed = table.cells(name)
+    layout = LAYOUTS[cells](keyed, chosen)
     _check_size(layout.n_counts, cells)
     marginals = tuple(marginal for way in chosen for marginal in combinations(range(len(attributes)), way))
     found = simulate(layout, mechanisms, marginals, int(releases), int(seed), progress)
@@ -95,6 +96,8 @@ def utility(
         standard_error=found.standard_error,
         releases=int(releases),
         seed=int(seed),
+        domain_size=keyed.domain_size,
+        observed=[*(domain.declared for domain in keyed.domains), table.attribute(name).declared].count(False),
     )
 
 

@@ -72,6 +72,10 @@ class Utility:
     """(mechanisms, marginals): of the absolute error; not a number for a single release."""
     releases: int
     seed: int
+    domain_size: int
+    """Counts that a release of the whole domain has."""
+    observed: int
+    """Attributes whose values were taken from the data, not declared."""
 
     def __post_init__(self) -> None:
         if self.cells not in CELLS:
@@ -92,15 +96,10 @@ class Utility:
         return tuple(dict.fromkeys(len(columns) for columns in self.marginals))
 
     @property
-    def domain_size(self) -> int:
-        """Counts that a release of the whole domain has."""
-        return self.table.cells(self.sensitive).domain_size
-
-    @property
     def n_counts(self) -> int:
         """Counts that got noise in each release."""
-        cells = self.table.cells(self.sensitive)
-        return cells.domain_size if self.cells == "domain" else cells.n_cells * len(cells.levels)
+        table = self.table
+        return self.domain_size if self.cells == "domain" else table.n_cells * table.attribute(self.sensitive).n_levels
 
     def mean_tvd(self, way: int | None = None) -> Floats:
         """The mean distance, one a mechanism: over the releases and the marginals of one way, or all marginals alike.
@@ -238,23 +237,21 @@ class Utility:
             ]
 
     def _cells_note(self) -> str:
-        cells = self.table.cells(self.sensitive)
-        levels = len(cells.levels)
+        levels = self.table.attribute(self.sensitive).n_levels
         if self.cells == "observed":
             return (
-                f"Noise on the {cells.n_cells:,} non-empty cells times {levels:,} levels alone: {self.n_counts:,} "
+                f"Noise on the {self.table.n_cells:,} non-empty cells times {levels:,} levels alone: {self.n_counts:,} "
                 f"counts of the {self.domain_size:,} in the domain. Which cells hold records is then published as it "
                 "is: the guarantee of differential privacy does not cover it."
             )
-        known = [*(domain.declared for domain in cells.domains), self.table.attribute(self.sensitive).declared]
         note = (
             f"Noise on every count of the domain: {self.domain_size // levels:,} combinations of the "
             f"quasi-identifiers times {levels:,} levels, {self.domain_size:,} counts, empty ones too, as a "
             "differentially private release needs."
         )
-        if all(known):
+        if not self.observed:
             return note
         return (
-            f"{note} The values of {known.count(False)} of the {len(known)} attributes were taken from the data, not "
-            "declared; that they occur is not covered by the guarantee."
+            f"{note} The values of {self.observed} of the {len(self.table.quasi_identifiers) + 1} attributes were "
+            "taken from the data, not declared; that they occur is not covered by the guarantee."
         )

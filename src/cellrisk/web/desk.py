@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from cellrisk.tables import FrequencyTable
 from cellrisk.tables.preview import Preview
 from cellrisk.web import work
 from cellrisk.web.jobs import Job, Jobs
-from cellrisk.web.recipes import Recipe
+from cellrisk.web.recipes import Recipe, SentTable, attach_source
 from cellrisk.web.settings import Settings
 from cellrisk.web.sources import Origin, Sources
 
@@ -43,12 +43,17 @@ class Kept:
     @property
     def keyed(self) -> bool:
         """Whether the keys of its cells are at hand."""
-        return bool(self.tabulated.values)
+        return bool(self.tabulated.cells)
 
     @property
     def table(self) -> FrequencyTable:
-        """The table; a large one without its keys, so that they are held only as long as somebody looks at them."""
-        return self.tabulated.table if self.keyed else replace(self.tabulated.table)
+        """The table with its source; a large one without its keys: they are held as long as somebody looks at them."""
+        return attach_source(self.tabulated.table, self.recipe, self.tabulated.cells)
+
+    @property
+    def sent(self) -> SentTable:
+        """The same, to be sent to a worker."""
+        return SentTable(self.tabulated.table, self.recipe, self.tabulated.cells)
 
 
 class Desk:
@@ -90,7 +95,7 @@ class Desk:
         """The cells of a table with their keys; those of a large table have to be read first."""
         name = kept.table.attribute(sensitive).name
         if kept.keyed:
-            return kept.tabulated.table.cells(name)
+            return kept.tabulated.cells[name]
         read = self._read
         if read is None or read[0] is not kept or read[1] != name:
             raise InvalidInput("the cells of so large a table have to be read first", fix="ask for them: cells")
@@ -106,7 +111,7 @@ class Desk:
 
         key = ("cells", id(kept), name)
         return self.jobs.find_key(key) or self.jobs.submit(
-            work.read_cells, {"table": kept.table, "name": name}, keep, key
+            work.read_cells, {"table": kept.sent, "name": name}, keep, key
         )
 
     def download(self, download: str) -> Path:

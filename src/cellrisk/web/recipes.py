@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cellrisk.cells import Cells
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
 from cellrisk.progress import Progress
 from cellrisk.sweep import usual_delta
 from cellrisk.tables import FrequencyTable, tabulate
 from cellrisk.tables.counting import Homogeneity
+from cellrisk.tables.resources import Resources
+from cellrisk.tables.schema import Schema
+from cellrisk.tables.tabulation import read_cells
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,14 @@ class Recipe:
             )
         return table
 
+    def read_cells(self, place: int) -> Cells:
+        """The cells with their keys, and the counts of the sensitive attribute at a place."""
+        schema = Schema(self.quasi_identifiers, self.sensitive, **self.arguments())
+        try:
+            return read_cells(self.path, schema, Resources.of(None), None, None, place)
+        except CellriskError as refusal:
+            raise InvalidInput(self.hide_path(str(refusal))) from None
+
     def arguments(self) -> dict[str, Any]:
         """What `tabulate` takes after the columns, where it is not the default."""
         given: dict[str, Any] = {
@@ -69,6 +81,28 @@ class Recipe:
     def hide_path(self, line: str) -> str:
         """A line that names the file as the user does, not by where the server keeps it."""
         return line.replace(self.path, self.name).replace(self.path.rpartition("/")[2], self.name)
+
+
+def attach_source(table: FrequencyTable, recipe: Recipe, cells: Mapping[str, Cells]) -> FrequencyTable:
+    """The table with the source that pickling has left behind: cells that were read already, else the file itself."""
+
+    def read(place: int) -> Cells:
+        name = table.sensitive[place]
+        return cells[name] if name in cells else recipe.read_cells(place)
+
+    return replace(table, read_cells=read)
+
+
+@dataclass(frozen=True)
+class SentTable:
+    """A table on its way to a worker, which finds its source again by the recipe and gets a `FrequencyTable`."""
+
+    table: FrequencyTable
+    recipe: Recipe
+    cells: Mapping[str, Cells]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return attach_source, (self.table, self.recipe, self.cells)
 
 
 def read_bins(name: str, text: str) -> float | list[float]:

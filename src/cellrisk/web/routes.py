@@ -201,7 +201,7 @@ def show_table(table: str, kept: OfTable, desk: AtDesk) -> models.Table:
 def find_positions(table: str, kept: OfTable, asked: questions.PositionsQuestion, desk: AtDesk) -> models.JobTicket:
     """Every position of the slider: a job, whose result is `Positions`."""
     kept.table.attribute(asked.sensitive)
-    arguments = {"table": kept.table, **asked.model_dump()}
+    arguments = {"table": kept.sent, **asked.model_dump()}
     return models.JobTicket(job=desk.jobs.submit(work.position, arguments, key=_key(table, "positions", asked)).id)
 
 
@@ -215,7 +215,7 @@ def find_admissible(kept: OfTable, asked: questions.Limit) -> models.AdmissibleA
 def draw_map(table: str, kept: OfTable, asked: questions.MapQuestion, desk: AtDesk) -> models.JobTicket:
     """Risk and utility along epsilon: a job, whose result is `RiskMap`."""
     kept.table.attribute(asked.sensitive)
-    arguments = {"table": kept.table, **asked.model_dump(exclude={"epsilon"})}
+    arguments = {"table": kept.sent, **asked.model_dump(exclude={"epsilon"})}
     return models.JobTicket(job=desk.jobs.submit(work.draw_map, arguments, key=_key(table, "map", asked)).id)
 
 
@@ -241,7 +241,7 @@ def draw_glimpse(kept: OfTable, asked: questions.GlimpseQuestion, desk: AtDesk) 
 def compare(table: str, kept: OfTable, asked: questions.CompareQuestion, desk: AtDesk) -> models.JobTicket:
     """Two settings side by side: a job, whose result is `Comparison`."""
     kept.table.attribute(asked.sensitive)
-    arguments = {"table": kept.table, "recipe": kept.recipe, **asked.model_dump()}
+    arguments = {"table": kept.sent, "recipe": kept.recipe, **asked.model_dump()}
     return models.JobTicket(job=desk.jobs.submit(work.compare, arguments, key=_key(table, "compare", asked)).id)
 
 
@@ -260,7 +260,7 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
     table = kept.table
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, table.n_records)
     arguments: dict[str, Any] = {
-        "table": table,
+        "table": kept.sent,
         "recipe": kept.recipe,
         "sensitive": table.attribute(asked.sensitive).name,
     }

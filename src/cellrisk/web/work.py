@@ -6,7 +6,7 @@ import re
 import secrets
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ class Tabulated:
     """Distinct values of each quasi-identifier; empty where the cells were not read."""
     once: dict[str, int]
     """How many of them occur in one record only."""
+    cells: dict[str, Cells] = field(default_factory=dict)
+    """The cells for each sensitive attribute, which the table leaves behind when it is sent; empty where not read."""
 
 
 def warm_up() -> None:
@@ -65,15 +67,15 @@ def count(report: Report, recipe: Recipe) -> Tabulated:
     """The table, with its cells where there are not too many."""
     report("counting", None)
     table = recipe.tabulate(partial(report, "counting"))
-    values, once = {}, {}
+    values, once, read = {}, {}, {}
     if table.n_cells <= CELLS_KEPT:
         for number, name in enumerate(table.sensitive):
             report("reading the cells", number / len(table.sensitive))
-            cells = table.cells(name)
+            cells = read[name] = table.cells(name)
         for place, domain in enumerate(cells.domains):
             records = np.bincount(cells.codes[:, place], cells.sizes, minlength=len(domain))
             values[domain.name], once[domain.name] = int((records > 0).sum()), int((records == 1).sum())
-    return Tabulated(table, values, once)
+    return Tabulated(table, values, once, read)
 
 
 def read_cells(report: Report, table: FrequencyTable, name: str) -> Cells:
