@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.accounting import Loss
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.web import models
@@ -217,3 +218,22 @@ class TestLedger:
         found = describe_ledger(str(place))
         assert (found["verified"], found["entries"]) == (False, [])
         assert "NOT as it was written" in found["sentence"]
+
+    def test_losses_of_every_flavour_are_described(self, tmp_path: Path) -> None:
+        pytest.importorskip("sqlalchemy")
+        from cellrisk.ledger import Ledger
+
+        losses = [
+            cr.Laplace(epsilon=1.0),
+            Loss(flavour="approximate", epsilon=0.5, delta=1e-6),
+            Loss(flavour="concentrated", rho=0.25),
+        ]
+        place = tmp_path / "releases.ledger"
+        with Ledger(place) as ledger:
+            for number, loss in enumerate(losses):
+                fields = {"cohort": f"c{number}", "new_cohort": number > 0} if number else {}
+                ledger.add(attribute="job", quasi_identifiers="sex", loss=loss, **fields)
+        answer = models.LedgerAnswer(**describe_ledger(str(place)))
+        told = [(entry.epsilon, entry.delta, entry.rho) for entry in answer.entries]
+        assert told == [(1.0, 0.0, None), (0.5, 1e-6, None), (None, 0.0, 0.25)]
+        assert [cohort.epsilon is None for cohort in answer.cohorts] == [False, False, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -170,9 +171,8 @@ def test_cancelling_what_has_ended_changes_nothing(pool: Jobs) -> None:
     assert job.state == "done"
 
 
-def test_the_queue_and_what_is_kept_have_an_end(pool: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_has_an_end(pool: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WAITING", 2)
-    monkeypatch.setattr(module, "MOST_KEPT", 5)
     running = pool.submit(sleep, {"folder": str(tmp_path)})
     begun(tmp_path)
     waiting = [pool.submit(tell, {"value": 1}) for _ in range(2)]
@@ -181,10 +181,76 @@ def test_the_queue_and_what_is_kept_have_an_end(pool: Jobs, tmp_path: Path, monk
     pool.cancel(running)
     for job in waiting:
         end(job)
-    for _ in range(6):
-        end(pool.submit(tell, {"value": 1}))
-    assert len(pool._jobs) <= 6
-    assert pool.find(running.id) is None
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 8])
+def test_the_last_jobs_are_kept_and_no_others(pool: Jobs, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(module, "MOST_KEPT", 0)
+    end(pool.submit(tell, {"value": 0}))  # those of other tests are gone
+    monkeypatch.setattr(module, "MOST_KEPT", most)
+    made = [end(pool.submit(tell, {"value": value})) for value in range(10)]
+    assert [job for job in made if pool.find(job.id) is not None] == made[-most:]
+    assert len(pool._jobs) == most
+
+
+class Slow(threading.Event):
+    """An event that others are heard before it is looked at: what could come in between does."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self.meanwhile = meanwhile
+
+    def is_set(self) -> bool:
+        found = super().is_set()
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        meanwhile()
+        return found
+
+
+@pytest.mark.parametrize("change", [Job.begin, lambda job: job.tell("sleeping", 0.5)], ids=["begins", "goes-on"])
+def test_a_job_that_is_cancelled_while_it_changes_stays_cancelled(change: Callable[[Job], Any]) -> None:
+    """The cancelling thread may come at any moment of a change: it waits for its end, and has the last word."""
+    job = Job(tell, {}, lambda value: value, None)
+    cancelling = threading.Thread(target=job.end, args=("cancelled", "cancelled"))
+
+    def cancel() -> None:
+        cancelling.start()
+        cancelling.join(0.2)  # without a lock it would end here
+
+    job.ended = Slow(cancel)
+    change(job)
+    cancelling.join(10)
+    assert (job.state, job.step, job.progress) in [
+        ("cancelled", "cancelled", None),
+        ("cancelled", "cancelled", 0.5),
+    ]
+    change(job)
+    assert (job.state, job.step) == ("cancelled", "cancelled")
+
+
+def test_jobs_that_are_cancelled_at_any_moment_end_as_cancelled_or_done(pool: Jobs) -> None:
+    """Cancelling races with the beginning and the end of jobs; none is left running, and the next one is done."""
+    for pause in range(12):
+        job = pool.submit(tell, {"value": 1})
+        time.sleep(pause * 0.0005)
+        pool.cancel(job)
+        assert job.ended.is_set()
+        assert job.to_dict()["state"] in ("cancelled", "done")
+    assert end(pool.submit(tell, {"value": 1})).state == "done"
+    assert {job.state for job in pool._jobs.values()} <= {"cancelled", "done", "failed"}
+
+
+def test_where_no_process_can_be_started_the_job_fails_and_the_next_is_tried(
+    pool: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "Worker", refuse)
+        assert end(pool.submit(die, {})).state == "failed"
+        assert end(pool.submit(tell, {"value": 1})).error == module.NO_WORKER
+    assert end(pool.submit(tell, {"value": 1})).state == "done"
 
 
 def test_closing_ends_everything(tmp_path: Path) -> None:

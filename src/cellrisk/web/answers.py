@@ -278,6 +278,7 @@ def _describe_entry(entry: Any) -> dict[str, Any]:
         "mechanism": None if mechanism is None else mechanism.name,
         "epsilon": entry.loss.epsilon,
         "delta": entry.loss.delta,
+        "rho": entry.loss.rho,
         "file": None if entry.file is None else entry.file.name,
         "digest": entry.digest,
         "sentence": entry.sentence,

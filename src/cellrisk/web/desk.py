@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.cells import Cells
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError
 from cellrisk.scratch import private_folder
 from cellrisk.tables import FrequencyTable
 from cellrisk.tables.preview import Preview
@@ -32,6 +32,10 @@ class NotThere(CellriskError):
     """Something that was asked for by its id and is not, or no longer, there."""
 
 
+class NotRead(CellriskError):
+    """The cells of a large table are not, or no longer, at hand."""
+
+
 @dataclass(frozen=True)
 class Kept:
     """A table, and how it was made."""
@@ -39,6 +43,7 @@ class Kept:
     recipe: Recipe
     origin: Origin
     tabulated: work.Tabulated
+    id: str
 
     @property
     def keyed(self) -> bool:
@@ -70,7 +75,7 @@ class Desk:
         self._tables: OrderedDict[str, Kept] = OrderedDict()
         self._downloads: OrderedDict[str, Path] = OrderedDict()
         self._lock = threading.Lock()
-        self._read: tuple[Kept, str, Cells] | None = None
+        self._read: tuple[tuple[str, str, str], Cells] | None = None
 
     def origin(self, source: str) -> Origin:
         found = self.sources.find(source)
@@ -97,22 +102,24 @@ class Desk:
         if kept.keyed:
             return kept.tabulated.cells[name]
         read = self._read
-        if read is None or read[0] is not kept or read[1] != name:
-            raise InvalidInput("the cells of so large a table have to be read first", fix="ask for them: cells")
-        return read[2]
+        if read is None or read[0] != ("cells", kept.id, name):
+            raise NotRead("the cells of so large a table have to be read first", fix="ask for them: cells")
+        return read[1]
 
     def read_cells(self, kept: Kept, sensitive: str | None) -> Job:
         """A job that reads the cells of a table; of large tables, the last one alone is kept."""
         name = kept.table.attribute(sensitive).name
+        key = ("cells", kept.id, name)
 
         def keep(cells: Cells) -> dict[str, Any]:
-            self._read = kept, name, cells
+            with self._lock:
+                before, self._read = self._read, (key, cells)
+            if before is not None and before[0] != key:
+                self.jobs.forget(before[0])  # those cells are gone, and read again where they are asked for
             return {"cells": cells.n_cells}
 
-        key = ("cells", id(kept), name)
-        return self.jobs.find_key(key) or self.jobs.submit(
-            work.read_cells, {"table": kept.sent, "name": name}, keep, key
-        )
+        arguments = {"table": kept.sent, "name": name}
+        return self.jobs.find_key(key) or self.jobs.submit(work.read_cells, arguments, keep, key)
 
     def download(self, download: str) -> Path:
         path = self._downloads.get(download)
@@ -147,7 +154,7 @@ class Desk:
         def keep(tabulated: work.Tabulated) -> dict[str, Any]:
             table = secrets.token_urlsafe(16)
             with self._lock:
-                self._tables[table] = Kept(recipe, origin, tabulated)
+                self._tables[table] = Kept(recipe, origin, tabulated, table)
                 while len(self._tables) > MOST_TABLES:
                     self._tables.popitem(last=False)
             return {"table": table}

@@ -27,6 +27,7 @@ Work = Callable[..., Any]
 MOST_WAITING = 50
 MOST_KEPT = 200
 ENDED_EARLY = "the work ended early; it may have needed more memory than there is"
+NO_WORKER = "the machine has no room for another process now; try again later"
 PATIENCE = 0.5
 """Seconds that a worker has to end by itself once it is told to."""
 
@@ -51,6 +52,20 @@ class Job:
         self.ended = threading.Event()
         self._lock = threading.Lock()
 
+    def begin(self) -> bool:
+        """Marks the job as running; not one that has ended, whose state stays."""
+        with self._lock:
+            if self.ended.is_set():
+                return False
+            self.state, self.step = "running", "starting"
+            return True
+
+    def tell(self, step: str, progress: float | None) -> None:
+        """Notes how far the job has got, unless it has ended."""
+        with self._lock:
+            if not self.ended.is_set():
+                self.step, self.progress = step, progress
+
     def end(self, state: str, step: str, result: dict[str, Any] | None = None, error: str | None = None) -> None:
         """Ends the job; the first end counts."""
         with self._lock:
@@ -58,18 +73,23 @@ class Job:
                 return
             self.result, self.error, self.step, self.state = result, error, step, state
             self.progress = 1.0 if state == "done" else self.progress
-            self.arguments = {}
+            self.arguments, self.finish = {}, _keep_nothing  # they may hold whole tables
             self.ended.set()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "job": self.id,
-            "state": self.state,
-            "progress": self.progress,
-            "step": self.step,
-            "result": self.result if self.state == "done" else None,
-            "error": self.error,
-        }
+        with self._lock:
+            return {
+                "job": self.id,
+                "state": self.state,
+                "progress": self.progress,
+                "step": self.step,
+                "result": self.result if self.state == "done" else None,
+                "error": self.error,
+            }
+
+
+def _keep_nothing(_: Any) -> dict[str, Any]:
+    return {}
 
 
 class Jobs:
@@ -100,8 +120,9 @@ class Jobs:
                 raise Busy("too much work is waiting already", allowed=f"{MOST_WAITING} jobs", fix="try later")
             job = Job(work, arguments, finish, key)
             self._jobs[job.id] = job
-            for old in [each for each in self._jobs.values() if each.ended.is_set()][: len(self._jobs) - MOST_KEPT]:
-                del self._jobs[old.id]
+            ended = [each.id for each in self._jobs.values() if each.ended.is_set()]
+            for old in ended[: max(0, len(self._jobs) - MOST_KEPT)]:
+                del self._jobs[old]
         self._queue.put(job)
         return job
 
@@ -170,17 +191,25 @@ class Lane:
             with self._lock:
                 if self._closing:
                     return
-                if job.ended.is_set():
+                if not self._has_worker():
+                    job.end("failed", "failed", error=NO_WORKER)
+                if not job.begin():
                     continue
-                if not self._worker.alive:
-                    self._worker = Worker(self._folder, self._warm_up)
-                self._current, job.state, job.step = job, "running", "starting"
-                worker = self._worker
+                self._current, worker = job, self._worker
             self._follow(worker, job)
             with self._lock:
                 self._current = None
-                if not self._closing and not self._worker.alive:
-                    self._worker = Worker(self._folder, self._warm_up)
+                if not self._closing:
+                    self._has_worker()
+
+    def _has_worker(self) -> bool:
+        """Whether there is a living worker; one that is gone is replaced, as far as the machine allows."""
+        if not self._worker.alive:
+            try:
+                self._worker = Worker(self._folder, self._warm_up)
+            except OSError:  # no room for another process or its files; the next job tries again
+                return False
+        return True
 
     def _follow(self, worker: Worker, job: Job) -> None:
         """Sends the job to the worker and listens until it has ended."""
@@ -188,7 +217,7 @@ class Lane:
             worker.connection.send((job.work, job.arguments))
             kind, *said = worker.connection.recv()
             while kind == "progress":
-                job.step, job.progress = said
+                job.tell(*said)
                 kind, *said = worker.connection.recv()
         except (EOFError, OSError):
             worker.stop()

@@ -283,8 +283,9 @@ class LedgerEntry(Model):
     sensitive: str | None
     quasi_identifiers: list[str]
     mechanism: str | None = Field(description="Null where only its loss is known.")
-    epsilon: float | None
+    epsilon: float | None = Field(description="Null where the loss is a rho alone.")
     delta: float
+    rho: float | None = Field(description="Of zero-concentrated privacy; null where the loss has an epsilon.")
     file: str | None
     digest: str
     sentence: str

@@ -54,6 +54,10 @@ QUEUED: dict[int | str, dict[str, Any]] = {
     **LARGE,
 }
 ASKED = {**MISSING, **LARGE}
+OF_CELLS: dict[int | str, dict[str, Any]] = {
+    409: {"model": models.Refusal, "description": "The cells of so large a table have to be read first, by `cells`."},
+    **ASKED,
+}
 
 api = APIRouter(prefix="/api", responses=REFUSALS)
 page = APIRouter(include_in_schema=False)
@@ -225,13 +229,13 @@ def read_cells(kept: OfTable, asked: questions.CellsQuestion, desk: AtDesk) -> m
     return models.JobTicket(job=desk.read_cells(kept, asked.sensitive).id)
 
 
-@api.post("/tables/{table}/riskiest", responses=ASKED)
+@api.post("/tables/{table}/riskiest", responses=OF_CELLS)
 def find_riskiest(kept: OfTable, asked: questions.RiskiestQuestion, desk: AtDesk) -> models.Riskiest:
     """The riskiest cells, with their keys: raw data, for the curator."""
     return models.Riskiest(**answers.find_riskiest(kept, desk.cells(kept, asked.sensitive), asked))
 
 
-@api.post("/tables/{table}/glimpse", responses=ASKED)
+@api.post("/tables/{table}/glimpse", responses=OF_CELLS)
 def draw_glimpse(kept: OfTable, asked: questions.GlimpseQuestion, desk: AtDesk) -> models.Glimpse:
     """A few cells before and after one simulated release."""
     return models.Glimpse(**answers.draw_glimpse(kept, desk.cells(kept, asked.sensitive), asked))

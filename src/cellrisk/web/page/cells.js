@@ -18,6 +18,18 @@ async function readCells(place) {
   }
 }
 
+// The server holds the cells of one large table: those of this one are gone where another was read, on another page too.
+const CELLS_GONE = 409;
+
+async function askCells(place, what, asked) {
+  const answer = await work(place, null, () => askTable(what, asked).catch((error) => {
+    if (error.status === CELLS_GONE) page.keyed = null;
+    throw error;
+  }));
+  if (!answer && page.table && !page.table.keyed && page.keyed === null) hasCells(place);
+  return answer;
+}
+
 function hasCells(place) {
   const ready = page.table.keyed || page.keyed === page.shown.sensitive;
   if (!ready) showNote(place, `The table has ${count(page.table.cells)} cells; to show some, all have to be read. `,
@@ -28,7 +40,7 @@ function hasCells(place) {
 export async function showGlimpse() {
   if (!hasCells(at("glimpse-status"))) return;
   const asked = { ...presentSetting(), seed: page.seed, cells: isWide("glimpse") ? 12 : 6 };
-  const answer = await work(at("glimpse-status"), null, () => askTable("glimpse", asked));
+  const answer = await askCells(at("glimpse-status"), "glimpse", asked);
   if (!answer) return;
   at("glimpse-epsilon").textContent = short(page.epsilon);
   at("legend").replaceChildren(...answer.legend.map(({ scenario, text, exposes }) =>
@@ -49,7 +61,7 @@ function countsOf(levels, counts) {
 
 export async function showRiskiest() {
   if (!hasCells(at("riskiest-status"))) return;
-  const answer = await work(at("riskiest-status"), null, () => askTable("riskiest", { ...presentSetting(), top: Number(at("top").value) }));
+  const answer = await askCells(at("riskiest-status"), "riskiest", { ...presentSetting(), top: Number(at("top").value) });
   if (!answer) return;
   page.riskiest = answer;
   at("riskiest-epsilon").textContent = short(page.epsilon);

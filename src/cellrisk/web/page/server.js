@@ -8,7 +8,7 @@ export const askTable = (what, body) => ask("POST", `/api/tables/${page.table.ta
 export function ask(method, path, body, turn, report) {
   return new Promise((done, failed) => {
     const request = new XMLHttpRequest();
-    const refusal = () => new Error(request.response?.error ?? `The server refused this (${request.status}).`);
+    const refusal = () => Object.assign(new Error(request.response?.error ?? `The server refused this (${request.status}).`), { status: request.status });
     request.open(method, path);
     request.responseType = "json";
     request.setRequestHeader("X-Cellrisk", "1");
