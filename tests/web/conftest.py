@@ -23,11 +23,20 @@ import cellrisk as cr
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 SCRIPT = """
-import json, sys
+import importlib, json, sys
 from cellrisk.web import serve
 
 if __name__ == "__main__":
-    serve(**json.loads(sys.argv[1]), open_browser=False, announce=lambda link: print(link, flush=True))
+    given = {"open_browser": False, **json.loads(sys.argv[1])}
+    for name, value in given.pop("changed").items():
+        module, _, attribute = name.rpartition(".")
+        setattr(importlib.import_module(module), attribute, value)
+    files = given.pop("files")
+    if files is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    serve(**given, announce=lambda link: print(link, flush=True))
 """
 SETTING = {
     "sensitive": "job",
@@ -82,22 +91,30 @@ def ask(method: str, url: str, **more: Any) -> Any:
     return httpx.request(method, url, verify=False, **more)  # nothing here is encrypted, so no certificates are loaded
 
 
-def start(place: Path, **settings: Any) -> Running:
-    """Starts a server and waits for its link."""
+def start(
+    place: Path,
+    changed: dict[str, Any] | None = None,
+    files: int | None = None,
+    environment: dict[str, str] | None = None,
+    **settings: Any,
+) -> Running:
+    """Starts a server and waits for its link. ``changed`` are values of modules, by their full names; ``files`` is how
+    many files it may open at first."""
     folder, temporary, log = place / "folder", place / "temporary", place / "server.log"
     for each in (folder, temporary):
         each.mkdir(exist_ok=True)
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
     script = place / "serve.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(temporary)}
+    given = {"folder": str(folder), "changed": changed or {}, "files": files, **settings}
+    around = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(temporary), **(environment or {})}
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(
-            [sys.executable, str(script), json.dumps({"folder": str(folder), **settings})],
+            [sys.executable, str(script), json.dumps(given)],
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            env=environment,
+            env=around,
             cwd=place,
         )
     assert process.stdout is not None
@@ -219,7 +236,7 @@ def welcome(browser: Any, server: Running) -> Iterator[Callable[..., Any]]:
     forgiven: list[str] = []
     contexts = []
 
-    def open_page(width: int = 1280, theme: str = "light", expected: str = "") -> Any:
+    def open_page(width: int = 1280, theme: str = "light", expected: str = "", at: str | None = None) -> Any:
         screen = {"width": width, "height": 900}
         context = browser.new_context(viewport=screen, color_scheme=theme, reduced_motion="reduce")
         contexts.append(context)
@@ -228,7 +245,7 @@ def welcome(browser: Any, server: Running) -> Iterator[Callable[..., Any]]:
         page = context.new_page()
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
-        page.goto(server.link)
+        page.goto(at or server.link)
         page.locator("#mechanism option").first.wait_for(state="attached")
         return page
 

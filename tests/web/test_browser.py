@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -247,7 +249,8 @@ class TestLedger:
         "cohort": "people",
         "mechanism": "geometric",
         "epsilon": 0.5,
-        "delta": None,
+        "delta": 0.0,
+        "rho": None,
     }
     LEDGER: ClassVar = {
         "entries": [ENTRY],
@@ -271,6 +274,20 @@ class TestLedger:
         expect(page.locator("#ledger-area .cohort")).to_have_text("people: epsilon 0.5 spent of 2")
         assert page.get_by_role("meter").get_attribute("value") == "0.5"
         page.locator("#ledger").screenshot(path=pictures / "ledger.png")
+
+    def test_a_loss_that_is_a_rho_alone(self, visit: Visit) -> None:
+        page = visit()
+        concentrated = {**self.ENTRY, "mechanism": None, "epsilon": None, "rho": 0.25}
+        cohorts = [
+            {"name": name, "epsilon": None, "delta": 0.0, "limit": limit} for name, limit in (("a", None), ("b", 2.0))
+        ]
+        self.open_ledger(page, entries=[concentrated, self.ENTRY], cohorts=cohorts)
+        rows = page.locator("#ledger-area tbody tr")
+        dash = "\N{EN DASH}"
+        assert rows.nth(0).locator("th, td").all_inner_texts()[3:] == [dash, "rho 0.25", dash]
+        assert rows.nth(1).locator("th, td").all_inner_texts()[4] == "0.5"
+        expect(page.locator("#ledger-area .cohort").first).to_contain_text("a: losses that do not add up")
+        expect(page.locator("#ledger-area .cohort").last).to_contain_text("the limit is 2")
 
     def test_a_broken_chain_is_told(self, visit: Visit) -> None:
         page = visit()
@@ -326,6 +343,48 @@ class TestLedger:
         expect(visit().locator("#ledger-status")).to_contain_text("--ledger FILE")
 
 
+class TestDoor:
+    """What a browser is started with, which everybody on the machine can read."""
+
+    def test_the_browser_is_started_with_a_file_that_leads_to_the_link(self, browser: Any, tmp_path: Path) -> None:
+        started = tmp_path / "browser"
+        started.write_text(
+            '#!/bin/sh\nprintf "%s\\n" "$@" > "$0.given"\nenv > "$0.around"\nmv "$0.given" "$0.done"\n',
+            encoding="utf-8",
+        )
+        started.chmod(0o755)
+        running = start(tmp_path, open_browser=True, environment={"BROWSER": f"{started} %s"})
+        try:
+            until = time.monotonic() + 60
+            while not Path(f"{started}.done").exists() and time.monotonic() < until:
+                time.sleep(0.02)
+            given = Path(f"{started}.done").read_text(encoding="utf-8").strip()
+            around = Path(f"{started}.around").read_text(encoding="utf-8")
+            door = Path(given.removeprefix("file://"))
+            assert (door.stat().st_mode & 0o777, door.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+            assert running.token not in given + around
+            with welcome(browser, running) as open_page:
+                page = open_page(at=given)
+                assert page.url == f"{running.base}/"
+                assert running.token not in page.evaluate("document.referrer")
+                assert not door.exists()  # it has served
+                assert [each for each in command_lines() if running.token in each] == []
+                assert open_page().url == f"{running.base}/"  # the printed link still works
+            assert running.said() == ""
+        finally:
+            stop(running)
+        assert list(running.temporary.iterdir()) == []
+
+
+def command_lines() -> list[str]:
+    """What every process on this machine was started with, and finds around it, as far as it may be read."""
+    found = []
+    for file in [*Path("/proc").glob("[0-9]*/cmdline"), *Path("/proc").glob("[0-9]*/environ")]:
+        with suppress(OSError):
+            found.append(file.read_text(encoding="utf-8", errors="replace"))
+    return found
+
+
 class TestManyAndLarge:
     def test_the_cells_of_a_large_table_are_read_when_asked_for(self, browser: Any, tmp_path: Path) -> None:
         running = start(tmp_path)
@@ -333,7 +392,7 @@ class TestManyAndLarge:
             rows = [f"{number},{'fm'[number % 2]},{('cook', 'smith')[number % 3 == 0]}" for number in range(200_001)]
             (running.folder / "large.csv").write_text("\n".join(["house,sex,job", *rows]) + "\n", encoding="utf-8")
             with welcome(browser, running) as open_page:
-                page = open_page()
+                page = open_page(expected="409")
                 page.get_by_label("File", exact=True).select_option("large.csv")
                 page.get_by_role("button", name="Open the file").click()
                 expect(page.locator("#source-title")).to_contain_text("200,001 rows")
@@ -345,6 +404,12 @@ class TestManyAndLarge:
                 page.locator("#riskiest-status").get_by_role("button", name="Read the cells").click()
                 expect(page.locator("#riskiest-epsilon")).to_have_text(epsilon(page))
                 expect(page.locator("#glimpse tbody tr").first).to_be_visible()
+                # Somebody reads the cells of another table: here they are then offered again, and can be read again.
+                gone = {"error": "the cells of so large a table have to be read first"}
+                page.route("**/riskiest", lambda route: route.fulfill(status=409, json=gone), times=1)
+                page.locator("#top").select_option("25")
+                page.locator("#riskiest-status").get_by_role("button", name="Read the cells").click()
+                expect(page.locator("#riskiest tbody tr")).to_have_count(25)
         finally:
             stop(running)
 

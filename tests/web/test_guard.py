@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import DataObject, booleans, data, floats, lists, permutations
 
 from cellrisk.errors import InvalidInput
 from cellrisk.web import guard
@@ -78,9 +82,16 @@ class TestEntry:
         assert ask("GET", f"{server.base}/api/state", headers=header).status_code == 401
 
     def test_there_is_no_password_where_none_was_set(self, server: Running) -> None:
-        data = {"token": server.token, "password": ""}
-        answer = ask("POST", f"{server.base}/enter", data=data, headers={"X-Cellrisk": "1"})
+        answer = ask("POST", f"{server.base}/enter", data={"password": ""}, headers={"X-Cellrisk": "1"})
         assert answer.status_code == 401
+
+    def test_somebody_who_is_sent_here_by_another_place_is_led_on_by_the_page(self, server: Running) -> None:
+        """A strict cookie is not sent along a redirect that another place began."""
+        answer = ask("GET", server.link, headers={"sec-fetch-site": "cross-site"})
+        assert answer.status_code == 200
+        assert 'content="0;url=/"' in answer.text
+        assert answer.headers["set-cookie"].startswith(f"cellrisk-{server.port}=")
+        assert server.token not in answer.text
 
 
 class TestHost:
@@ -226,13 +237,72 @@ class TestAnswers:
         async def keep(message: Any) -> None:
             sent.append(message)
 
-        settings = Settings(port=8000)
-        watched = guard.Guard(fail, settings)
+        watched = guard.Guard(fail, Settings(port=8000))
         scope = {"type": "http", "method": "GET", "path": "/api/state", "query_string": b""}
         scope["headers"] = [(b"host", b"localhost:8000"), (b"cookie", f"cellrisk-8000={watched._session}".encode())]
         anyio.run(watched, scope, None, keep)
         assert sent[0]["status"] == 500
         assert sent[1]["body"] == b'{"error": "internal error (RuntimeError)"}'
+
+
+class TestEndsOfRequests:
+    """Requests that do not say plainly where they end, or go on after they were answered."""
+
+    @pytest.mark.parametrize(
+        ("version", "lines"),
+        [
+            ("1.1", ["Content-Length: 4", "Transfer-Encoding: chunked"]),
+            ("1.1", ["Transfer-Encoding: chunked", "Content-Length: 4"]),
+            ("1.1", ["Content-Length: 0", "Transfer-Encoding: Chunked"]),
+            ("1.0", ["Transfer-Encoding: chunked"]),
+            ("1.1", ["Content-Length: 4", "Content-Length: 5"]),
+            ("1.1", ["Content-Length: 4, 5"]),
+            ("1.1", ["Content-Length: +4"]),
+            ("1.1", ["Transfer-Encoding: gzip, chunked"]),
+            ("1.1", ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"]),
+            ("1.1", ["Transfer-Encoding: xchunked"]),
+        ],
+        ids=lambda given: given if isinstance(given, str) else "+".join(given).replace(" ", ""),
+    )
+    def test_a_request_that_tells_its_length_in_two_ways_ends_the_connection(
+        self, server: Running, client: Any, version: str, lines: list[str]
+    ) -> None:
+        """What follows it is never taken for a second request."""
+        head = f"Host: localhost:{server.port}\r\nX-Cellrisk: 1\r\nCookie: {cookie(client, server)}\r\n"
+        told = "".join(f"{line}\r\n" for line in lines)
+        first = f"POST /api/sources HTTP/{version}\r\n{head}{told}\r\n0\r\n\r\n"
+        second = f"GET /api/state HTTP/1.1\r\n{head}\r\n"
+        answer = raw(server, (first + second).encode())  # reads until the server closes
+        assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+        assert answer.count(b"HTTP/1.1 ") == 1
+        assert b"mechanisms" not in answer
+
+    @pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])
+    @pytest.mark.parametrize("path", ["/api/uploads", "/api/sources", "/enter"])
+    def test_reading_stops_with_the_answer(self, server: Running, client: Any, path: str, chunked: bool) -> None:
+        """Far more is sent than is taken: the connection ends, and most of it was never read."""
+        length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {10**12}"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: localhost:{server.port}\r\nX-Cellrisk: 1\r\n{length}\r\n"
+            f"Cookie: {cookie(client, server)}\r\nContent-Type: multipart/form-data; boundary=b\r\n\r\n"
+        )
+        body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+        part, sent = b"1\n" * 50_000, 0
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+            connection.sendall(head.encode())
+            try:
+                for piece in [body, *[part] * 1000]:  # a hundred million bytes
+                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+                    sent += len(piece)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+        assert sent < 50_000_000
+
+    def test_the_answer_is_heard_before_the_connection_ends(self, server: Running, client: Any) -> None:
+        over = 200_000 + 20_000
+        answer = client.post("/api/uploads", files={"file": ("a.csv", b"1\n" * over)})
+        assert (answer.status_code, answer.headers["connection"]) == (413, "close")
+        assert client.get("/api/state").status_code == 200
 
 
 class TestRemote:
@@ -265,32 +335,46 @@ class TestRemote:
             Settings(**wrong)
 
     def test_secrets_are_not_printed(self) -> None:
-        settings = Settings(password="correct horse")
-        assert settings.token not in repr(settings)
-        assert "correct horse" not in repr(settings)
+        made = Settings(password="correct horse")
+        assert made.token not in repr(made)
+        assert "correct horse" not in repr(made)
+
+
+PASSWORD = "correct horse ü"
 
 
 class TestPassword:
     @pytest.fixture
     def guarded(self, tmp_path: Path) -> Iterator[Running]:
-        running = start(tmp_path, host="0.0.0.0", allow_remote=True, password="correct horse ü")
+        running = start(tmp_path, host="0.0.0.0", allow_remote=True, password=PASSWORD)
         yield running
         stop(running)
 
-    def enter(self, guarded: Running, password: str, token: str | None = None) -> httpx.Response:
-        data = {"token": guarded.token if token is None else token, "password": password}
-        return ask("POST", f"{guarded.base}/enter", data=data, headers={"origin": guarded.base})
-
-    def test_the_link_and_the_password_are_both_needed_and_guesses_become_slow(self, guarded: Running) -> None:
+    def visit(self, guarded: Running) -> dict[str, str]:
+        """Somebody who has come by the link, and was asked for the password: their cookie."""
         asked = ask("GET", guarded.link)
         assert asked.status_code == 401
         assert 'type="password"' in asked.text
-        assert "set-cookie" not in asked.headers
+        assert guarded.token not in asked.text
         assert asked.headers.items() >= EVERY_HEADER.items()
-        assert self.enter(guarded, "correct horse ü", token="wrong").status_code == 401
+        name, *flags = asked.headers["set-cookie"].split("; ")
+        assert set(flags) == {"HttpOnly", "SameSite=Strict", "Path=/"}
+        return {"cookie": name}
+
+    def enter(self, guarded: Running, password: str, cookie: dict[str, str]) -> httpx.Response:
+        return ask(
+            "POST", f"{guarded.base}/enter", data={"password": password}, headers={"origin": guarded.base, **cookie}
+        )
+
+    def test_the_link_and_the_password_are_both_needed_and_guesses_become_slow(self, guarded: Running) -> None:
+        visitor = self.visit(guarded)
+        assert ask("GET", f"{guarded.base}/api/state", headers=visitor).status_code == 401
         for _ in range(3):
-            assert self.enter(guarded, "wrong").status_code == 401
-        let_in = self.enter(guarded, "correct horse ü")
+            assert self.enter(guarded, "wrong", visitor).status_code == 401
+        for stranger in ({}, {"cookie": f"cellrisk-{guarded.port}-link=wrong"}):
+            answers = {self.enter(guarded, word, stranger).text for word in ("wrong", PASSWORD) for _ in range(5)}
+            assert answers == {f"cellrisk: {guard.COME_BY_LINK}\n"}  # neither judged nor counted
+        let_in = self.enter(guarded, PASSWORD, visitor)
         assert (let_in.status_code, let_in.headers["location"]) == (303, "/")
         jar = {f"cellrisk-{guarded.port}": let_in.headers["set-cookie"].partition("=")[2].partition(";")[0]}
         with httpx.Client(base_url=guarded.base, cookies=jar, verify=False) as client:
@@ -298,24 +382,76 @@ class TestPassword:
             other = f"192.0.2.1:{guarded.port}"  # under a wildcard any number may be called, but no other name
             assert client.get("/api/state", headers={"host": other}).status_code == 200
             assert client.get("/api/state", headers={"host": f"a.example:{guarded.port}"}).status_code == 400
-        for _ in range(guard.FREE_TRIES):
-            assert self.enter(guarded, "wrong").status_code == 401
-        slow = self.enter(guarded, "correct horse ü")
+        with ThreadPoolExecutor(20) as guesses:  # all at once
+            found = [answer.status_code for answer in guesses.map(self.enter, *guessed(guarded, visitor, 40))]
+        assert sorted(set(found)) == [401, 429]
+        assert found.count(401) <= guard.FREE_TRIES + 3  # those that come after a wait of one, two and four seconds
+        slow = self.enter(guarded, PASSWORD, visitor)
         assert slow.status_code == 429
         assert int(slow.headers["retry-after"]) >= 1
 
     def test_waits_double_up_to_a_minute_and_end_with_the_right_word(self) -> None:
         now = [0.0]
         tries = guard.Tries(lambda: now[0])
-        waits = []
-        for _ in range(12):
-            tries.note(False)
-            waits.append(tries.wait)
-            now[0] += tries.wait
-        assert waits == [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60]
-        tries.note(True)
-        tries.note(False)
-        assert tries.wait == 0
+        moments = []
+        for _ in range(3000):
+            now[0] += tries.take()  # either it is judged at once, or after the wait that it is told
+            moments.append(now[0])
+        judged = list(dict.fromkeys(moments))
+        assert judged[:9] == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+        assert {later - sooner for sooner, later in pairwise(judged[6:])} == {60}
+        tries.forget()
+        assert [tries.take() for _ in range(guard.FREE_TRIES)] == [0.0] * guard.FREE_TRIES
+        assert tries.take() > 0
+
+    @settings(max_examples=60, deadline=None)
+    @given(data())
+    def test_however_guesses_come_few_are_judged(self, drawn: DataObject) -> None:
+        """Guesses begin, send their password and are answered in any order, while time goes on: the number judged is
+        at most the free ones and one for each wait that has passed."""
+        import anyio
+
+        now, judged = [0.0], []
+        watched = guard.Guard(None, Settings(port=8000, password=PASSWORD), lambda: now[0])
+        cookie = f"{watched.visitor}={watched._visit}"
+        begin = [(b"host", b"localhost:8000"), (b"x-cellrisk", b"1"), (b"content-length", b"14")]
+        moments = drawn.draw(lists(floats(0, 30), min_size=1, max_size=40))
+        with_token = drawn.draw(lists(booleans(), min_size=len(moments), max_size=len(moments)))
+
+        async def guess(knows: bool, opened: anyio.Event) -> None:
+            async def receive() -> Any:
+                await opened.wait()
+                return {"type": "http.request", "body": b"password=wrong", "more_body": False}
+
+            async def send(message: Any) -> None:
+                if message["type"] == "http.response.body" and b"password is wrong" in message["body"]:
+                    judged.append(knows)
+
+            headers = [*begin, *([(b"cookie", cookie.encode())] if knows else [])]
+            scope = {"type": "http", "method": "POST", "path": "/enter", "query_string": b"", "headers": headers}
+            await watched(scope, receive, send)
+
+        async def run() -> None:
+            async with anyio.create_task_group() as tasks:
+                doors = []
+                for moment, knows in zip(moments, with_token, strict=True):
+                    now[0] += moment
+                    doors.append(anyio.Event())
+                    tasks.start_soon(guess, knows, doors[-1])
+                    await anyio.sleep(0)
+                for door in drawn.draw(permutations(doors)):
+                    door.set()
+
+        anyio.run(run)
+        assert all(judged)  # nobody without the link is judged
+        passed, allowed, wait = sum(moments), guard.FREE_TRIES, 1.0
+        while passed >= wait:
+            passed, allowed, wait = passed - wait, allowed + 1, min(60.0, 2 * wait)
+        assert len(judged) <= allowed
+
+
+def guessed(guarded: Running, visitor: dict[str, str], number: int) -> Any:
+    return [guarded] * number, [f"wrong{each}" for each in range(number)], [visitor] * number
 
 
 class TestSecrecy:

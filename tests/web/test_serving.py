@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
+import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.web import Settings, serve
 from cellrisk.web import desk as module
-from cellrisk.web.desk import NotThere, open_desk
+from cellrisk.web.desk import Kept, NotRead, NotThere, open_desk
 from cellrisk.web.jobs import Job
 from cellrisk.web.recipes import Recipe
+from cellrisk.web.work import Tabulated
 from tests.web.conftest import PEOPLE, SETTING, Running, start, stop, upload, wait_for
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
@@ -195,6 +197,24 @@ class TestDesk:
             assert desk.download(kept).read_text(encoding="utf-8") == "something"
             with pytest.raises(NotThere, match="make it again"):
                 desk.download(gone)
+
+    @pytest.mark.parametrize("others", ["table", "attribute"])
+    def test_cells_of_one_large_table_then_of_another_then_of_the_first(self, tmp_path: Path, others: str) -> None:
+        """Those of one are held at a time; what was read before is read again, as often as it is asked for."""
+        path = tmp_path / "people.csv"
+        path.write_text(PEOPLE, encoding="utf-8")
+        table = cr.tabulate(path, ["sex", "age"], ["job", "note"])
+        with open_desk(Settings(folder=tmp_path, workers=1)) as desk:
+            origin = desk.sources.open_file("people.csv")
+            recipe = Recipe(str(path), "people.csv", ("sex", "age"), ("job", "note"))
+            large = [Kept(recipe, origin, Tabulated(table, {}, {}), name) for name in "AB"]
+            asked = [(large[0], "job"), (large[1], "job") if others == "table" else (large[0], "note")]
+            for kept, name in [*asked, *asked, asked[1]]:
+                job = desk.read_cells(kept, name)
+                assert job.ended.wait(60)
+                assert job.result == {"cells": desk.cells(kept, name).n_cells}
+            with pytest.raises(NotRead, match="have to be read first"):
+                desk.cells(*asked[0])
 
 
 def write_something(report: Any, folder: str) -> tuple[str, str]:

@@ -58,9 +58,11 @@ def announce(link: str) -> None:
 
 
 def read_password(file: str | None) -> str | None:
-    """The password of a file's first line, or of the environment. It is never given on the command line."""
+    """The password of a file's first line, or of the environment, from which it is taken away: processes that are
+    started have no use for it. It is never given on the command line."""
+    kept = os.environ.pop(PASSWORD, None)
     if file is None:
-        return os.environ.get(PASSWORD) or None
+        return kept or None
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -6,9 +6,9 @@ Host against DNS rebinding, Origin against forged requests, a token and then a c
 from __future__ import annotations
 
 import hmac
-import html
 import ipaddress
 import json
+import math
 import secrets
 import socket
 import time
@@ -40,18 +40,41 @@ HEADERS = {
 READING = ("GET", "HEAD", "OPTIONS", "TRACE")
 LARGEST_BODY = 1_000_000
 """Bytes of any request but an upload."""
-FREE_TRIES, LONGEST_WAIT = 5, 60.0
+SMALL_REST = 64 * 1024
+"""Bytes of a request that are still read, and thrown away, where it was answered before its end."""
+FREE_TRIES, LONGEST_WAIT, MOST_DOUBLINGS = 5, 60.0, 10
 UPLOADS = "/api/uploads"
 ENTER = "/enter"
+COME_BY_LINK = "open the link that the server printed when it started"
+HEAD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title>'
+    '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+)
+PASSWORD_PAGE = (
+    f'{HEAD}<main><h1>cellrisk</h1><form method="post" action="{ENTER}">'
+    '<p><label>Password <input type="password" name="password" autofocus autocomplete="current-password"></label> '
+    "<button>Enter</button></p></form></main></html>\n"
+)
+LEAD_ON = (
+    f'{HEAD}<meta http-equiv="refresh" content="0;url=/"><main><p><a href="/">Go on to cellrisk</a></p></main></html>\n'
+)
 
 
 class Guard:
     """An ASGI application around another one."""
 
-    def __init__(self, app: Any, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        self.app, self.settings = app, settings
+    def __init__(
+        self,
+        app: Any,
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+        on_link: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_link`` is called when somebody has come by the link."""
+        self.app, self.settings, self._on_link = app, settings, on_link
         self.cookie = f"cellrisk-{settings.port}"  # browsers share cookies between the ports of a host
-        self._session = secrets.token_urlsafe(32)
+        self.visitor = f"{self.cookie}-link"  # of those who have the link, where a password is asked for too
+        self._session, self._visit = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._hosts = own_hosts(settings)
         self._tries = Tries(clock)
 
@@ -62,7 +85,8 @@ class Guard:
         if scope["type"] != "http":  # there are no web sockets here
             await send({"type": "websocket.close", "code": 1008})
             return
-        answer = Answer(scope, send)
+        incoming = Incoming(scope, receive)
+        answer = Answer(scope, send, incoming)
         try:
             refusal = self._refuse(scope)
             if refusal is not None:
@@ -70,20 +94,23 @@ class Guard:
             elif scope["path"] == "/" and scope["method"] == "GET" and b"token=" in scope["query_string"]:
                 await self._let_in_by_link(scope, answer)
             elif scope["path"] == ENTER and scope["method"] == "POST":
-                await self._let_in_by_password(receive, answer)
+                await self._let_in_by_password(scope, incoming, answer)
             elif not self._knows(scope):
-                await answer.say(401, "open the link that the server printed when it started")
+                await answer.say(401, COME_BY_LINK)
             elif scope["path"] == UPLOADS:
-                await self.app(scope, receive, answer.send)
+                await self.app(scope, incoming, answer.send)
             else:
-                await self.app(scope, limited(receive, LARGEST_BODY), answer.send)
+                await self.app(scope, limited(incoming, LARGEST_BODY), answer.send)
         except TooLarge:
             await answer.say(413, "the request is too large")
         except Exception as bug:  # its text might hold data
             await answer.say(500, f"internal error ({type(bug).__name__})")
 
     def _refuse(self, scope: Scope) -> tuple[int, str] | None:
-        """What is wrong with where the request comes from, if anything is."""
+        """What is wrong with where the request comes from, or with how its end is told, if anything is."""
+        encoded = values(scope, b"transfer-encoding")
+        if encoded and (values(scope, b"content-length") or scope.get("http_version") == "1.0"):
+            return 400, "the request tells its length in two ways"  # others on its way may believe the other one
         hosts = values(scope, b"host")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             return 400, "this server does not answer under that name"
@@ -114,71 +141,109 @@ class Guard:
         return bool(colon) and port == str(self.settings.port)
 
     def _knows(self, scope: Scope) -> bool:
+        return self._has_cookie(scope, self.cookie, self._session)
+
+    def _has_cookie(self, scope: Scope, wanted: str, secret: str) -> bool:
         found = [
             value
             for header in values(scope, b"cookie")
             for name, _, value in (part.strip().partition("=") for part in header.split(";"))
-            if name == self.cookie
+            if name == wanted
         ]
-        return len(found) == 1 and same(found[0], self._session)
+        return len(found) == 1 and same(found[0], secret)
 
     async def _let_in_by_link(self, scope: Scope, answer: Answer) -> None:
         tokens = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=20).get("token", [])
         if len(tokens) != 1 or not same(tokens[0], self.settings.token):
-            await answer.say(401, "open the link that the server printed when it started")
-        elif self.settings.password is not None and not self._knows(scope):
-            await answer.page(401, password_page(tokens[0]))
+            await answer.say(401, COME_BY_LINK)
+            return
+        self._on_link()
+        if self.settings.password is not None and not self._knows(scope):
+            await answer.page(401, PASSWORD_PAGE, {"set-cookie": self._bake(self.visitor, self._visit)})
         else:
-            await self._welcome(answer)
+            await self._welcome(scope, answer)
 
-    async def _let_in_by_password(self, receive: Receive, answer: Answer) -> None:
-        wait = self._tries.wait
+    async def _let_in_by_password(self, scope: Scope, incoming: Incoming, answer: Answer) -> None:
+        """Judges a password of somebody who has come by the link. Nothing is read or counted of anybody else, so that
+        strangers learn nothing, and lock nobody out; a try counts before its password is read.
+        """
+        if self.settings.password is None or not self._has_cookie(scope, self.visitor, self._visit):
+            await answer.say(401, COME_BY_LINK)
+            return
+        wait = self._tries.take()
         if wait > 0:
             await answer.say(429, "too many wrong passwords; wait", {"retry-after": str(max(1, round(wait)))})
             return
-        fields = parse_qs((await read_all(limited(receive, 10_000))).decode("latin-1"), max_num_fields=20)
-        token, password = (fields.get(name, [""])[0] for name in ("token", "password"))
-        right = same(token, self.settings.token) & same(password, self.settings.password or secrets.token_urlsafe())
-        self._tries.note(right)
-        if right:
-            await self._welcome(answer)
+        fields = parse_qs((await read_all(limited(incoming, 10_000))).decode("latin-1"), max_num_fields=20)
+        if same(fields.get("password", [""])[0], self.settings.password):
+            self._tries.forget()
+            await self._welcome(scope, answer)
         else:
             await answer.say(401, "that password is wrong; go back and try again")
 
-    async def _welcome(self, answer: Answer) -> None:
-        cookie = f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"
-        await answer.say(303, "come in", {"location": "/", "set-cookie": cookie})
+    async def _welcome(self, scope: Scope, answer: Answer) -> None:
+        """Gives the cookie and leads to the page. A browser that another place has sent here would not bring a strict
+        cookie along a redirect: there the page itself leads on.
+        """
+        cookie = {"set-cookie": self._bake(self.cookie, self._session)}
+        if values(scope, b"sec-fetch-site") in ([], ["none"], ["same-origin"]):
+            await answer.say(303, "come in", {"location": "/", **cookie})
+        else:
+            await answer.page(200, LEAD_ON, cookie)
+
+    def _bake(self, name: str, value: str) -> str:
+        return f"{name}={value}; HttpOnly; SameSite=Strict; Path=/"
 
 
 class Tries:
-    """Wrong passwords: a few are free, then each doubles the wait.
+    """Tries of a password: a few are free, then each doubles the wait. A try counts as wrong when it is taken, before
+    it is judged, so that many at once are no more than one after the other.
 
     >>> now = [0.0]
     >>> tries = Tries(lambda: now[0])
-    >>> for _ in range(6):
-    ...     tries.note(False)
-    >>> tries.wait
-    2.0
+    >>> [tries.take() for _ in range(6)]
+    [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._wrong, self._until = clock, 0, 0.0
+        self._clock, self._taken, self._until = clock, 0, 0.0
 
-    @property
-    def wait(self) -> float:
-        return max(0.0, self._until - self._clock())
+    def take(self) -> float:
+        """Takes a try: 0, and it may be judged; else the seconds to wait, and it may not."""
+        wait = self._until - self._clock()
+        if wait > 0:
+            return wait
+        self._taken += 1
+        if self._taken >= FREE_TRIES:
+            doublings = min(self._taken - FREE_TRIES, MOST_DOUBLINGS)
+            self._until = self._clock() + min(LONGEST_WAIT, 2.0**doublings)
+        return 0.0
 
-    def note(self, right: bool) -> None:
-        self._wrong = 0 if right else self._wrong + 1
-        if self._wrong >= FREE_TRIES:
-            self._until = self._clock() + min(LONGEST_WAIT, 2.0 ** (self._wrong - FREE_TRIES))
+    def forget(self) -> None:
+        """Forgets the wrong ones, because a right one has come."""
+        self._taken, self._until = 0, 0.0
+
+
+class Incoming:
+    """The body of a request, read as it comes: an ASGI ``receive`` that knows how much is still to come."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        lengths = values(scope, b"content-length")
+        endless = bool(values(scope, b"transfer-encoding")) or any(not length.isdecimal() for length in lengths)
+        self.left = math.inf if endless else sum(map(int, lengths))
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        self.left = self.left - len(message.get("body", b"")) if message.get("more_body") else 0
+        return message
 
 
 class Answer:
     """Sends answers, each with the headers that every answer has."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self._scope, self._send, self._begun = scope, send, False
+    def __init__(self, scope: Scope, send: Send, incoming: Incoming) -> None:
+        self._scope, self._send, self._incoming, self._begun = scope, send, incoming, False
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -188,7 +253,9 @@ class Answer:
             cache = (
                 [] if any(name.lower() == b"cache-control" for name, _ in own) else [(b"cache-control", b"no-store")]
             )
-            message = {**message, "headers": [*own, *fixed, *cache]}
+            # What is answered before its end is not read on: the connection ends with the answer.
+            close = [(b"connection", b"close")] if self._incoming.left > SMALL_REST else []
+            message = {**message, "headers": [*own, *fixed, *cache, *close]}
         await self._send(message)
 
     async def say(self, status: int, line: str, headers: dict[str, str] | None = None) -> None:
@@ -199,8 +266,8 @@ class Answer:
         text = json.dumps({"error": line}) if api else f"cellrisk: {line}\n"
         await self._write(status, text, "application/json" if api else "text/plain; charset=utf-8", headers)
 
-    async def page(self, status: int, text: str) -> None:
-        await self._write(status, text, "text/html; charset=utf-8", None)
+    async def page(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
+        await self._write(status, text, "text/html; charset=utf-8", headers)
 
     async def _write(self, status: int, text: str, kind: str, headers: dict[str, str] | None) -> None:
         body = text.encode()
@@ -262,13 +329,3 @@ def own_hosts(settings: Settings) -> frozenset[str]:
     else:
         names.append(socket.gethostname().lower())
     return frozenset([f"{name}:{settings.port}" for name in names] + (names if settings.port == 80 else []))
-
-
-def password_page(token: str) -> str:
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title>'
-        '<meta name="viewport" content="width=device-width"><main><h1>cellrisk</h1>'
-        f'<form method="post" action="{ENTER}"><input type="hidden" name="token" value="{html.escape(token)}">'
-        '<p><label>Password <input type="password" name="password" autofocus autocomplete="current-password"></label> '
-        "<button>Enter</button></p></form></main></html>\n"
-    )

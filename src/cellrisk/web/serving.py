@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import os
 import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.scratch import private_folder
 from cellrisk.web.settings import UPLOAD_LIMIT, Settings
 
 if TYPE_CHECKING:
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
 NEEDED = "the web app needs packages that are not installed"
 FIX = "install them with pip install 'cellrisk[web]'"
 SECONDS_TO_END = 2
+DOOR = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title>'
+    '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">'
+    '<p><a href="{link}">Go on to cellrisk</a></p></html>\n'
+)
 ABOUT = (
     "Every request needs the cookie that the link printed at start gives. A request that changes anything also needs "
     "the Origin of the page, or the header `X-Cellrisk: 1`. What takes long is a job: the answer names it, and "
@@ -29,8 +37,11 @@ ABOUT = (
 )
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The application: an API under /api, and the page that uses it. Its desk is open from start to shutdown."""
+def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -> FastAPI:
+    """The application: an API under /api, and the page that uses it. Its desk is open from start to shutdown.
+
+    ``on_link`` is called when somebody has come by the link.
+    """
     try:
         from fastapi import FastAPI, Request
         from fastapi.exceptions import RequestValidationError
@@ -39,7 +50,7 @@ def create_app(settings: Settings) -> FastAPI:
 
         from cellrisk import __version__
         from cellrisk.web import routes
-        from cellrisk.web.desk import NotThere, open_desk
+        from cellrisk.web.desk import NotRead, NotThere, open_desk
         from cellrisk.web.guard import Guard
         from cellrisk.web.jobs import Busy
     except ImportError:
@@ -62,13 +73,14 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         lifespan=keep_desk,
     )
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Guard, settings=settings, on_link=on_link)
     app.include_router(routes.api)
     app.include_router(routes.page)
 
     @app.exception_handler(CellriskError)
     def refuse(_: Request, refusal: Exception) -> JSONResponse:
-        status = 404 if isinstance(refusal, NotThere) else 429 if isinstance(refusal, Busy) else 422
+        statuses = {NotThere: 404, NotRead: 409, Busy: 429}
+        status = next((status for kind, status in statuses.items() if isinstance(refusal, kind)), 422)
         return JSONResponse({"error": str(refusal)}, status_code=status)
 
     @app.exception_handler(RequestValidationError)
@@ -115,10 +127,10 @@ def serve(
     ``announce`` is called once with the link that lets its reader in. Ctrl-C, SIGTERM and SIGHUP end it: workers are
     gone and uploads removed when this returns.
     """
-    from pathlib import Path
-
     try:
         import uvicorn
+
+        from cellrisk.web.connections import ACCEPTED_AT_ONCE, room_for_connections
     except ImportError:
         raise InvalidInput(NEEDED, fix=FIX) from None
 
@@ -133,9 +145,11 @@ def serve(
         from cellrisk.ledger import Ledger
 
         Ledger(ledger).close()
-    with listen(host, port) as listening:
+    with ExitStack() as held:
+        listening = held.enter_context(listen(host, port))
         settings = Settings(host=host, port=listening.getsockname()[1], **given)
-        app = create_app(settings)
+        door = held.enter_context(private_door(settings.link)) if open_browser else None
+        app = create_app(settings, lambda: door.unlink(missing_ok=True) if door is not None else None)
         for library in ("asyncio", "python_multipart"):
             logging.getLogger(library).setLevel(logging.CRITICAL)  # their messages may quote what was worked on
         config = uvicorn.Config(
@@ -147,6 +161,8 @@ def serve(
             proxy_headers=False,
             ws="none",
             lifespan="on",
+            http=held.enter_context(room_for_connections()),
+            backlog=ACCEPTED_AT_ONCE,
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
         server = uvicorn.Server(config)
@@ -154,15 +170,27 @@ def serve(
 
         def welcome() -> None:
             announce(settings.link)
-            if open_browser:
+            if door is not None:
                 import webbrowser
 
-                webbrowser.open(settings.link)
+                webbrowser.open(door.as_uri())
 
         with until_told(server):
             watcher = threading.Thread(target=_when_started, args=(server, welcome), daemon=True)
             watcher.start()
             server.run(sockets=[listening])
+
+
+@contextmanager
+def private_door(link: str) -> Iterator[Path]:
+    """A file that leads to the link, which nobody else can read. It is what a browser is started with: everybody on the
+    machine can read the command line of a process. It is gone after the block at the latest.
+    """
+    with private_folder("link") as folder:
+        door = folder / "cellrisk.html"
+        with os.fdopen(os.open(door, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(DOOR.format(link=html.escape(link)))
+        yield door
 
 
 def _when_started(server: Any, act: Callable[[], None]) -> None:
