@@ -86,10 +86,12 @@ def check_type(name: str, column: ir.Value) -> None:
 
 
 def code_group(column: ir.Value) -> ir.Value:
-    """A quasi-identifier to group by: NaN is missing, and -0 is 0."""
+    """A quasi-identifier to group by: NaN is missing, -0 is 0, and a time span is its text, as 30 days are no month."""
     import ibis
 
     kind = column.type()
+    if kind.is_interval():
+        return column.cast("string")
     if not kind.is_floating():
         return column
     return ibis.cases((column.isnan(), ibis.null(kind)), (column == 0, ibis.literal(0.0, kind)), else_=column)

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.tables.engine import embedded_engine
+from cellrisk.errors import InvalidInput
+from cellrisk.tables.engine import embedded_engine, literal_path, read_parquet
 from cellrisk.tables.files import (
+    LONGEST_LINE,
     TextFile,
     check_parquet,
     describe_text,
     find_files,
+    folder_columns,
     is_parquet,
-    partition_keys,
     refusals_of_the_system,
 )
-from cellrisk.tables.frames import find_frame_reader
+from cellrisk.tables.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.tables.resources import Resources
-from cellrisk.tables.schema import listed, locate
+from cellrisk.tables.schema import locate
+from cellrisk.tables.stored import Opener, find_stored, plan_relation, plan_stored, quote_sql
+from cellrisk.tables.streams import is_stream, plan_stream
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
     from ibis.backends.duckdb import Backend
 
-Opener: TypeAlias = "Callable[[Backend, Path], ir.Table]"
-"""Brings the columns in use into an engine, which comes with a private folder."""
-ALLOWED = "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas or polars frame, a pyarrow table"
-DATABASE_SUFFIXES = (".duckdb", ".ddb")
+ALLOWED = (
+    "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
+    "table or dataset, any stream of Arrow batches, an Ibis table"
+)
 
 
 @contextmanager
@@ -45,8 +47,9 @@ def open_embedded(source: Any, columns: Sequence[str], table: str | None, resour
 
 def plan_source(source: Any, columns: Sequence[str], table: str | None = None) -> Opener:
     """Checks a source before any engine starts; the result brings its columns into the engine."""
-    if isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in DATABASE_SUFFIXES:
-        return plan_database(Path(source), columns, table)
+    stored = find_stored(source)
+    if stored is not None:
+        return plan_stored(*stored, columns, table)
     if table is not None:
         raise InvalidInput(
             "table= names a table of a database, and this source is none", got=kind_of(source), fix="leave table= out"
@@ -59,52 +62,11 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None) -
         return plan_relation(source, columns)
     if isinstance(source, str | os.PathLike):
         return plan_files(find_files(source), columns)
+    if is_stream(source):
+        write = plan_stream(source, columns)
+        named = [f"c{place}" for place in range(len(columns))]
+        return lambda connection, folder: plan_parquet([write(folder)], named)(connection, folder)
     raise InvalidInput("the source is not of a kind that can be read", got=kind_of(source), allowed=ALLOWED)
-
-
-def plan_relation(relation: Any, columns: Sequence[str]) -> Opener:
-    """A DuckDB relation lives in its owner's connection: its columns in use go through a file in the private folder."""
-    places = locate(columns, relation.columns, "the DuckDB relation")
-    chosen = ", ".join(f"{quote_name(relation.columns[old])} AS c{new}" for new, old in enumerate(places))
-
-    def read(connection: Backend, folder: Path) -> ir.Table:
-        path = str(folder / "relation.parquet")
-        relation.project(chosen).write_parquet(path)
-        return connection.read_parquet(path)
-
-    return read
-
-
-def plan_database(path: Path, columns: Sequence[str], table: str | None) -> Opener:
-    """A table or view of a DuckDB file, which is opened for reading only."""
-    (path,) = find_files(path)
-    if table is None:
-        raise InvalidInput("a DuckDB file holds tables: which one?", got=path, fix="name it with table= or --table")
-    schema, name = table.rpartition(".")[::2]
-
-    def read(connection: Backend, _: Path) -> ir.Table:
-        connection.con.execute(f"ATTACH {quote_sql(str(path))} AS source (READ_ONLY)")
-        connection.con.execute("USE source")  # so that its views find their tables
-        tables = connection.con.execute(
-            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
-            "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
-        ).fetchall()
-        if ((schema or "main"), name) not in tables:
-            names = sorted(each if owner == "main" else f"{owner}.{each}" for owner, each in tables)
-            near = difflib.get_close_matches(table, names, n=1)
-            raise UnknownName(
-                f"the DuckDB file has no table '{table}'",
-                allowed=listed(names) or "it holds none",
-                fix=f"did you mean '{near[0]}'?" if near else None,
-            )
-        whole = f"source.{quote_name(schema or 'main')}.{quote_name(name)}"
-        available = [row[0] for row in connection.con.execute(f"DESCRIBE {whole}").fetchall()]
-        places = locate(columns, available, f"table '{table}'")
-        chosen = ", ".join(f"{quote_name(available[old])} AS c{new}" for new, old in enumerate(places))
-        connection.con.execute(f"CREATE TEMP VIEW stored AS SELECT {chosen} FROM {whole}")
-        return connection.table("stored")
-
-    return read
 
 
 def kind_of(source: object) -> str:
@@ -130,7 +92,7 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     groups: dict[tuple[object, ...], list[TextFile]] = {}
     for path in files:
         file = describe_text(path, columns)
-        groups.setdefault((file.packed, file.delimiter, file.names), []).append(file)
+        groups.setdefault((file.packing, file.delimiter, file.names), []).append(file)
     places = {
         key: locate(columns, file.names, f"'{file.path.name}'", NO_HEADER if file.looks_headless(columns) else None)
         for key, (file, *_) in groups.items()
@@ -144,7 +106,7 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         connection.con.execute(
             f"CREATE TEMP VIEW text{number} AS SELECT {chosen} FROM read_csv([{paths}], columns={{{fields}}}, "
             f"auto_detect=false, header=true, delim={quote_sql(group[0].delimiter)}, quote='\"', escape='\"', "
-            f"compression={quote_sql('gzip' if group[0].packed else 'none')})"
+            f"compression={quote_sql(group[0].packing)}, max_line_size={LONGEST_LINE})"
         )
         return connection.table(f"text{number}")
 
@@ -164,47 +126,71 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    groups: dict[str, tuple[list[Path], list[str], pa.Schema]] = {}
+    groups: dict[str, tuple[list[Path], list[str], list[pa.DataType]]] = {}
     for path in files:
         check_parquet(path)
         with refusals_of_the_system(path):
             schema = pq.read_schema(path)
-        folders = [key for key in partition_keys(path) if key not in schema.names]
+        folders = folder_columns(path, schema.names, columns)
         kinds = [*schema.types, *(pa.string() for _ in folders)]
         places = locate(columns, [*schema.names, *folders], f"'{path.name}'")
         names = [f"column {old}" if old < len(schema.names) else folders[old - len(schema.names)] for old in places]
-        used = pa.schema([(f"c{new}", value_type(kinds[old])) for new, old in enumerate(places)])
+        used = [kinds[old] for old in places]
+        for name, kind in zip(columns, used, strict=True):
+            check_stored(name, kind)
         groups.setdefault(f"{schema.names} {schema.types} {folders}", ([], names, used))[0].append(path)
     try:
-        wide = pa.unify_schemas([used for _, _, used in groups.values()], promote_options="permissive")
+        schemas = [
+            pa.schema([(f"c{place}", value_type(kind)) for place, kind in enumerate(used)])
+            for _, _, used in groups.values()
+        ]
+        wide = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException:
         raise InvalidInput(
             "the Parquet files give the columns in use types that do not go together",
             fix="write them with the same types, or read them apart",
         ) from None
 
-    def read(connection: Backend, paths: Sequence[Path], names: Sequence[str]) -> ir.Table:
+    def read(
+        connection: Backend, paths: Sequence[Path], names: Sequence[str], kinds: Sequence[pa.DataType]
+    ) -> ir.Table:
         from ibis.expr.datatypes import DataType
 
         hive = any(not name.startswith("column ") for name in names)
         settings = {"hive_types_autocast": False} if hive else {}
-        table = connection.read_parquet([literal_path(path) for path in paths], hive_partitioning=hive, **settings)
-        chosen = {
-            f"c{new}": table[table.columns[int(name.removeprefix("column "))]] if "column " in name else table[name]
-            for new, name in enumerate(names)
-        }
+        table = read_parquet(connection, [literal_path(path) for path in paths], hive_partitioning=hive, **settings)
+        chosen = {}
+        for new, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+            place = name.removeprefix("column ")
+            column = table[name] if place == name else table[table.columns[int(place)]]
+            chosen[f"c{new}"] = column.as_interval(kind.unit) if pa.types.is_duration(kind) else column
         if len(groups) > 1:
             chosen = {
                 name: column.cast(DataType.from_pyarrow(wide.field(name).type)) for name, column in chosen.items()
             }
         return table.select(**chosen)
 
-    return lambda connection, _: stack([read(connection, paths, names) for paths, names, _ in groups.values()])
+    return lambda connection, _: stack([read(connection, *group) for group in groups.values()])
 
 
-def value_type(kind: Any) -> Any:
+def check_stored(name: str, kind: pa.DataType) -> None:
+    """Refuses a type that the engine would round when it reads it from a Parquet file."""
     import pyarrow as pa
 
+    try:
+        check_exact(kind)
+        if pa.types.is_duration(kind) and kind.unit == "ns":
+            raise Unusable("holds durations in nanoseconds", "write it with microseconds, or as text")
+    except Unusable as reason:
+        raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values: dictionaries hold it, and extensions are stored as one."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string() if kind.extension_name == "arrow.uuid" else kind.storage_type
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -212,30 +198,3 @@ def stack(tables: Sequence[ir.Table]) -> ir.Table:
     import ibis
 
     return tables[0] if len(tables) == 1 else ibis.union(*tables, distinct=False)
-
-
-def literal_path(path: Path) -> str:
-    """The path with the engine's own wildcards switched off.
-
-    >>> literal_path(Path("a[1]*.csv"))
-    'a[[]1][*].csv'
-    """
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
-
-
-def quote_sql(text: str) -> str:
-    """A text as an SQL literal.
-
-    >>> quote_sql("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
-
-
-def quote_name(name: str) -> str:
-    """A name as an SQL identifier.
-
-    >>> print(quote_name("hours per week"))
-    "hours per week"
-    """
-    return '"' + name.replace('"', '""') + '"'

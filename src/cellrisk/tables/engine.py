@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.scratch import private_folder
+from cellrisk.tables.files import LONGEST_LINE
 from cellrisk.tables.resources import Resources, reported
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Backend, Path]]:
                 yield connection, folder
         finally:
             connection.disconnect()
+
+
+def read_parquet(connection: Backend, paths: Path | Sequence[str], **settings: Any) -> ir.Table:
+    """Parquet files as a table. Their statistics leave NaN out, and DuckDB would conclude that there is none."""
+    given = [literal_path(paths)] if isinstance(paths, Path) else list(paths)
+    return connection.read_parquet(given, can_have_nan=True, **settings)
+
+
+def literal_path(path: Path) -> str:
+    """The path with the engine's own wildcards switched off.
+
+    >>> literal_path(Path("a[1]*.csv"))
+    'a[[]1][*].csv'
+    """
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
 
 
 @contextmanager
@@ -113,6 +129,10 @@ def explain(error: Exception) -> InvalidInput:
         if fields:
             expected, found = fields[-1]
             return InvalidInput(f"{place} has {found} fields, the header has {expected}", fix="correct that line")
+        if "Maximum line size" in text:
+            return InvalidInput(
+                f"{place} is longer than {LONGEST_LINE // 10**6} MB", fix="leave that column out, or convert to Parquet"
+            )
         if "nterminated quote" in text:
             return InvalidInput(f"{place} opens a quotation mark that is never closed", fix="correct that line")
         if "unicode" in text.lower():

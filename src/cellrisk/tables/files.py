@@ -20,10 +20,13 @@ from cellrisk.errors import InvalidInput
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
-KINDS = ".csv, .tsv, .txt (also with .gz), .parquet"
+PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+KINDS = ".csv, .tsv, .txt (also with .gz or .zst), .parquet"
 DELIMITERS = (",", ";", "\t", "|")
 HEAD = 64 * 1024
 CHUNK = 1024 * 1024
+LONGEST_LINE = 32_000_000
+"""Bytes of a line, or of a field over several lines, that the embedded engine reads."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class TextFile:
     """A delimited text file: how to split it, and what its header says."""
 
     path: Path
-    packed: bool
+    packing: str
+    """How its bytes are compressed: none, gzip or zstd."""
     delimiter: str
     names: tuple[str, ...]
 
@@ -78,6 +82,7 @@ def exists(path: Path) -> bool:
 def is_parquet(path: Path) -> bool:
     """Whether the file is Parquet (else delimited text), by its name; refuses other kinds, folders and empty files."""
     if path.is_dir():
+        check_lake(path)
         raise InvalidInput("the source is a folder", got=path, fix=f"name its files, for instance '{path}/*.parquet'")
     if not path.is_file():
         raise InvalidInput("the source is not a regular file", got=path, allowed=KINDS)
@@ -88,12 +93,30 @@ def is_parquet(path: Path) -> bool:
             stream.read(1)
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     if suffixes and suffixes[-1] in PARQUET_SUFFIXES:
+        check_lake(path)
         return True
-    if suffixes and suffixes[-1] == ".gz":
+    if suffixes and suffixes[-1] in PACKINGS:
         suffixes.pop()
     if suffixes and suffixes[-1] in TEXT_SUFFIXES:
         return False
     raise InvalidInput("the kind of the file is not known from its name", got=path, allowed=KINDS)
+
+
+LAKES = {"_delta_log": "a Delta", ".hoodie": "a Hudi", "metadata": "an Iceberg"}
+"""The folder that holds the log of a table, and the kind of that table."""
+
+
+def check_lake(path: Path) -> None:
+    """Refuses a table that is a folder of files with a log, and each of its files: the log says which are deleted."""
+    for folder in (path, *path.absolute().parents):
+        for name, kind in LAKES.items():
+            log = folder / name
+            if log.is_dir() and (kind != "an Iceberg" or any(log.glob("*.metadata.json"))):
+                raise InvalidInput(
+                    f"the source is {kind} table, or a file of one, which may be deleted from it but still be there",
+                    got=path,
+                    fix=f"read it with a library for {kind.split()[1]} tables, and give its Arrow table or dataset",
+                )
 
 
 def check_parquet(path: Path) -> None:
@@ -112,18 +135,18 @@ def check_parquet(path: Path) -> None:
 
 def describe_text(path: Path, columns: Sequence[str]) -> TextFile:
     """Delimiter and header of a text file. The delimiter is the one under which most of the columns are found."""
-    packed = path.suffix.lower() == ".gz"
+    packing = PACKINGS.get(path.suffix.lower(), "none")
     with refusals_of_the_system(path):
-        with open_bytes(path, packed) as stream:
+        with open_bytes(path, packing) as stream:
             check_text(path, stream.read(HEAD))
-            while packed and stream.read(CHUNK):  # to the end, where gzip keeps its checksum: the engine ignores it
+            while packing != "none" and stream.read(CHUNK):  # to the end: the engine may not see that it is cut short
                 pass
         order = ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS
-        headers = [(read_header(path, packed, delimiter), delimiter) for delimiter in order]
+        headers = [(read_header(path, packing, delimiter), delimiter) for delimiter in order]
     names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
     if not names:
         raise InvalidInput("the first line is empty", got=path, allowed="a first line with the names of the columns")
-    return TextFile(path, packed, delimiter, names)
+    return TextFile(path, packing, delimiter, names)
 
 
 def check_text(path: Path, head: bytes) -> None:
@@ -142,19 +165,29 @@ def check_text(path: Path, head: bytes) -> None:
         raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
 
 
-def read_header(path: Path, packed: bool, delimiter: str) -> tuple[str, ...]:
+def read_header(path: Path, packing: str, delimiter: str) -> tuple[str, ...]:
     """The fields of the first line."""
-    with open_bytes(path, packed) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+    with open_bytes(path, packing) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
         try:
             return tuple(next(csv.reader(text, delimiter=delimiter), []))
-        except csv.Error:
+        except csv.Error as error:
+            long = f": a field is longer than {csv.field_size_limit():,} letters" if is_too_long(error) else ""
             raise InvalidInput(
-                "the header cannot be read", got=path, fix="check the quotation marks in its first line"
+                f"the header cannot be read{long}", got=path, fix="check the quotation marks in its first line"
             ) from None
 
 
-def open_bytes(path: Path, packed: bool) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+def is_too_long(error: csv.Error) -> bool:
+    """Whether Python's reader stopped at a field longer than it takes, and not at a quotation mark."""
+    return "field larger than field limit" in str(error)
+
+
+def open_bytes(path: Path, packing: str) -> BinaryIO:
+    if packing == "zstd":
+        import pyarrow as pa
+
+        return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
+    return cast(BinaryIO, gzip.open(path, "rb")) if packing == "gzip" else path.open("rb")
 
 
 @contextmanager
@@ -169,6 +202,8 @@ def refusals_of_the_system(path: Path) -> Iterator[None]:
     except UnicodeDecodeError:
         raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
     except OSError as error:
+        if path.suffix.lower() == ".zst" and error.errno is None:
+            raise InvalidInput("the file is not whole zstd, whatever its name says", got=path) from None
         raise InvalidInput(f"the file cannot be read: {error.strerror or type(error).__name__}", got=path) from None
 
 
@@ -179,6 +214,19 @@ def partition_keys(path: Path) -> list[str]:
     ['year', 'month']
     """
     return [folder.partition("=")[0] for folder in path.parts[:-1] if "=" in folder[1:]]
+
+
+def folder_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The columns that only the folders of a file name; one in use that the file holds too could be either."""
+    keys = partition_keys(path)
+    both = [name for name in columns if name in keys and name in names]
+    if both:
+        raise InvalidInput(
+            f"column '{both[0]}' stands both in the file and in the names of its folders",
+            got=f"'{path.name}'",
+            fix="rename it in one of the two",
+        )
+    return [key for key in keys if key not in names]
 
 
 def partition_base(path: Path) -> Path:

@@ -62,18 +62,22 @@ def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:
     """One column as Arrow; a refusal names the column and quotes none of its values."""
     try:
         return to_arrow(column)
-    except Mixed:
-        raise InvalidInput(
-            f"column '{name}' mixes values of several types", fix="convert it to one type, for instance to text"
-        ) from None
+    except Unusable as reason:
+        raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
     except Exception as error:  # the frame libraries quote values in errors of many classes
-        raise InvalidInput(
-            f"column '{name}' cannot be read ({type(error).__name__})", fix="convert it to text"
-        ) from None
+        raise InvalidInput(f"column '{name}' cannot be read ({type(error).__name__})", fix=TO_TEXT) from None
 
 
-class Mixed(Exception):
-    """A column of Python objects of several types."""
+class Unusable(Exception):
+    """Why a column cannot be counted exactly, and what helps."""
+
+    def __init__(self, reason: str, fix: str) -> None:
+        super().__init__(reason)
+        self.fix = fix
+
+
+def mixed() -> Unusable:
+    return Unusable("mixes values of several types", "convert it to one type, for instance to text")
 
 
 def pandas_array(series: Any) -> Any:
@@ -92,25 +96,56 @@ def pandas_array(series: Any) -> Any:
     if isinstance(dtype, pd.SparseDtype):
         series = series.sparse.to_dense()
     if pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(series, skipna=True) in MIXED:
-        raise Mixed
+        raise mixed()
     return simplify(pa.array(series, from_pandas=True))
 
 
 def polars_array(series: Any) -> Any:
     if str(series.dtype) == "Object":
-        raise Mixed
+        raise mixed()
     return simplify(series.to_arrow())
 
 
 def simplify(array: Any) -> Any:
-    """Dictionaries become their values, extension types their storage, and a column of nothing becomes text."""
+    """Dictionaries become their values, extension types their storage, a column of nothing becomes text.
+
+    What the engine would round is brought to a type that holds it exactly, or refused.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "arrow.uuid":  # the engine knows it
+            return array
+        array = array.cast(kind.storage_type)
+        return array.cast(pa.bool_()) if kind.extension_name == "arrow.bool8" else simplify(array)
+    if pa.types.is_dictionary(kind):
+        return simplify(array.cast(kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        return simplify(pc.run_end_decode(array))
+    check_exact(kind)
+    if pa.types.is_null(kind):
+        return array.cast(pa.string())
+    if pa.types.is_decimal(kind):
+        return array.cast(pa.decimal128(kind.precision, kind.scale))
+    if pa.types.is_float16(kind):
+        return array.cast(pa.float32())
+    return array.cast(pa.duration("us")) if pa.types.is_duration(kind) else array
+
+
+def check_exact(kind: pa.DataType) -> None:
+    """Refuses an Arrow type whose values the engine would round."""
     import pyarrow as pa
 
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = array.cast(array.type.storage_type)
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    return array.cast(pa.string()) if pa.types.is_null(array.type) else array
+    if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
+        raise Unusable(f"holds decimals of {kind.precision} digits, and {MOST_DIGITS} are counted exactly", TO_TEXT)
+    if pa.types.is_interval(kind):
+        raise Unusable("holds calendar intervals", TO_TEXT)
+
+
+TO_TEXT = "convert it to text"
+MOST_DIGITS = 38
 
 
 def assemble(arrays: dict[str, Any]) -> pa.Table:

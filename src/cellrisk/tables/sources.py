@@ -18,6 +18,8 @@ from cellrisk.tables.engine import plain_refusals
 from cellrisk.tables.files import PARQUET_SUFFIXES
 from cellrisk.tables.frames import find_frame_reader
 from cellrisk.tables.resources import Resources
+from cellrisk.tables.stored import find_stored
+from cellrisk.tables.streams import unwrap
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -37,12 +39,13 @@ def open_source(
     """The columns in use, as a table expression that can be run inside the block."""
     if engine is not None and engine not in ENGINES:
         raise UnknownName("unknown engine", got=repr(engine), allowed=", ".join(ENGINES))
+    source = unwrap(source)
     with plain_refusals():
         if engine == "spark" or is_spark(source):
             from cellrisk.tables.spark.reading import open_spark
 
             opened = open_spark(source, columns)
-        elif is_address(source):
+        elif is_address(source) and find_stored(source) is None:
             from cellrisk.tables.databases.database import open_database
 
             opened = open_database(source, table, columns)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import difflib
 import re
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -119,10 +117,6 @@ def connect(address: str, place: Place) -> Any:
     parts = urlsplit(address)
     plain = f"{place.engine}://{address.partition('://')[2]}"
     try:
-        if place.engine == "sqlite":
-            return connect_to_file(Path(f"{parts.netloc}{unquote(parts.path)}"))
-        if place.engine == "duckdb":
-            return ibis.connect(plain, read_only=True)
         if place.engine == "postgres":
             from cellrisk.tables.databases.postgres import settings
 
@@ -137,39 +131,6 @@ def connect(address: str, place: Place) -> Any:
         raise
     except Exception as error:
         raise explain_connection(error, place) from None
-
-
-def connect_to_file(path: Path) -> Any:
-    """A SQLite file, read only; without this a name that does not exist would become an empty database."""
-    import sqlite3
-
-    import ibis
-
-    if not path.is_file():
-        raise InvalidInput("there is no such file", got=path)
-    backend = ibis.sqlite.from_connection(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
-    backend.compiler = file_compiler()()
-    return backend
-
-
-@cache
-def file_compiler() -> Any:
-    """Ibis's compiler for SQLite, with what it leaves out: SQLite stores no NaN, and infinity is the largest number."""
-    import ibis.expr.operations as ops
-    import sqlglot.expressions as sge
-    from ibis.backends.sql.compilers.sqlite import SQLiteCompiler
-
-    class FileCompiler(SQLiteCompiler):  # type: ignore[misc]
-        __slots__ = ()
-        UNSUPPORTED_OPS = tuple({*SQLiteCompiler.UNSUPPORTED_OPS} - {ops.IsNan, ops.IsInf})
-
-        def visit_IsNan(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-            return sge.false()
-
-        def visit_IsInf(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-            return self.f.abs(arg) > sge.convert(sys.float_info.max)
-
-    return FileCompiler
 
 
 def choose_columns(backend: Any, table: str, columns: Sequence[str], place: Place) -> ir.Table:

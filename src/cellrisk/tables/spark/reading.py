@@ -27,10 +27,11 @@ from cellrisk.tables.files import (
     describe_text,
     exists,
     find_files,
+    folder_columns,
     is_parquet,
+    is_too_long,
     open_bytes,
     partition_base,
-    partition_keys,
     refusals_of_the_system,
 )
 from cellrisk.tables.schema import locate
@@ -135,6 +136,8 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     groups: dict[tuple[object, ...], list[TextFile]] = {}
     for path in files:
         file = describe_text(path, columns)
+        if file.packing == "zstd":
+            raise InvalidInput("Spark reads no .zst text", got=path, fix="use .gz, or the embedded engine")
         groups.setdefault((file.delimiter, file.names), []).append(file)
     for file, *_ in groups.values():
         locate(columns, file.names, f"'{file.path.name}'", NO_HEADER if file.looks_headless(columns) else None)
@@ -182,11 +185,17 @@ def read_text(
 
 def closes_quotes(file: TextFile) -> bool:
     """Whether every quotation mark that opens a field is closed; some stand inside fields and open none."""
-    with refusals_of_the_system(file.path), open_bytes(file.path, file.packed) as stream:
+    with refusals_of_the_system(file.path), open_bytes(file.path, file.packing) as stream:
         try:
             for _ in csv.reader(io.TextIOWrapper(stream, "utf-8", newline=""), delimiter=file.delimiter, strict=True):
                 pass
-        except csv.Error:
+        except csv.Error as error:
+            if is_too_long(error):
+                raise InvalidInput(
+                    f"{CANNOT_READ_TEXT} on Spark: a field is longer than {csv.field_size_limit():,} letters",
+                    got=f"'{file.path.name}'",
+                    fix="convert the file to Parquet",
+                ) from None
             return False
     return True
 
@@ -225,7 +234,7 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         check_parquet(path)
         with refusals_of_the_system(path):
             schema = pq.read_schema(path)
-        folders = [key for key in partition_keys(path) if key not in schema.names]
+        folders = folder_columns(path, schema.names, columns)
         names, kinds = [*schema.names, *folders], [*schema.types, *(pa.string() for _ in folders)]
         places = locate(columns, names, f"'{path.name}'")
         used = pa.schema([(names[place], kinds[place]) for place in places])
