@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk import people
 from cellrisk.errors import InvalidInput
 from cellrisk.people import People, count_people
 from cellrisk.profiles import Profiles
+from tests.attacks import oracle
 
 MECHANISMS = {
     "laplace": cr.Laplace(epsilon=0.7),
@@ -95,20 +95,67 @@ def test_simulated_releases_of_adult(adult: cr.FrequencyTable) -> None:
     assert abs(inside - 0.95) < 4 * math.sqrt(0.95 * 0.05 / releases)
 
 
-def test_the_normal_interval_is_near_the_exact_one(adult: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = count_people(adult.profiles(), cr.Laplace(epsilon=1.0))
-    monkeypatch.setattr(people, "EXACT_WORK", 0)
-    normal = count_people(adult.profiles(), cr.Laplace(epsilon=1.0))
-    assert (exact.exact, normal.exact) == (True, False)
-    assert (normal.mean, normal.deviation) == (exact.mean, exact.deviation)
-    assert abs(normal.low - exact.low) < 0.1 * exact.deviation
-    assert abs(normal.high - exact.high) < 0.1 * exact.deviation
+def name_labels(counts: list[int], mechanism: cr.Mechanism, attack: str) -> list[float]:
+    """How often an attacker who guesses names each label, by every released vector of the cell."""
+    laws = [oracle.released(count, mechanism.noise, mechanism.threshold) for count in counts]
+    shown = np.meshgrid(*(values for values, _ in laws), indexing="ij")
+    chance = math.prod(np.meshgrid(*(chances for _, chances in laws), indexing="ij"))
+    worth = [(values == np.maximum.reduce(shown)) & (values > 0) for values in shown]
+    each = worth if attack == "plurality" else shown
+    total = np.sum(each, axis=0)
+    return [float((chance * np.divide(part, total, out=np.zeros(total.shape), where=total > 0)).sum()) for part in each]
 
 
-def test_the_normal_interval_stays_within_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "EXACT_WORK", 0)
-    found = count_people(Profiles.from_cells([[3, 0], [2, 1]], n_levels=2), cr.Laplace(epsilon=0.5))
-    assert (found.low, found.high) == (0, 6)
+def name_people(cells: list[list[int]], mechanism: cr.Mechanism, attack: str) -> dict[int, float]:
+    """The distribution of the number named by an attacker who guesses."""
+    total = {0: 1.0}
+    for counts in cells:
+        named = name_labels(counts, mechanism, attack)
+        joined: Counter[int] = Counter()
+        for before, chance in total.items():
+            for count, part in [*zip(counts, named, strict=True), (0, 1.0 - math.fsum(named))]:
+                joined[before + count] += chance * part
+        total = dict(joined)
+    return total
+
+
+GUESSED: dict[str, tuple[list[list[int]], cr.Mechanism]] = {
+    "one cell": ([[800, 200]], cr.Laplace(epsilon=10.0)),
+    "a large cell beside small ones": ([[90, 4], [2, 1], [0, 3], [1, 1]], cr.Geometric(epsilon=1.0)),
+    "three labels": ([[4, 2, 1], [0, 5, 0], [3, 3, 0]], cr.Laplace(epsilon=2.0)),
+    "suppressed": ([[4, 2], [6, 1], [9, 0]], cr.Laplace(epsilon=1.0, threshold=2.5)),
+}
+
+
+@pytest.mark.parametrize("attack", ["plurality", "proportional"])
+@pytest.mark.parametrize(("cells", "mechanism"), GUESSED.values(), ids=GUESSED)
+def test_guesses_against_enumeration(cells: list[list[int]], mechanism: cr.Mechanism, attack: str) -> None:
+    distribution = name_people(cells, mechanism, attack)
+    mean = sum(number * chance for number, chance in distribution.items())
+    variance = sum((number - mean) ** 2 * chance for number, chance in distribution.items())
+    found = count_people(Profiles.from_cells(cells, n_levels=len(cells[0])), mechanism, attack)
+    assert found.mean == pytest.approx(mean, rel=1e-9)
+    assert found.deviation == pytest.approx(math.sqrt(variance), rel=1e-7, abs=1e-7)
+    below = sum(chance for number, chance in distribution.items() if number < found.low)
+    above = sum(chance for number, chance in distribution.items() if number > found.high)
+    assert max(below, above) <= 0.025
+    assert below + distribution[found.low] > 0.025 - 1e-6
+    assert above + distribution[found.high] > 0.025 - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("cells", "epsilon"),
+    [([[10_000_000, 0]], 2.4), ([[1_000_000, 0], *([size, size % 3] for size in range(1, 12))], 1.0)],
+    ids=["alone", "beside small ones"],
+)
+def test_one_large_cell(cells: list[list[int]], epsilon: float) -> None:
+    """A cell that outweighs all others leaves two heaps of outcomes, and no normal law."""
+    mechanism = cr.Laplace(epsilon=epsilon)
+    distribution = enumerate_people(cells, mechanism)
+    found = count_people(Profiles.from_cells(cells, n_levels=2), mechanism)
+    below = sum(chance for number, chance in distribution.items() if number < found.low)
+    above = sum(chance for number, chance in distribution.items() if number > found.high)
+    assert max(below, above) <= 0.025
 
 
 def test_every_headline_has_the_interval(adult: cr.FrequencyTable) -> None:

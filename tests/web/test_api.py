@@ -10,6 +10,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.simulation import SCENARIOS
 from cellrisk.web import models
+from tests.near import near, near_epsilon, same
 from tests.web.conftest import SETTING, Running, load, upload
 
 Finish = Callable[..., Any]
@@ -112,9 +113,9 @@ class TestRisk:
         found = client.post(f"{both}/admissible", json={**SETTING, "sensitive": "sex", "max_risk": 0.1}).json()
         assert found["sentence"] == cr.choose(alone, max_risk=0.1).headline
         riskiest = client.post(f"{both}/riskiest", json={**SETTING, "sensitive": "sex", "top": 3}).json()
-        assert [row["risk"] for row in riskiest["rows"]] == [
-            cell.risk for cell in cr.explain(alone, cr.Laplace(epsilon=1.0), top=3).riskiest
-        ]
+        assert [row["risk"] for row in riskiest["rows"]] == near(
+            [cell.risk for cell in cr.explain(alone, cr.Laplace(epsilon=1.0), top=3).riskiest]
+        )
         made = finish(client.post(f"{both}/map", json={**SETTING, "sensitive": "sex", "releases": 2}))
         assert made["points"][0]["epsilon"] == 0.001
 
@@ -124,8 +125,8 @@ class TestRisk:
     ) -> None:
         found = client.post(f"{table}/admissible", json={**SETTING, "max_risk": limit}).json()
         choice = cr.choose(direct, max_risk=limit)
-        assert found["epsilon"] == choice.epsilon
-        assert found["intervals"] == [list(interval) for interval in choice.admissible]
+        assert found["epsilon"] == near_epsilon(choice.epsilon)
+        assert found["intervals"] == [near_epsilon(interval) for interval in choice.admissible]
         assert found["sentence"] == choice.headline
 
     def test_the_riskiest_cells_are_those_of_explain(self, client: Any, table: str, direct: cr.FrequencyTable) -> None:
@@ -142,9 +143,9 @@ class TestRisk:
         models.RiskMap(**found)
         choice = cr.choose(direct, max_risk=0.2, max_tvd=0.5, releases=3, seed=4)
         assert choice.trade_off is not None
-        assert found["points"] == choice.trade_off.to_dict()["points"]
+        assert same(found["points"], choice.trade_off.to_dict()["points"])
         assert found["sentence"] == choice.headline
-        assert found["recommended"]["epsilon"] == choice.epsilon
+        assert found["recommended"]["epsilon"] == near_epsilon(choice.epsilon)
 
     def test_a_glimpse_shows_one_release_and_what_became_of_its_cells(
         self, client: Any, table: str, direct: cr.FrequencyTable

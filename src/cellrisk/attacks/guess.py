@@ -27,6 +27,10 @@ class Guess(Measure):
         ``worth`` is (profiles, labels present); naming a label that is absent is worth nothing.
         """
 
+    @abstractmethod
+    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
+        """P(the attacker names k) for each label present in one cell of each profile, under the first noise."""
+
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         self._check(forms)
         return {"tight": self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])}

@@ -12,6 +12,7 @@ from cellrisk.attacks.lattice import lay_lattice, refine
 from cellrisk.attacks.released import at_most, find_reach, first_value, mass, split_near
 from cellrisk.measures import Survival
 from cellrisk.measures.measure import NUMBERS_AT_ONCE
+from cellrisk.measures.survival import each_alone
 from cellrisk.noise import Noise
 from cellrisk.profiles import Block, Floats, Integers
 
@@ -52,12 +53,25 @@ class Plurality(Guess):
             reach = find_reach(noise)
             for few in split_near(block.counts[order, 0], reach, ROWS_AT_ONCE):
                 rows = order[few]
-                found[rows, column] = _win(block.counts[rows], worth[rows], n_levels, noise, first, reach)
+                found[rows, column] = _win(block.counts[rows], worth[rows], n_levels, noise, first, reach)[:, 0]
+        return found
+
+    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
+        first, noise = first_value(survival.threshold), survival.noises[0]
+        order = np.argsort(block.counts[:, 0], kind="stable")
+        found = np.empty(block.counts.shape)
+        reach = find_reach(noise)
+        for few in split_near(block.counts[order, 0], reach, ROWS_AT_ONCE):
+            rows = order[few]
+            found[rows] = _win(block.counts[rows], None, n_levels, noise, first, reach)
         return found
 
 
-def _win(counts: Integers, worth: Floats, n_levels: int, noise: Noise, first: int, reach: int) -> Floats:
-    """What cells whose largest counts are near each other give away, under one noise."""
+def _win(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, first: int, reach: int) -> Floats:
+    """What cells whose largest counts are near each other give away, under one noise: (cells, 1).
+
+    Without ``worth``, how often each of their labels wins: (cells, labels).
+    """
     # A winner below the largest count's reach, or above every reach, has a probability below 1e-17.
     low = max(first, int(counts[:, 0].min()) - reach)
     high = max(first, int(counts[:, 0].max())) + reach
@@ -67,13 +81,14 @@ def _win(counts: Integers, worth: Floats, n_levels: int, noise: Noise, first: in
     def attempt(longest: float) -> tuple[Floats, float]:
         lattice = lay_lattice(low, high, distinct, longest)
         wins = _Wins.of(distinct, lattice.values, noise, n_levels, counts.shape[1])
-        found, error = np.empty(len(counts)), 0.0
-        step = max(1, NUMBERS_AT_ONCE // len(lattice.values))
+        found, error = np.empty((len(counts), counts.shape[1] if worth is None else 1)), 0.0
+        step = max(1, NUMBERS_AT_ONCE // (len(lattice.values) * found.shape[1]))
         for start in range(0, len(counts), step):
             few = slice(start, start + step)
-            terms = wins.at_each_value(row[few], worth[few])
-            found[few] = terms @ lattice.weights
-            error = max(error, lattice.error(terms))
+            every = wins.of_each(row[few]) if worth is None else [wins.at_each_value(row[few], worth[few])]
+            for label, terms in enumerate(every):
+                found[few, label] = terms @ lattice.weights
+                error = max(error, lattice.error(terms))
         return found, error
 
     return refine(noise.scale, attempt)
@@ -115,3 +130,14 @@ class _Wins:
                 none = none * loses
             total += one * (weight * absent)
         return total
+
+    def of_each(self, row: Integers) -> list[Floats]:
+        """P(k wins with the value v) for each label: (cells, values)."""
+        below = [self.below[row[:, label]] for label in range(row.shape[1])]
+        equal = [self.equal[row[:, label]] for label in range(row.shape[1])]
+        totals = [np.zeros((len(row), self.below.shape[1])) for _ in below]
+        for point, weight, absent in zip(self.points, self.weights, self.absent, strict=True):
+            loses = [less + point * same for less, same in zip(below, equal, strict=True)]
+            for total, alone in zip(totals, each_alone(loses, equal), strict=True):
+                total += alone * (weight * absent)
+        return totals

@@ -13,7 +13,7 @@ from cellrisk.attacks.lattice import lay_lattice, refine
 from cellrisk.attacks.released import find_reach, first_value, mass, split_near
 from cellrisk.measures import Survival
 from cellrisk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.measures.survival import exactly_one
+from cellrisk.measures.survival import each_alone, exactly_one
 from cellrisk.noise import Noise
 from cellrisk.profiles import Block, Floats, Integers
 
@@ -48,16 +48,25 @@ class Proportional(Guess):
     attack: ClassVar[str] = "proportional"
 
     def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
-        first = first_value(survival.threshold)
-        distinct, where = np.unique(np.append(block.counts.ravel(), 0), return_inverse=True)  # 0 comes first
-        row = where.reshape(-1)[:-1].reshape(block.counts.shape)
+        n_absent = n_levels - block.counts.shape[1]
         found = np.empty((len(block), len(survival)))
         for column, noise in enumerate(survival.noises):
-            reach = find_reach(noise)
-            rule = invert(first, max(first, int(block.sizes.max())) + n_levels * reach)
-            drawn = _Transforms.of(distinct, noise, survival.threshold, reach, rule)
-            found[:, column] = drawn.average(row, worth, n_levels - block.counts.shape[1], rule)
+            drawn, row, rule = _draw(block, n_levels, noise, survival.threshold)
+            found[:, column] = drawn.average(row, worth, n_absent, rule)
         return found
+
+    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
+        drawn, row, rule = _draw(block, n_levels, survival.noises[0], survival.threshold)
+        return drawn.each(row, n_levels - block.counts.shape[1], rule)
+
+
+def _draw(block: Block, n_levels: int, noise: Noise, threshold: float) -> tuple[_Transforms, Integers, Inverse]:
+    """The transforms of the distinct counts under one noise, where each label's is among them, and the rule for 1/r."""
+    first, reach = first_value(threshold), find_reach(noise)
+    distinct, where = np.unique(np.append(block.counts.ravel(), 0), return_inverse=True)  # 0 comes first
+    row = where.reshape(-1)[:-1].reshape(block.counts.shape)
+    rule = invert(first, max(first, int(block.sizes.max())) + n_levels * reach)
+    return _Transforms.of(distinct, noise, threshold, reach, rule), row, rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +125,20 @@ class _Transforms:
             others = [self.transform[row[few, label]] for label in labels]
             drawn = [worth[few, label, None] * self.slope[row[few, label]] for label in labels]
             found[few] = exactly_one(others, drawn) @ absent
+        return found
+
+    def each(self, row: Integers, n_absent: int, rule: Inverse) -> Floats:
+        """How often each label of each cell is drawn: (cells, labels)."""
+        absent = rule.weights * self.transform[0] ** n_absent
+        found = np.empty(row.shape)
+        step = max(1, NUMBERS_AT_ONCE // (len(absent) * row.shape[1]))
+        for start in range(0, len(row), step):
+            few = slice(start, start + step)
+            labels = range(row.shape[1])
+            others = [self.transform[row[few, label]] for label in labels]
+            drawn = [self.slope[row[few, label]] for label in labels]
+            for label, alone in enumerate(each_alone(others, drawn)):
+                found[few, label] = alone @ absent
         return found
 
 

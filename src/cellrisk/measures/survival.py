@@ -140,3 +140,20 @@ def exactly_one(vanish: Sequence[Floats], survive: Sequence[Floats]) -> Floats:
         one = one * q + none * s
         none = none * q
     return one
+
+
+def each_alone(vanish: Sequence[Floats], survive: Sequence[Floats]) -> list[Floats]:
+    """survive_k prod_{j != k} vanish_j for each k: the probability that this label survives and all others vanish.
+
+    Products from both sides, so nothing is divided.
+
+    >>> [float(alone) for alone in each_alone([np.array(0.5), np.array(0.25)], [np.array(0.5), np.array(0.75)])]
+    [0.125, 0.375]
+    """
+    found = list(survive)
+    before, after = np.ones_like(vanish[0]), np.ones_like(vanish[0])
+    for first, last in zip(range(len(found)), reversed(range(len(found))), strict=True):
+        found[first] = found[first] * before
+        found[last] = found[last] * after
+        before, after = before * vanish[first], after * vanish[last]
+    return found

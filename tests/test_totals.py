@@ -1,0 +1,129 @@
+"""The interval of a total of independent numbers, against their exact convolution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cellrisk import totals
+from cellrisk.totals import Interval, Law, find_interval
+
+TAIL = 0.025
+Cell = tuple[list[int], list[float]]
+
+
+def convolve(cells: list[Cell]) -> tuple[np.ndarray, np.ndarray]:
+    """Every value of the total and its probability, cell after cell."""
+    found = {0: 1.0}
+    for values, chance in cells:
+        steps = [*zip(values, chance, strict=True), (0, 1.0 - math.fsum(chance))]
+        joined: dict[int, float] = {}
+        for before, probability in found.items():
+            for value, part in steps:
+                joined[before + value] = joined.get(before + value, 0.0) + probability * part
+        found = joined
+    ascending = sorted(found)
+    return np.array(ascending), np.array([found[value] for value in ascending])
+
+
+def check(cells: list[Cell], found: Interval, moved: float = 0.0) -> None:
+    """At most 2.5% on each side; and with another person on either end left out there would be more."""
+    values, chance = convolve(cells)
+    assert chance[values < found.low].sum() <= TAIL + 1e-12
+    assert chance[values > found.high].sum() <= TAIL + 1e-12
+    slack = 2e-7 + 2e-3 * TAIL * (moved > 0)  # what is neglected, and added to both tails
+    below, above = np.cumsum(chance), np.cumsum(chance[::-1])
+    assert found.low >= values[np.searchsorted(below, TAIL - slack, "right")] - moved
+    assert found.high <= values[::-1][np.searchsorted(above, TAIL - slack, "right")] + moved
+
+
+def as_laws(cells: list[Cell]) -> list[Law]:
+    """Cells with as many values as each other go together, equal ones once."""
+    laws = []
+    for width in {len(values) for values, _ in cells}:
+        kinds: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
+        for values, chance in cells:
+            if len(values) == width:
+                kind = tuple(values), tuple(chance)
+                kinds[kind] = kinds.get(kind, 0) + 1
+        laws.append(
+            Law(
+                np.array([values for values, _ in kinds]),
+                np.array([chance for _, chance in kinds]),
+                np.array(list(kinds.values())),
+            )
+        )
+    return laws
+
+
+@st.composite
+def some_cells(draw: st.DrawFn, largest: int, most: int) -> list[Cell]:
+    cells = []
+    for _ in range(draw(st.integers(1, most))):
+        values = draw(st.lists(st.integers(1, draw(st.sampled_from([3, 40, largest]))), min_size=1, max_size=3))
+        weights = draw(st.lists(st.sampled_from([0.0, 1e-12, 1e-4, 0.02, 0.3, 1.0]), min_size=4, max_size=4))
+        weights = [weight + 1e-13 for weight in weights[: len(values) + 1]]
+        cells.append((values, [weight / sum(weights) for weight in weights[1:]]))
+    return cells
+
+
+@settings(max_examples=150, deadline=None)
+@given(cells=some_cells(largest=400, most=12))
+def test_many_middling_cells(cells: list[Cell]) -> None:
+    found = find_interval(as_laws(cells), TAIL)
+    assert found.exact
+    check(cells, found)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cells=some_cells(largest=10_000_000, most=6))
+def test_a_few_cells_of_any_size(cells: list[Cell]) -> None:
+    found = find_interval(as_laws(cells), TAIL)
+    assert found.exact
+    check(cells, found)
+
+
+@settings(max_examples=50, deadline=None)
+@given(cells=some_cells(largest=60, most=5), repeated=st.integers(1, 6))
+def test_frequencies_that_are_cut_off(cells: list[Cell], repeated: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(totals, "MOST_FREQUENCIES", 2)
+        patch.setattr(totals, "SMOOTH_FREQUENCIES", 128)
+        patch.setattr(totals, "MOST_ATOMS", 4)
+        found = find_interval(as_laws(cells * repeated), TAIL)
+    values, chance = convolve(cells * repeated)
+    window = min(2.0 * totals._reach(float(chance @ values**2), 60.0), float(values[-1])) + 4.0
+    deviation = 1.1 * totals.BAND / (2.0 * math.pi * 128) * window
+    check(cells * repeated, found, moved=6.0 * deviation + 1.0)
+
+
+def test_work_that_is_too_much_is_done_with_fewer_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(5)
+    law = Law(generator.integers(1, 300, (80, 1)), generator.random((80, 1)), np.ones(80, np.int64))
+    exact = find_interval([law], TAIL)
+    monkeypatch.setattr(totals, "MOST_WORK", 12_000)
+    near = find_interval([law], TAIL)
+    assert (exact.exact, near.exact) == (True, False)
+    deviation = math.sqrt(float(law.cells @ law.variance))
+    assert exact.low - 0.5 * deviation < near.low <= exact.low
+    assert exact.high <= near.high < exact.high + 0.5 * deviation
+
+
+def test_large_tables_take_a_moment() -> None:
+    """Fifty thousand kinds of cells, and one cell of ten million: near the normal law where that is right."""
+    generator = np.random.default_rng(5)
+    values = np.unique(generator.integers(1, 2000, (60_000, 2)), axis=0)[:50_000]
+    law = Law(values, generator.random(values.shape) / 2, generator.integers(1, 9, len(values)))
+    found = find_interval([law], TAIL)
+    mean, deviation = float(law.cells @ law.mean), math.sqrt(float(law.cells @ law.variance))
+    assert (found.low, found.high) == pytest.approx(
+        (mean - 1.959964 * deviation, mean + 1.959964 * deviation), abs=0.01 * deviation
+    )
+    beside = find_interval([law, Law(np.array([[10_000_000]]), np.array([[0.9]]), np.array([1]))], TAIL)
+    quarter = mean - 0.6744898 * deviation  # a quarter of the tenth of releases without the large cell
+    assert beside.low == pytest.approx(quarter, abs=0.01 * deviation)
+    assert beside.high == pytest.approx(mean + 1e7 + 1.914506 * deviation, abs=0.01 * deviation)
