@@ -99,6 +99,25 @@ def test_a_read_only_session_will_do(server: Server) -> None:
     assert numbers(tabulate(server.address(rest=rest), ["place"], ["born", "many"], table="people")) == numbers(here)
 
 
+@pytest.mark.parametrize(
+    "name", ["text", "decimals as levels", "many and few", "bins of text", "moments and padded text"]
+)
+def test_an_ibis_table_is_counted_by_its_own_connection(server: Server, name: str) -> None:
+    import ibis
+
+    quasi, sensitive, options = CASES[name]
+    backend = ibis.postgres.connect(
+        host="127.0.0.1", port=server.port, user="reader", password=PASSWORD, database="census"
+    )
+    people = backend.table("people")
+    before = (type(backend.compiler), backend.con.isolation_level)
+    there = tabulate(people.mutate(extra=people.Age + 1), quasi, sensitive, **options)
+    assert numbers(there) == numbers(tabulate(SOURCE, quasi, sensitive, **options))
+    assert (type(backend.compiler), backend.con.isolation_level) == before
+    assert people.count().to_pyarrow().as_py() == len(RECORDS)
+    backend.disconnect()
+
+
 LABELS = {
     "mood": ("merry", "sad"),
     "whole": ("0", "1", "2", "3"),

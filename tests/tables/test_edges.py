@@ -369,3 +369,62 @@ def test_a_stream_larger_than_a_batch_is_read_to_its_end() -> None:
     batch = pa.record_batch({"q": pa.array(range(50_000)), "y": pa.array([1, 2] * 25_000)})
     reader = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(12)))
     assert profiles(reader) == {(12,): 50_000}
+
+
+# Ibis tables, each through its own backend
+
+
+def check_ibis(source: Any, table: pa.Table) -> None:
+    quasi, sensitive = ["age", "sex", "city"], ["job", "ill"]
+    found = cr.tabulate(source, quasi, sensitive)
+    assert facts(found) == facts(cr.tabulate(table, quasi, sensitive))
+    assert found.cells("job").n_cells == found.n_cells
+    with pytest.raises(UnknownName, match="the Ibis table has no column 'nope'"):
+        cr.tabulate(source, "nope", "job")
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+def test_ibis_tables_in_this_process(people: list[dict[str, Any]], tmp_path: Path) -> None:
+    import ibis
+
+    table = pa.Table.from_pylist(people)
+    more = pa.concat_tables([table, table.slice(0, 3).set_column(0, "age", pa.array([99, 99, 99]))])
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.register("frame", more)
+        connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+    sqlite_file(tmp_path / "a.db", "age, sex, city, job, ill", [tuple(row.values()) for row in more.to_pylist()])
+    backends = {
+        "duckdb": (ibis.duckdb.connect(tmp_path / "a.duckdb", read_only=True), "people"),
+        "sqlite": (ibis.sqlite.connect(tmp_path / "a.db"), "t"),
+        "polars": (ibis.polars.connect({"people": pl.DataFrame(more)}), "people"),
+    }
+    for backend, name in backends.values():
+        source = backend.table(name)
+        check_ibis(source.filter(source.age < 99), table)
+        backend.disconnect()
+    check_ibis(ibis.memtable(table), table)
+    with pytest.raises(InvalidInput, match="not bound to any data"):
+        cr.tabulate(ibis.table({"q": "string", "y": "string"}, name="nowhere"), "q", "y")
+    with pytest.raises(InvalidInput, match="leave table= out"):
+        cr.tabulate(ibis.memtable(table), "age", "job", table="people")
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+def test_ibis_tables_with_a_collation(tmp_path: Path) -> None:
+    import ibis
+
+    from cellrisk.tables.databases.expressions import check_texts, open_elsewhere
+
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE t (q TEXT COLLATE NOCASE, r TEXT, y TEXT)")
+    for text, other, level in TEXTS:
+        backend.con.execute("INSERT INTO t VALUES (?, ?, ?)", (text, other.replace("é", "E"), level))
+    table = backend.table("t")
+    assert profiles(table) == {(1,): 2, (1, 1): 1}
+    # An engine that is known through Ibis alone is asked whether it compares bytes.
+    check_texts(table, ["r", "y"])
+    with pytest.raises(InvalidInput, match="column 'q' has a collation under which different texts are equal"):
+        check_texts(table, ["r", "q"])
+    with open_elsewhere(table, ["y", "r"]) as found:
+        assert found.columns == ("c0", "c1")
+    backend.disconnect()

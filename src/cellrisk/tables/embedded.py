@@ -40,7 +40,13 @@ ALLOWED = (
 @contextmanager
 def open_embedded(source: Any, columns: Sequence[str], table: str | None, resources: Resources) -> Iterator[ir.Table]:
     """The columns in use of files or frames, as a table of an embedded DuckDB that lives for the block."""
-    opener = plan_source(source, columns, table)
+    with open_planned(plan_source(source, columns, table), resources) as found:
+        yield found
+
+
+@contextmanager
+def open_planned(opener: Opener, resources: Resources) -> Iterator[ir.Table]:
+    """What a plan brings into an embedded DuckDB that lives for the block."""
     with embedded_engine(resources) as (connection, folder):
         yield opener(connection, folder)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import UnknownName
+from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.tables.embedded import open_embedded
 from cellrisk.tables.engine import plain_refusals
 from cellrisk.tables.files import PARQUET_SUFFIXES
@@ -41,7 +41,13 @@ def open_source(
         raise UnknownName("unknown engine", got=repr(engine), allowed=", ".join(ENGINES))
     source = unwrap(source)
     with plain_refusals():
-        if engine == "spark" or is_spark(source):
+        if is_ibis(source) and (engine != "spark" or source.get_backend().name == "pyspark"):
+            from cellrisk.tables.databases.expressions import open_expression
+
+            if table is not None:
+                raise InvalidInput("the Ibis table needs no table=", fix="leave table= out")
+            opened = open_expression(source, columns, resources)
+        elif engine == "spark" or is_spark(source):
             from cellrisk.tables.spark.reading import open_spark
 
             opened = open_spark(source, columns)
@@ -67,6 +73,11 @@ def hold_source(source: Any, columns: Sequence[str]) -> Any:
 def is_spark(source: object) -> bool:
     """Whether this is a Spark DataFrame; looks at the type's name, so that Spark is not loaded."""
     return any(kind.__module__.startswith("pyspark.") and kind.__name__ == "DataFrame" for kind in type(source).__mro__)
+
+
+def is_ibis(source: object) -> bool:
+    """Whether this is an Ibis table; looks at the type's name, so that Ibis is not loaded."""
+    return any(kind.__module__.startswith("ibis.") and kind.__name__ == "Table" for kind in type(source).__mro__)
 
 
 def is_address(source: object) -> bool:

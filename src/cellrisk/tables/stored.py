@@ -52,8 +52,8 @@ EXACT = 2**53
 def find_stored(source: object) -> tuple[str, Path] | None:
     """The engine and the path of a database in a file, by its name or its address; None for any other source.
 
-    >>> find_stored("duckdb://census.db"), find_stored("people.csv")
-    (('duckdb', PosixPath('census.db')), None)
+    >>> find_stored("duckdb://census.db") == ("duckdb", Path("census.db")), find_stored("people.csv")
+    (True, None)
     """
     if not isinstance(source, str | os.PathLike):
         return None

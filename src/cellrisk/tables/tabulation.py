@@ -36,8 +36,8 @@ def tabulate(
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
 
     source: path or glob of CSV or Parquet files, a pandas, polars or narwhals frame, a pyarrow table or dataset, any
-    object that gives a stream of Arrow batches, a DuckDB relation, a Spark DataFrame; or a DuckDB file or a database's
-    address, with ``table``.
+    object that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; or a DuckDB file
+    or a database's address, with ``table``.
     quasi_identifiers, sensitive: a column name, or a list of them.
     bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed.
     levels: for a column, all its levels in order; default the observed ones, sorted. The levels of quasi-identifiers

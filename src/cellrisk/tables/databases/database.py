@@ -65,7 +65,10 @@ def open_database(address: str, table: str | None, columns: Sequence[str]) -> It
                 with read_snapshot(backend, table, columns, str(place)) as expression:
                     yield expression
             else:
-                yield choose_columns(backend, table, columns, place)
+                from cellrisk.tables.databases.expressions import open_elsewhere
+
+                with open_elsewhere(find_columns(backend, table, columns, place), columns) as expression:
+                    yield expression
         finally:
             with suppress(Exception):
                 backend.disconnect()
@@ -133,7 +136,7 @@ def connect(address: str, place: Place) -> Any:
         raise explain_connection(error, place) from None
 
 
-def choose_columns(backend: Any, table: str, columns: Sequence[str], place: Place) -> ir.Table:
+def find_columns(backend: Any, table: str, columns: Sequence[str], place: Place) -> ir.Table:
     """The columns in use of a table, on any engine of Ibis."""
     from ibis.common.exceptions import TableNotFound
 
@@ -149,8 +152,8 @@ def choose_columns(backend: Any, table: str, columns: Sequence[str], place: Plac
     if found is None:
         names = backend.list_tables(database=candidates[-1][1])
         raise unknown_table(table, [f"{schema}.{each}" if schema else each for each in names], str(place))
-    places = locate(columns, found.columns, f"table '{table}'")
-    return found.select(**{f"c{new}": found[found.columns[old]] for new, old in enumerate(places)})
+    locate(columns, found.columns, f"table '{table}'")
+    return found.select(*columns)
 
 
 def unknown_table(table: str, names: Sequence[str], where: str) -> UnknownName:

@@ -14,7 +14,7 @@ from cellrisk.tables.schema import locate
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-    from psycopg.sql import Composed
+    from psycopg.sql import Composable, Composed
 
 CONNECT_SECONDS = 30
 PLAIN = {
@@ -51,21 +51,57 @@ def settings(parts: SplitResult) -> dict[str, Any]:
 
 @contextmanager
 def read_snapshot(backend: Any, table: str, columns: Sequence[str], where: str) -> Iterator[ir.Table]:
-    """The columns in use as c0, c1, ..., all queries seeing the table at one moment; at the end all is rolled back."""
-    from psycopg import IsolationLevel
+    """The columns in use of a table as c0, c1, ..."""
+    from psycopg.sql import Identifier
 
-    connection = backend.con
-    connection.isolation_level = IsolationLevel.REPEATABLE_READ
-    backend.compiler = guarded_compiler()()
-    with connection.transaction(force_rollback=True):
-        # Texts of dates and numbers must not depend on the server's configuration.
-        connection.execute("SET LOCAL DateStyle = 'ISO'")
-        connection.execute("SET LOCAL IntervalStyle = 'postgres'")
-        connection.execute("SET LOCAL extra_float_digits = 3")
-        connection.execute("SET LOCAL standard_conforming_strings = on")
+    with snapshot(backend) as connection:
         oid, schema, name = find_table(connection, table, where)
-        query, types = select_columns(connection, oid, schema, name, table, columns)
+        attributes = connection.execute(
+            "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped "
+            "ORDER BY attnum",
+            [oid],
+        ).fetchall()
+        locate(columns, [attribute for (attribute,) in attributes], f"table '{table}'")
+        query, types = select_columns(connection, Identifier(schema, name), columns)
         yield backend.sql(query.as_string(connection), schema=types)
+
+
+@contextmanager
+def read_query(backend: Any, query: str, columns: Sequence[str]) -> Iterator[ir.Table]:
+    """The columns in use of a query as c0, c1, ..."""
+    from psycopg.sql import SQL
+
+    with snapshot(backend) as connection:
+        chosen, types = select_columns(connection, SQL("({}) AS given").format(SQL(query)), columns)
+        yield backend.sql(chosen.as_string(connection), schema=types)
+
+
+@contextmanager
+def snapshot(backend: Any) -> Iterator[Any]:
+    """A connection whose queries all see one moment; at the end everything is rolled back.
+
+    Within a transaction of somebody else's, that moment is as the transaction has it.
+    """
+    from psycopg import IsolationLevel
+    from psycopg.pq import TransactionStatus
+
+    connection, compiler = backend.con, backend.compiler
+    backend.compiler = guarded_compiler()()
+    before, idle = connection.isolation_level, connection.info.transaction_status == TransactionStatus.IDLE
+    if idle:
+        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+    try:
+        with connection.transaction(force_rollback=True):
+            # Texts of dates and numbers must not depend on the server's configuration.
+            connection.execute("SET LOCAL DateStyle = 'ISO'")
+            connection.execute("SET LOCAL IntervalStyle = 'postgres'")
+            connection.execute("SET LOCAL extra_float_digits = 3")
+            connection.execute("SET LOCAL standard_conforming_strings = on")
+            yield connection
+    finally:
+        backend.compiler = compiler
+        if idle and not connection.closed:
+            connection.isolation_level = before
 
 
 def find_table(connection: Any, table: str, where: str) -> tuple[int, str, str]:
@@ -87,19 +123,10 @@ def find_table(connection: Any, table: str, where: str) -> tuple[int, str, str]:
     raise unknown_table(table, names, where)
 
 
-def select_columns(
-    connection: Any, oid: int, schema: str, name: str, table: str, columns: Sequence[str]
-) -> tuple[Composed, dict[str, str]]:
+def select_columns(connection: Any, source: Composable, columns: Sequence[str]) -> tuple[Composed, dict[str, str]]:
     """The query that gives the columns in use in types that counting knows, and those types in Ibis's words."""
     from psycopg.sql import SQL, Identifier
 
-    attributes = connection.execute(
-        "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped "
-        "ORDER BY attnum",
-        [oid],
-    ).fetchall()
-    locate(columns, [attribute for (attribute,) in attributes], f"table '{table}'")
-    source = Identifier(schema, name)
     # The server's own description looks through domains to the types below them.
     bare = SQL("SELECT {} FROM {} LIMIT 0").format(SQL(", ").join(map(Identifier, columns)), source)
     codes = [column.type_code for column in connection.execute(bare).description]

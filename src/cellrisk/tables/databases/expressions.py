@@ -1,0 +1,98 @@
+"""Ibis tables: counted where they are, through their own backend.
+
+What lives in this process is read by the embedded engine: DuckDB, SQLite, and streams of the others. PostgreSQL and
+Spark are counted as when they are given by address or as a frame; any other engine as far as Ibis can express it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import InvalidInput
+from cellrisk.tables.databases.database import EXPORT, Place, plain_refusals_of_drivers
+from cellrisk.tables.embedded import open_embedded, open_planned
+from cellrisk.tables.engine import read_parquet
+from cellrisk.tables.resources import Resources
+from cellrisk.tables.schema import locate
+from cellrisk.tables.stored import copy_rows, refusals_of_sqlite
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+HERE = ("polars", "datafusion")
+"""Engines in this process, whose records come as a stream."""
+FOLDS = ("mssql", "mysql", "singlestoredb")
+"""Engines that by default compare text without regard to case, accents or blanks at its end."""
+WHERE = "the Ibis table"
+
+
+@contextmanager
+def open_expression(source: ir.Table, columns: Sequence[str], resources: Resources) -> Iterator[ir.Table]:
+    """The columns in use of an Ibis table, as an expression that can be run inside the block."""
+    if source._find_backends()[1]:
+        raise InvalidInput("the Ibis table is not bound to any data", fix="take the table from a connection")
+    locate(columns, source.columns, WHERE)
+    backend: Any = source.get_backend()
+    with plain_refusals_of_drivers(Place(backend.name, "", "")), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis and the drivers among themselves
+        used = source.select(*columns)
+        if backend.name not in HERE:
+            backend._run_pre_execute_hooks(used)  # brings tables in memory to the engine
+        with open_on(backend, used, columns, resources) as table:
+            yield table
+
+
+def open_on(
+    backend: Any, used: ir.Table, columns: Sequence[str], resources: Resources
+) -> AbstractContextManager[ir.Table]:
+    """The way that fits the engine."""
+    if backend.name == "duckdb":
+        return open_embedded(backend.con.sql(backend.compile(used)), columns, None, resources)
+    if backend.name in HERE:
+        return open_embedded(used.to_pyarrow_batches(), columns, None, resources)
+    if backend.name == "sqlite":
+        rows = f"({backend.compile(used)})"
+        return open_planned(
+            lambda connection, folder: read_sqlite(backend, rows, columns, connection, folder), resources
+        )
+    if backend.name == "pyspark":
+        from cellrisk.tables.spark.reading import open_spark
+
+        return open_spark(backend._session.sql(backend.compile(used)), columns)
+    if backend.name == "postgres":
+        from cellrisk.tables.databases.postgres import read_query
+
+        return read_query(backend, backend.compile(used), columns)
+    return open_elsewhere(used, columns)
+
+
+def read_sqlite(backend: Any, rows: str, columns: Sequence[str], connection: Any, folder: Any) -> ir.Table:
+    with refusals_of_sqlite():
+        return read_parquet(connection, copy_rows(backend.con, rows, columns, WHERE, folder))
+
+
+@contextmanager
+def open_elsewhere(used: ir.Table, columns: Sequence[str]) -> Iterator[ir.Table]:
+    """The table on an engine that is known through Ibis alone."""
+    if used.get_backend().name in FOLDS:
+        check_texts(used, columns)
+    yield used.select(**{f"c{place}": used[name] for place, name in enumerate(columns)})
+
+
+def check_texts(table: ir.Table, columns: Sequence[str]) -> None:
+    """Refuses columns in which the engine takes texts of different bytes for equal: it would merge cells or levels."""
+    texts = [name for name in columns if table[name].type().is_string()]
+    if not texts:
+        return
+    numbers = {f"n{place}": table[name].nunique() for place, name in enumerate(texts)}
+    exact = {f"m{place}": table[name].cast("binary").nunique() for place, name in enumerate(texts)}
+    found = table.aggregate(**numbers, **exact).to_pyarrow().to_pylist()[0]
+    for place, name in enumerate(texts):
+        if found[f"n{place}"] != found[f"m{place}"]:
+            raise InvalidInput(
+                f"column '{name}' has a collation under which different texts are equal",
+                fix=f"give it a binary collation, or {EXPORT}",
+            )
