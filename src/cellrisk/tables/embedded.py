@@ -13,6 +13,7 @@ from cellrisk.tables.engine import embedded_engine, literal_path, read_parquet
 from cellrisk.tables.files import (
     LONGEST_LINE,
     TextFile,
+    check_columns,
     check_parquet,
     describe_text,
     find_files,
@@ -100,8 +101,7 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         file = describe_text(path, columns)
         groups.setdefault((file.packing, file.delimiter, file.names), []).append(file)
     places = {
-        key: locate(columns, file.names, f"'{file.path.name}'", NO_HEADER if file.looks_headless(columns) else None)
-        for key, (file, *_) in groups.items()
+        key: locate(columns, file.names, f"'{file.path.name}'", first_line=True) for key, (file, *_) in groups.items()
     }
 
     def read(connection: Backend, number: int, group: Sequence[TextFile], places: Sequence[int]) -> ir.Table:
@@ -121,9 +121,6 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     )
 
 
-NO_HEADER = "its first line names none of the columns asked for: check that it is a header, and how the names are spelt"
-
-
 def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Parquet files; where they give a column different types, the wider one is used.
 
@@ -137,6 +134,7 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         check_parquet(path)
         with refusals_of_the_system(path):
             schema = pq.read_schema(path)
+        check_columns(path, len(schema.names))
         folders = folder_columns(path, schema.names, columns)
         kinds = [*schema.types, *(pa.string() for _ in folders)]
         places = locate(columns, [*schema.names, *folders], f"'{path.name}'")

@@ -122,6 +122,11 @@ def explain(error: Exception) -> InvalidInput:
             "the CSV source cannot be read: its line endings are mixed, or a quotation mark is out of place",
             fix="write it again with one kind of line ending",
         )
+    if "Parallel CSV Reader" in text:
+        return InvalidInput(
+            "the CSV source cannot be read: a line of it is too long, or a quotation mark is never closed",
+            fix="check its line ends and quotation marks",
+        )
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line:
         place = f"the CSV source cannot be read: line {int(line[1]):,}"

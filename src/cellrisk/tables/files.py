@@ -10,7 +10,7 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,9 @@ HEAD = 64 * 1024
 CHUNK = 1024 * 1024
 LONGEST_LINE = 32_000_000
 """Bytes of a line, or of a field over several lines, that the embedded engine reads."""
+LONGEST_HEADER = 2_000_000
+"""Bytes of the first line that are read."""
+MOST_COLUMNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,6 @@ class TextFile:
     """How its bytes are compressed: none, gzip or zstd."""
     delimiter: str
     names: tuple[str, ...]
-
-    def looks_headless(self, columns: Sequence[str]) -> bool:
-        """None of the columns in the first line: it may be a record, so no message may quote it."""
-        return not {fold(name) for name in columns} & {fold(name) for name in self.names}
-
-
-def fold(name: str) -> str:
-    return name.strip().casefold()
 
 
 def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -138,15 +133,55 @@ def describe_text(path: Path, columns: Sequence[str]) -> TextFile:
     packing = PACKINGS.get(path.suffix.lower(), "none")
     with refusals_of_the_system(path):
         with open_bytes(path, packing) as stream:
-            check_text(path, stream.read(HEAD))
-            while packing != "none" and stream.read(CHUNK):  # to the end: the engine may not see that it is cut short
-                pass
+            start = stream.read(LONGEST_HEADER + 1)
+        check_text(path, start[:HEAD])
         order = ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS
-        headers = [(read_header(path, packing, delimiter), delimiter) for delimiter in order]
-    names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
-    if not names:
-        raise InvalidInput("the first line is empty", got=path, allowed="a first line with the names of the columns")
+        headers = [(names, each) for each in order if (names := read_header(path, start, each)) is not None]
+        if not headers:
+            raise InvalidInput(
+                f"the header cannot be read: a field is longer than {csv.field_size_limit():,} letters",
+                got=path,
+                fix="check the quotation marks in its first line",
+            )
+        names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
+        if not names:
+            raise InvalidInput(
+                "the first line is empty", got=path, allowed="a first line with the names of the columns"
+            )
+        check_columns(path, len(names))
+        with open_bytes(path, packing) as stream:
+            if packing == "none":
+                stream.seek(max(0, path.stat().st_size - LONGEST_LINE - 1))
+                check_lines(path, [stream.read()])
+            else:  # to the end: the engine may not see that it is cut short
+                check_lines(path, iter(lambda: stream.read(CHUNK), b""))
     return TextFile(path, packing, delimiter, names)
+
+
+def check_lines(path: Path, pieces: Iterable[bytes]) -> None:
+    """Refuses a line that is too long and has no end in these pieces: the engine passes over one that is the last."""
+    length = 0
+    for piece in pieces:
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        length = length + len(piece) if end < 0 else len(piece) - end - 1
+        if length > LONGEST_LINE:
+            raise InvalidInput(
+                "a line of the file is too long",
+                got=path,
+                allowed=f"up to {LONGEST_LINE:,} bytes",
+                fix="check its line ends and quotation marks",
+            )
+
+
+def check_columns(path: Path, number: int) -> None:
+    """Refuses a file with more columns than an engine can describe in bearable time."""
+    if number > MOST_COLUMNS:
+        raise InvalidInput(
+            "the file has too many columns",
+            got=f"{number:,} in {path}",
+            allowed=f"up to {MOST_COLUMNS:,}",
+            fix="write those in use to a file of their own",
+        )
 
 
 def check_text(path: Path, head: bytes) -> None:
@@ -165,16 +200,24 @@ def check_text(path: Path, head: bytes) -> None:
         raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
 
 
-def read_header(path: Path, packing: str, delimiter: str) -> tuple[str, ...]:
-    """The fields of the first line."""
-    with open_bytes(path, packing) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-        try:
-            return tuple(next(csv.reader(text, delimiter=delimiter), []))
-        except csv.Error as error:
-            long = f": a field is longer than {csv.field_size_limit():,} letters" if is_too_long(error) else ""
-            raise InvalidInput(
-                f"the header cannot be read{long}", got=path, fix="check the quotation marks in its first line"
-            ) from None
+def read_header(path: Path, start: bytes, delimiter: str) -> tuple[str, ...] | None:
+    """The fields of the first line, which must end within the start of the file; None where it cannot be cut so."""
+    cut = len(start) > LONGEST_HEADER
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")  # what comes after the line is no concern
+    lines = io.StringIO(decoder.decode(start, final=not cut), newline="")
+    try:
+        names = tuple(next(csv.reader(lines, delimiter=delimiter), []))
+    except csv.Error:
+        return None
+    "".join(names).encode("utf-8")  # refuses what was no UTF-8
+    if cut and not lines.read(1):
+        raise InvalidInput(
+            "the first line of the file is too long",
+            got=path,
+            allowed=f"up to {LONGEST_HEADER:,} bytes",
+            fix="check its line ends and quotation marks",
+        )
+    return names
 
 
 def is_too_long(error: csv.Error) -> bool:
@@ -199,7 +242,7 @@ def refusals_of_the_system(path: Path) -> Iterator[None]:
         raise InvalidInput("the file may not be read: no permission", got=path) from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InvalidInput("the file is not whole gzip, whatever its name says", got=path) from None
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
     except OSError as error:
         if path.suffix.lower() == ".zst" and error.errno is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from cellrisk.tables.binning import Binning, make_binning
 
 MISSING_RULES = ("category", "drop", "error")
 MOST_LISTED = 30
+MOST_COMPARED = 2000
+"""Names among which one like another is looked for."""
+NAME = re.compile(r"(?!.*\d{5})[^\W\d][\w .()%/-]{0,39}")
+NO_HEADER = "its first line names none of the columns asked for: check that it is a header, and how the names are spelt"
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,11 @@ def read_mapping(given: Any, argument: str, example: str) -> dict[str, Any]:
     return dict(given)
 
 
-def locate(columns: Sequence[str], available: Sequence[str], where: str, fix: str | None = None) -> list[int]:
+def locate(columns: Sequence[str], available: Sequence[str], where: str, first_line: bool = False) -> list[int]:
     """The position of each column among the available ones; refuses unknown and ambiguous names.
+
+    A refusal repeats the names that were asked for. The others may be a record, where a file has no header, so those
+    of a ``first_line`` are never named, and those of a schema only where all of them look like names.
 
     >>> locate(["sex"], ["age", "sex"], "the table")
     [1]
@@ -128,22 +136,42 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, fix: st
     times = Counter(available)
     for name in columns:
         if name not in times:
-            if fix is not None:
-                raise UnknownName(f"{where} has no column '{name}'", fix=fix)
-            near = difflib.get_close_matches(name, list(times), n=1, cutoff=0.6)
-            folded = [other for other in times if other.strip().casefold() == name.strip().casefold()]
-            hint = (folded or near)[:1]
-            raise UnknownName(
-                f"{where} has no column '{name}'",
-                allowed=listed(list(times)),
-                fix=f"did you mean '{hint[0]}'?" if hint else None,
-            )
+            raise _unknown(name, columns, available, where, first_line)
     repeated = [name for name in columns if times[name] > 1]
     if repeated:
         raise InvalidInput(
             f"{where} has more than one column named {quote(repeated)}", fix="give each column a name of its own"
         )
     return [list(available).index(name) for name in columns]
+
+
+def _unknown(name: str, columns: Sequence[str], available: Sequence[str], where: str, first_line: bool) -> UnknownName:
+    folded = [other for other in available if other.strip().casefold() == name.strip().casefold()]
+    near = [] if len(available) > MOST_COMPARED else difflib.get_close_matches(name, available, n=1, cutoff=0.6)
+    hint = next(iter(folded or near), None)
+    if not first_line and look_like_names(available):
+        fix = None if hint is None else f"did you mean '{hint}'?"
+        return UnknownName(f"{where} has no column '{name}'", allowed=listed(list(available)), fix=fix)
+    if hint is not None:
+        fix = f"column {list(available).index(hint) + 1} has a name much like it: check how it is spelt"
+    elif first_line and not {fold(each) for each in columns} & {fold(each) for each in available}:
+        fix = NO_HEADER
+    else:
+        fix = "check how the names of its columns are spelt"
+    return UnknownName(f"{where} has no column '{name}'", got=f"{len(available):,} columns", fix=fix)
+
+
+def fold(name: str) -> str:
+    return name.strip().casefold()
+
+
+def look_like_names(available: Sequence[str]) -> bool:
+    """Whether these can hardly be the values of a record: all different, short, words rather than numbers or dates.
+
+    >>> look_like_names(["age", "hours-per-week", "Year 2020"]), look_like_names(["age", "34"])
+    (True, False)
+    """
+    return len(set(available)) == len(available) and all(NAME.fullmatch(each) for each in available)
 
 
 def listed(names: Sequence[str]) -> str:

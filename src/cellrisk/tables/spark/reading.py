@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 Opener: TypeAlias = "Callable[[Any], Any]"
 """From a session to a Spark frame with the columns c0, c1, ..."""
 ALLOWED = "a path or glob of CSV or Parquet files, the name of a Spark table, a Spark DataFrame"
-NO_HEADER = "its first line names none of the columns asked for: check that it is a header, and how the names are spelt"
 TABLE_NAME = re.compile(r"(\w+\.){0,2}\w+")
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 TEXT = {
@@ -140,7 +139,7 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
             raise InvalidInput("Spark reads no .zst text", got=path, fix="use .gz, or the embedded engine")
         groups.setdefault((file.delimiter, file.names), []).append(file)
     for file, *_ in groups.values():
-        locate(columns, file.names, f"'{file.path.name}'", NO_HEADER if file.looks_headless(columns) else None)
+        locate(columns, file.names, f"'{file.path.name}'", first_line=True)
     return lambda session: stack(
         [
             read_text(
@@ -334,8 +333,11 @@ def plan_address(address: str, columns: Sequence[str]) -> Opener:
         first = session.read.text(address).first()
         headers = [(next(csv.reader([first[0] if first else ""], delimiter=each), []), each) for each in DELIMITERS]
         names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))
-        locate(columns, names, where, None if set(columns) & set(names) else NO_HEADER)
-        locate(names, names, where)
+        locate(columns, names, where, first_line=True)
+        if len(set(names)) < len(names):
+            raise InvalidInput(
+                f"{where} has columns of the same name", got=f"{len(names):,} columns", fix="give each its own name"
+            )
         return read_text(session, [address], delimiter, names, columns)
 
     return read

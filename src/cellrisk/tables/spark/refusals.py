@@ -53,7 +53,7 @@ def explain(error: Exception) -> InvalidInput:
             return InvalidInput(message, fix=fix)
     if not is_of_spark(error):
         return InvalidInput(f"the connection to Spark failed ({type(error).__name__})", fix=CHECK_SPARK)
-    condition = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", text)
+    condition = re.match(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))  # further on it may be a value that Spark quotes
     why = condition[1] if condition else type(error).__name__
     return InvalidInput(f"Spark could not read the source ({why})", fix="check that the files are whole")
 
