@@ -45,7 +45,7 @@ POOLS: dict[str, tuple[list[Any], pa.DataType]] = {
     "age": ([None, 0, 5, 17, 18, 19, 64, 65, 66, 120], pa.int32()),
     "size": ([None, math.nan, -0.0, 0.1, 0.3, 0.7, 1.1, 2.5, -1.1], pa.float64()),
     "width": ([None, 0.1, 0.3, 1.1, 2.7], pa.float32()),
-    "n": ([0, 0, 1, 2, 3], pa.int64()),
+    "weight": ([0, 0, 1, 2, 3], pa.int64()),
 }
 
 
@@ -55,7 +55,7 @@ def make_table(rows: int = 300, seed: int = 7) -> pa.Table:
     values: dict[str, list[Any]] = {name: [] for name in POOLS}
     for row in range(rows):
         for name, (pool, _) in POOLS.items():
-            again = row % 3 and name not in ("job", "code", "n") and chance.random() < 0.95
+            again = row % 3 and name not in ("job", "code", "weight") and chance.random() < 0.95
             values[name].append(values[name][-1] if again else chance.choice(pool))
     return pa.table({name: pa.array(values[name], kind) for name, (_, kind) in POOLS.items()})
 

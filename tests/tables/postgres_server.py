@@ -128,7 +128,7 @@ TYPES = {
     "job": (pa.string(), "text"),
     "many": (pa.string(), "text"),
     "rank": (pa.int16(), "smallint"),
-    "n": (pa.int64(), "bigint"),
+    "weight": (pa.int64(), "bigint"),
 }
 NAN = float("nan")
 HEIGHTS = [1.5, 0.0, -0.0, NAN, None, 1e300, -2.25, 0.1, 1e-7]
@@ -150,13 +150,13 @@ def make_records() -> list[dict[str, Any]]:
             "job": ["cook", "Cook", "clerk", None, "", "smith's", "back\\slash"][i * i % 7],
             "many": None if i % 50 == 7 else f"d{i * 7 % 43}",
             "rank": i * 3 % 5,
-            "n": i % 4,
+            "weight": i % 4,
         }
         for i in range(400)
     ]
     # A cell whose sensitive values are all missing, and one that a count table lists with zeros only.
-    empty = {"place": "silent", "Age": 1, "job": None, "many": None, "rank": None, "n": 2}
-    return [*records, dict.fromkeys(TYPES) | empty, dict.fromkeys(TYPES) | empty | {"place": "zero", "n": 0}]
+    empty = {"place": "silent", "Age": 1, "job": None, "many": None, "rank": None, "weight": 2}
+    return [*records, dict.fromkeys(TYPES) | empty, dict.fromkeys(TYPES) | empty | {"place": "zero", "weight": 0}]
 
 
 RECORDS = make_records()

@@ -60,14 +60,14 @@ CASES: dict[str, tuple[list[str], str | list[str], dict[str, Any]]] = {
     "bins of single precision": (["size"], "job", {"bins": {"size": 0.1}}),
     "bins of text": (["text of number", "flag"], "job", {"bins": {"text of number": 2}}),
     "bins of decimals": (["flag"], "pay", {"bins": {"pay": [0, 1, 2]}}),
-    "counts": (["place", "Age"], "job", {"count": "n"}),
-    "counts with bins": (["place", "Age"], ["job", "rank"], {"count": "n", "bins": {"Age": 10}}),
+    "counts": (["place", "Age"], "job", {"count": "weight"}),
+    "counts with bins": (["place", "Age"], ["job", "rank"], {"count": "weight", "bins": {"Age": 10}}),
     "declared levels": (["place"], "rank", {"levels": {"rank": range(7)}}),
     "several": (["place", "flag"], ["job", "rank", "pay"], {}),
     "many levels": (["place"], "many", {}),
-    "many and few": (["place", "flag"], ["many", "job"], {"count": "n"}),
+    "many and few": (["place", "flag"], ["many", "job"], {"count": "weight"}),
     "drop": (["place", "Age", "height"], ["job", "many"], {"missing": "drop"}),
-    "drop with counts": (["place", "Age", "size"], ["job", "pay"], {"missing": "drop", "count": "n"}),
+    "drop with counts": (["place", "Age", "size"], ["job", "pay"], {"missing": "drop", "count": "weight"}),
 }
 
 
@@ -326,14 +326,16 @@ def test_a_pickled_table_has_forgotten_its_address(server: Server) -> None:
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "a%20b.db"
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE people (place TEXT, Age INTEGER, job TEXT, many TEXT, height REAL, n INTEGER)")
-        rows = [[record[name] for name in ("place", "Age", "job", "many", "height", "n")] for record in RECORDS]
+        connection.execute(
+            "CREATE TABLE people (place TEXT, Age INTEGER, job TEXT, many TEXT, height REAL, weight INTEGER)"
+        )
+        rows = [[record[name] for name in ("place", "Age", "job", "many", "height", "weight")] for record in RECORDS]
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", rows)
     connection.close()
     return path
 
 
-@pytest.mark.parametrize("options", [{}, {"count": "n"}, {"bins": {"Age": 10}}, {"missing": "drop"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"count": "weight"}, {"bins": {"Age": 10}}, {"missing": "drop"}], ids=str)
 @pytest.mark.parametrize("quasi", [["place", "Age"], ["Age", "height"]], ids=str)
 def test_a_sqlite_file_gives_the_same(file: Path, quasi: list[str], options: dict[str, Any]) -> None:
     here = tabulate(SOURCE, quasi, "job", **options)

@@ -67,18 +67,23 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "times": {"quasi_identifiers": ["day", "moment", "instant", "unsigned"], "sensitive": ["job", "truth"]},
     "many levels": {"quasi_identifiers": ["text"], "sensitive": ["code", "job"], "missing": "drop"},
-    "many levels, counts": {"quasi_identifiers": ["age", "truth"], "sensitive": ["code"], "count": "n"},
+    "many levels, counts": {"quasi_identifiers": ["age", "truth"], "sensitive": ["code"], "count": "weight"},
     "bins": {
         "quasi_identifiers": ["age", "size", "width"],
         "sensitive": ["price", "job"],
         "bins": {"age": [0, 18, 65], "size": 0.1, "width": 0.1, "price": 5},
     },
-    "counts": {"quasi_identifiers": ["text", "truth"], "sensitive": ["job", "small"], "count": "n", "missing": "drop"},
+    "counts": {
+        "quasi_identifiers": ["text", "truth"],
+        "sensitive": ["job", "small"],
+        "count": "weight",
+        "missing": "drop",
+    },
     "declared": {
         "quasi_identifiers": ["age"],
         "sensitive": ["small", "truth"],
         "levels": {"small": [0, 1, -128, 127, 5], "truth": [True, False]},
-        "count": "n",
+        "count": "weight",
     },
 }
 OF_TEXT = ("text", "bins", "counts")

@@ -84,5 +84,5 @@ def test_count_tables_and_large_tables_are_counted_one_by_one(tmp_path: Path, mo
     table = cr.tabulate(tmp_path / "people.parquet", "a", "y", count="n")
     assert sorted(tuple(sorted(counts)) for counts, _ in table.profiles().rows()) == [(1, 2**40), (2**45,)]
     monkeypatch.setattr(sums, "BITS", 5)  # three records need two bits
-    assert cr.tabulate(tmp_path / "people.parquet", "a", "y").n_cells == 2
+    assert cr.tabulate(tmp_path / "people.parquet", "a", "y", count=False).n_cells == 2
     assert [each.folded for each in folded] == [{}, {}]

@@ -55,7 +55,7 @@ def test_any_table(records: list[dict[str, Any]], weighted: bool, form: str, by_
         values = {record[name] for record in used}
         if len(values) < 2:
             return
-    table = tabulate(pa.Table.from_pylist(records), QUASI, ["y", "z"], count="n" if weighted else None)
+    table = tabulate(pa.Table.from_pylist(records), QUASI, ["y", "z"], count="n" if weighted else False)
     for name in ("y", "z"):
         assert as_counted(table, name) == by_hand(records, QUASI, name, "n" if weighted else "")
     cells: dict[Any, Any] = {}

@@ -23,7 +23,7 @@ def audit(
     released: Any,
     *,
     sensitive: str | None = None,
-    count: str | None = None,
+    count: str | bool | None = None,
     bins: Mapping[str, Any] | None = None,
     table: str | None = None,
     engine: str | None = None,
@@ -40,7 +40,8 @@ def audit(
     answer of `release`. Columns are found by name and others ignored. Values are matched by their text, and numbers by
     their value; keys that the original does not have are allowed, and noted.
     sensitive: which sensitive attribute; may be left out where the original has one.
-    count: the column of counts; without it each row is a record.
+    count: the column of counts. False, or "none" where no column has that name, says that each row is a record; where
+    nothing is said, rows that look like a table of counts are refused.
     bins: as for `tabulate`, where the release holds numbers and the original bins; labels of bins stay as they are.
 
     Three women are cooks; of four men one is a cook and three are smiths; one other person is a smith. The release

@@ -75,7 +75,7 @@ def read_release(
     quasi_identifiers: tuple[str, ...],
     sensitive: str,
     *,
-    count: str | None = None,
+    count: str | bool | None = None,
     bins: Mapping[str, Any] | None = None,
     table: str | None = None,
     engine: str | None = None,
@@ -124,8 +124,8 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
     return kept, rows
 
 
-def _check_plain(count: str | None, bins: Mapping[str, Any] | None, what: str) -> None:
-    if count is not None or bins:
+def _check_plain(count: str | bool | None, bins: Mapping[str, Any] | None, what: str) -> None:
+    if count or bins:
         raise InvalidInput(f"{what} has its counts and bins already", fix="leave count= and bins= out")
 
 
@@ -153,11 +153,12 @@ def _name_missing(labels: tuple[str, ...], missing: bool) -> tuple[str | None, .
 
 def _read_source(source: Any, schema: Schema, table: str | None, engine: str | None) -> ReleasedCounts:
     from cellrisk.tables.coding import check_type, kind_of
+    from cellrisk.tables.likeness import refuse_counts
     from cellrisk.tables.resources import Resources
-    from cellrisk.tables.sources import open_source
+    from cellrisk.tables.sources import open_records
 
     names = schema.quasi_identifiers + schema.sensitive
-    with open_source(source, schema.columns, Resources.of(None), table=table, engine=engine) as records:
+    with open_records(source, schema, Resources.of(None), table=table, engine=engine) as (records, schema, others, _):
         for place, name in enumerate(names):
             check_type(name, records[f"c{place}"])
         kinds = [kind_of(records[f"c{place}"]) for place in range(len(names))]
@@ -168,13 +169,16 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
         _read_column(name, found[f"c{place}"], kind)
         for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
     ]
-    counts = None if schema.count is None else _read_counts(schema.count, found[f"c{len(names)}"])
+    counts = _read_counts(schema.count, found[f"c{len(names)}"]) if isinstance(schema.count, str) else None
     codes = np.stack([column.codes for column in columns], axis=1)
     first, number = number_keys(codes, [max(len(column.labels), 1) for column in columns])
     listed = np.bincount(number, minlength=len(first))
     if counts is not None:
         _check_once(listed)
         counts = counts[first]
+    elif schema.count is None:
+        once = len(listed) > 1 and bool((listed == 1).all())
+        refuse_counts(source, names, others, once, table=table, engine=engine, option="--released-count", noisy=True)
     columns = [
         _bin_column(replace(column, codes=column.codes[first]), schema.binning(column.name)) for column in columns
     ]

@@ -37,7 +37,7 @@ class TableOptions:
     ]
     qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None
     sensitive: Annotated[Texts, option("Sensitive attribute; repeat it or separate by commas.", "COLUMN")] = None
-    count: Annotated[Text, option("Column of counts, if rows are cells.", "COLUMN")] = None
+    count: Annotated[Text, option("Column of counts, if rows are cells; none: each row is a person.", "COLUMN")] = None
     bin: Annotated[Texts, option("age=5, or age=0/18/65/120 for edges.", "COLUMN=BINS")] = None
     levels: Annotated[Texts, option("Declared: income='<=50K|>50K'.", "COLUMN=LEVELS")] = None
     missing: Annotated[str, option("Missing values: category, drop or error.", "RULE")] = "category"

@@ -174,7 +174,7 @@ def audit_command(
     released: Annotated[str, typer.Argument(metavar="RELEASED", help="What was published: counts, or records.")],
     output: OutputOptions,
     released_count: Annotated[
-        Text, option("Column of counts in RELEASED; without it each row is a record.", "COLUMN")
+        Text, option("Column of counts in RELEASED; none: each row is a record.", "COLUMN")
     ] = None,
     released_table: Annotated[Text, option("Table, where RELEASED is a database.", "NAME")] = None,
     top: Annotated[str, option("How many of the exposed cells to list, for the curator.", "NUMBER")] = "0",

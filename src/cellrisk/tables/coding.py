@@ -51,7 +51,7 @@ def code_columns(table: ir.Table, schema: Schema) -> Coding:
             coded[role] = code_bins(name, column, binning, flaws)
         else:
             coded[role] = code_group(column) if role.startswith("q") else code_level(column)
-    if schema.count is not None:
+    if isinstance(schema.count, str):
         coded["w"] = code_count(schema.count, table[f"c{len(roles)}"], flaws)
     coded |= {f"flaw{place}": flaw.where.fill_null(False) for place, flaw in enumerate(flaws)}
     return Coding(table.select(**coded), kinds, tuple(flaws))

@@ -32,7 +32,8 @@ class Schema:
     sensitive: tuple[str, ...]
     bins: Mapping[str, Any] | None = None
     levels: Mapping[str, Any] | None = None
-    count: str | None = None
+    count: str | bool | None = None
+    """The column of counts; False says that each row is a person, None that nobody has said."""
     missing: str = "category"
 
     def __post_init__(self) -> None:
@@ -43,7 +44,9 @@ class Schema:
             raise InvalidInput(
                 f"{quote(both)} cannot be both a quasi-identifier and sensitive", fix="leave it out of one of the two"
             )
-        if self.count is not None:
+        if self.count is not None and self.count is not False:
+            if isinstance(self.count, bool):
+                raise InvalidInput("count must be the name of a column", got="True", fix="name the column of counts")
             read_names(self.count, "count")
             if not isinstance(self.count, str):
                 raise InvalidInput("count must be the name of one column", got=f"a {type(self.count).__name__}")
@@ -81,7 +84,7 @@ class Schema:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column in use: quasi-identifiers, then sensitive ones, then the count."""
-        return self.quasi_identifiers + self.sensitive + ((self.count,) if self.count is not None else ())
+        return self.quasi_identifiers + self.sensitive + ((self.count,) if isinstance(self.count, str) else ())
 
     def binning(self, column: str) -> Binning | None:
         """The binning of a column, or None."""
@@ -90,6 +93,18 @@ class Schema:
     def declared(self, column: str) -> tuple[Any, ...] | None:
         """The declared levels of a column, or None."""
         return (self.levels or {}).get(column)
+
+
+class Asked(tuple[str, ...]):
+    """The columns asked of a source; once it is opened, ``others`` are the names that it has beside them."""
+
+    others: tuple[str, ...] | None = None
+
+    def note(self, available: Sequence[str]) -> None:
+        """Notes what one part of the source has; a name that a part lacks, or repeats, is left out."""
+        once = {name for name, times in Counter(available).items() if times == 1}
+        before = available if self.others is None else self.others
+        self.others = tuple(name for name in before if name in once and name not in self)
 
 
 def read_names(given: Any, argument: str) -> tuple[str, ...]:
@@ -133,6 +148,8 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
     >>> locate(["sex"], ["age", "sex"], "the table")
     [1]
     """
+    if isinstance(columns, Asked):
+        columns.note(available)
     times = Counter(available)
     for name in columns:
         if name not in times:

@@ -10,7 +10,8 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.tables.embedded import open_embedded
@@ -18,6 +19,7 @@ from cellrisk.tables.engine import plain_refusals
 from cellrisk.tables.files import PARQUET_SUFFIXES
 from cellrisk.tables.frames import find_frame_reader
 from cellrisk.tables.resources import Resources
+from cellrisk.tables.schema import Asked, Schema
 from cellrisk.tables.stored import find_stored
 from cellrisk.tables.streams import unwrap
 
@@ -25,6 +27,20 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 ENGINES = ("duckdb", "spark")
+NO_COUNT = "none"
+"""In the place of a column of counts: each row is a person; unless the source has a column of that very name."""
+
+
+class Opened(NamedTuple):
+    """A source that is opened."""
+
+    records: ir.Table
+    schema: Schema
+    """With the word "none" in the place of a column of counts settled."""
+    others: tuple[str, ...]
+    """The names of the columns that are not in use."""
+    held: Any
+    """What is kept of the source, to read cells from later."""
 
 
 @contextmanager
@@ -68,6 +84,23 @@ def hold_source(source: Any, columns: Sequence[str]) -> Any:
         return source
     with plain_refusals():
         return read_frame(source, columns).rename_columns(list(columns))
+
+
+@contextmanager
+def open_records(
+    source: Any, schema: Schema, resources: Resources, *, table: str | None = None, engine: str | None = None
+) -> Iterator[Opened]:
+    """The columns in use, and what else there is to know of a source that is opened."""
+    choices = [replace(schema, count=False), schema] if schema.count == NO_COUNT else [schema]
+    for settled in choices:
+        asked = Asked(settled.columns)
+        held = hold_source(source, asked) if table is None and engine != "spark" else source
+        columns = asked if asked.others is None else settled.columns
+        with open_source(held, columns, resources, table=table, engine=engine) as records:
+            others = asked.others or ()
+            if settled is choices[-1] or NO_COUNT not in others:
+                yield Opened(records, settled, others, held)
+                return
 
 
 def is_spark(source: object) -> bool:

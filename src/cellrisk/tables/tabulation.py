@@ -11,10 +11,11 @@ from cellrisk.progress import Progress
 from cellrisk.tables.coding import MOST_RECORDS
 from cellrisk.tables.counting import CHANGED, count_cells
 from cellrisk.tables.keys import check_domains, collect_cells
+from cellrisk.tables.likeness import occur_once, refuse_counts
 from cellrisk.tables.packing import pack
 from cellrisk.tables.resources import Resources
 from cellrisk.tables.schema import Schema, read_names
-from cellrisk.tables.sources import has_dictionaries, hold_source, open_source
+from cellrisk.tables.sources import has_dictionaries, open_records, open_source
 from cellrisk.tables.survey import survey_source
 from cellrisk.tables.table import Attribute, FrequencyTable
 
@@ -26,7 +27,7 @@ def tabulate(
     *,
     bins: Mapping[str, Any] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
-    count: str | None = None,
+    count: str | bool | None = None,
     missing: str = "category",
     table: str | None = None,
     engine: str | None = None,
@@ -42,7 +43,8 @@ def tabulate(
     bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed.
     levels: for a column, all its levels in order; default the observed ones, sorted. The levels of quasi-identifiers
     are the declared domain.
-    count: the column of counts, where each row stands for that many records.
+    count: the column of counts, where each row stands for that many records. False, or "none" where no column has that
+    name, says that each row is a person; where nothing is said, rows that look like a table of counts are refused.
     missing: "category" (missing values are a category of their own), "drop" (records with one are left out, and the
     summary says how many), or "error".
     engine: "duckdb" (embedded, the default for files and frames) or "spark".
@@ -70,17 +72,18 @@ def tabulate(
         missing,
     )
     resources = Resources.of(memory_limit, progress)
-    if table is None and engine != "spark":
-        source = hold_source(source, schema.columns)
 
     def read(place: int) -> Cells:
-        return read_cells(source, schema, resources, table, engine, place)
+        return read_cells(held, schema, resources, table, engine, place)
 
-    with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
+    with open_records(source, schema, resources, table=table, engine=engine) as (records, schema, others, held):
         survey = survey_source(records, schema)
         check_domains(survey, schema)
         packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
         tally = count_cells(packed.coded, survey.levels, survey.records)
+        once = schema.count is None and bool(others) and occur_once(tally, packed.coded)
+    if schema.count is None:
+        refuse_counts(source, schema.columns, others, once, table=table, engine=engine)
     counted = {profiles.n_records for profiles in tally.profiles}
     if max(counted) > MOST_RECORDS:
         raise InvalidInput("the counts add up to too many records", allowed=f"at most {MOST_RECORDS} in all")

@@ -52,7 +52,7 @@ def _table_options(recipe: Recipe, sensitive: str) -> Iterator[str]:
         if name in used:
             yield from ("--levels", f"{name}={'|'.join(labels)}")
     if recipe.count is not None:
-        yield from ("--count", recipe.count)
+        yield from ("--count", recipe.count if isinstance(recipe.count, str) else "none")
     if recipe.missing != "category":
         yield from ("--missing", recipe.missing)
 

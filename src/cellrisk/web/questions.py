@@ -42,7 +42,11 @@ class TableChoice(Model):
     bins: dict[str, Words] = Field(default_factory=dict, examples=[{"age": "5", "hours": "0/35/45/100"}])
     levels: dict[str, list[Words]] = Field(default_factory=dict, description="Declared levels, by column.")
     missing: MissingRule = "category"
-    count: Name | None = Field(default=None, description="The column of counts, if rows are cells.")
+    count: Name | Literal[False] | None = Field(
+        default=None,
+        description="The column of counts, if rows are cells; false says that each row is a person. Where nothing is "
+        "said, rows that look like a table of counts are refused.",
+    )
 
 
 class Setting(Model):

@@ -31,7 +31,7 @@ class Recipe:
     """As they are written: a width, or edges between slashes."""
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     missing: str = "category"
-    count: str | None = None
+    count: str | bool | None = None
 
     def tabulate(self, progress: Progress | None = None) -> FrequencyTable:
         """The table, which a worker can send."""
@@ -64,7 +64,7 @@ class Recipe:
             "count": self.count,
             "missing": None if self.missing == "category" else self.missing,
         }
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in given.items() if value or value is False}
 
     def changed(self, quasi_identifiers: Sequence[str] | None, bins: dict[str, str] | None) -> Recipe:
         """The same with other quasi-identifiers or bins; bins and levels of columns that are left out go with them."""

@@ -47,7 +47,8 @@ function showColumns(source) {
   at("source-title").textContent = `${source.name}: ${count(source.rows)} rows, ${source.columns.length} columns`;
   const rows = source.columns.map((column, place) => makeColumnRow(column, place, roleOf(column.name), bins[column.name]));
   at("columns").tBodies[0].replaceChildren(...rows);
-  setOptions(at("count"), [["", "one person"], ...numbers.map(({ name }) => [name, `a cell, counted in ${name}`])], "");
+  setOptions(at("count"), [["", "one person"], ["people", "one person, though rows look like counts"],
+    ...numbers.map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], "");
   at("columns-area").hidden = false;
   at("source-title").focus();
 }
@@ -69,12 +70,17 @@ function makeColumnRow(column, place, role, bins) {
   return row;
 }
 
+// What each row is: nothing said, a person whatever it looks like, or a cell with its count in a column.
+function readCount(chosen) {
+  return chosen === "" ? null : chosen === "people" ? false : chosen.slice("in ".length);
+}
+
 function chosenTable() {
   const rows = [...at("columns").tBodies[0].rows];
   const columnsOf = (role) => rows.filter((row) => row.className === role).map((row) => row.dataset.column);
   const bins = rows.filter((row) => row.className === "qid").map((row) => [row.dataset.column, row.querySelector(".bins")?.value.trim()]);
   return { source: page.source.source, quasi_identifiers: columnsOf("qid"), sensitive: columnsOf("sensitive"),
-    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, count: at("count").value || null };
+    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, count: readCount(at("count").value) };
 }
 
 function forgetTable() {
