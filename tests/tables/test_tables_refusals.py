@@ -182,7 +182,7 @@ def test_frames(tmp_path: Path) -> None:
     refused(InvalidInput, "column 'job' mixes values", frame(job=pd.Categorical(["a", 1, SECRET, "a"])))
     twice = pd.concat([frame(), frame()[["sex"]]], axis=1)
     refused(InvalidInput, "more than one column named 'sex'", twice)
-    assert tabulate(twice, "age", "job").n_records == 4
+    assert tabulate(twice, "age", "job", count=False).n_records == 4
     arrow = pa.table([pa.array(["a", "b"])] * 3, names=["age", "job", "job"])
     refused(InvalidInput, "more than one column named 'job'", arrow, "age", "job")
     refused(InvalidInput, "holds array values", pa.table({"age": [[1], [2]], "job": ["a", "b"]}), "age", "job")
