@@ -118,8 +118,13 @@ def test_settings_without_a_common_epsilon_have_a_plain_title(two: cr.FrequencyT
 def test_no_risk_at_all_can_be_drawn() -> None:
     frame = pd.DataFrame({"age": [1, 1, 2, 2] * 200, "job": ["a", "b"] * 400})
     table = cr.tabulate(frame, ["age"], "job")
-    draw_curve(cr.curve(table, epsilon=[50.0, 100.0], measures="local"))
-    draw_explanation(cr.explain(table, cr.Laplace(epsilon=50.0)))
+    curve = draw_curve(cr.curve(table, epsilon=[50.0, 100.0], measures="local"))
+    explanation = draw_explanation(cr.explain(table, cr.Laplace(epsilon=50.0)))
+    low, high = curve.axes[0].get_ylim()
+    assert low <= 0.0 < high  # an axis of its own height, though every risk on it is nought
+    assert "nan" not in words_of(curve) + words_of(explanation)
+    for figure in (curve, explanation):
+        assert to_png(figure, 50).startswith(MAGIC[".png"])
 
 
 def test_names_of_columns_cannot_break_a_picture() -> None:

@@ -119,18 +119,18 @@ def people() -> list[dict[str, Any]]:
 
 
 PATIENCE = 240.0
-STALLED = "Spark's own Connect server stopped answering: it was ended, and the tests on it are skipped"
+STALLED = "Spark's own Connect server stopped answering: it was ended"
 stalled = Event()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
-    """A Spark Connect server that never answers is ended, so that its tests are skipped instead of waiting for ever."""
+    """A Spark Connect server that never answers is ended, so that its tests fail instead of waiting for ever."""
     server = getattr(item, "funcargs", {}).get("server")
     if server is None or not item.nodeid.startswith("tests/tables/test_spark_connect.py"):
         return (yield)
     if stalled.is_set():
-        pytest.skip(STALLED)
+        pytest.fail(STALLED)
 
     def give_up() -> None:
         stalled.set()
@@ -142,7 +142,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         return (yield)
     except Exception:
         if stalled.is_set():
-            pytest.skip(STALLED)
+            pytest.fail(STALLED)
         raise
     finally:
         timer.cancel()

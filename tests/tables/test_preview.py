@@ -104,6 +104,7 @@ def test_levels_are_exact_up_to_a_bound_and_then_left_out(tmp_path: Path, distin
 def test_progress_is_told_from_none_to_all(tmp_path: Path) -> None:
     shares: list[float] = []
     preview_file(datasets.adult_path(), progress=shares.append)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert all(0 <= share <= 1 for share in shares)
 
 

@@ -77,6 +77,8 @@ def preview_file(path: str | os.PathLike[str], progress: Progress | None = None)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidInput("the file has columns of the same name", got=f"{len(repeated)} names", fix="rename them")
+    tell = progress or (lambda share: None)
+    tell(0.0)
     with plain_refusals(), open_embedded(files[0], names, None, Resources.of(None, progress)) as table:
         places = range(len(names))
         sample = table.limit(SAMPLE)
@@ -85,6 +87,7 @@ def preview_file(path: str | os.PathLike[str], progress: Progress | None = None)
         found = _ask(table, {"rows": table.count(), **facts})
         few = [place for place in places if found.get(f"about{place}", CLEARLY_MORE) < CLEARLY_MORE]
         found |= _ask(table, {f"levels{place}": code_group(table[f"c{place}"]).nunique() for place in few})
+    tell(1.0)
     return Preview(int(found["rows"]), tuple(_describe(name, place, found) for place, name in enumerate(names)))
 
 
