@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cellrisk.locks import try_lock
+from cellrisk.stopping import unfinished
 
 START = "cellrisk-"
 LOCK = ".in-use"
@@ -38,7 +39,7 @@ def private_folder(purpose: str = "") -> Iterator[Path]:
     """
     remove_left_behind(Path(tempfile.gettempdir()))
     start = f"{START}{purpose}-" if purpose else START
-    with tempfile.TemporaryDirectory(prefix=start, ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=start, ignore_cleanup_errors=True) as name, unfinished(name):
         folder = Path(name)
         handle = os.open(folder / f"{LOCK}-soon", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:

@@ -8,6 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from cellrisk import stopping
 from cellrisk.errors import InvalidInput
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
@@ -44,12 +45,13 @@ def write_whole(
     unfinished = ""
     try:
         handle, unfinished = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(unfinished, mode)
-        os.replace(unfinished, target)
+        with stopping.unfinished(unfinished):
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(unfinished, mode)
+            os.replace(unfinished, target)
         unfinished = ""
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None

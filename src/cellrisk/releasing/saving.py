@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cellrisk.errors import InvalidInput
+from cellrisk.stopping import unfinished
 from cellrisk.writing import check_writable, write_whole
 
 
@@ -132,9 +133,10 @@ def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *
     target = check_free(path, force)
     pair = Pair(target, secrets.token_hex(8))
     try:
-        with ExitStack() as undo:
+        with ExitStack() as staged, ExitStack() as undo:
             for place in pair.new:
                 undo.callback(_remove, place)
+                staged.enter_context(unfinished(place))
             pair.stage_description(description)
             pair.stage_file(content)
             check_free(target, force)

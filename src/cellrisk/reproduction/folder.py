@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress, Report
 from cellrisk.reproduction.page import PICTURES_OF_SIZES, render_page
+from cellrisk.stopping import unfinished
 from cellrisk.writing import PRIVATE_FOLDER, choose_mode, write_whole
 
 if TYPE_CHECKING:
@@ -115,9 +116,10 @@ def _staged(target: Path, force: bool) -> Iterator[Path]:
     try:
         place.mkdir(mode=PRIVATE_FOLDER)
         place.chmod(choose_mode(target, PRIVATE_FOLDER))
-        yield place
-        check_folder(target, force)
-        _move(place, target, older)
+        with unfinished(place):
+            yield place
+            check_folder(target, force)
+            _move(place, target, older)
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
     finally:

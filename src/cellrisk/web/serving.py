@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.scratch import private_folder
+from cellrisk.stopping import left_alone
 from cellrisk.web.settings import UPLOAD_LIMIT, Settings
 
 if TYPE_CHECKING:
@@ -236,7 +237,8 @@ def until_told(server: Any) -> Iterator[None]:
     wanted = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
     before = {number: signal.signal(number, stop) for number in wanted}
     try:
-        yield
+        with left_alone():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
