@@ -1,0 +1,63 @@
+"""Every engine against a plain counter, on random awkward records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.tables import counter
+from tests.tables.postgres_server import Server, running_server
+
+from cellrisk.errors import InvalidInput
+from cellrisk.tables import counting, packing, tabulate, tabulation
+
+SEEDS = range(int(os.environ.get("CELLRISK_COUNTER_SEEDS", "4")))
+"""More of them with CELLRISK_COUNTER_SEEDS=300."""
+
+
+def check(case: counter.Case, source: Any, view: Any = counter.plain, **where: Any) -> None:
+    expected = counter.count(case, view)
+    if expected is None:
+        with pytest.raises(InvalidInput, match=r"one level only|no record is left|every count"):
+            tabulate(source, **case.asked, **where)
+        return
+    found = tabulate(source, **case.asked, **where)
+    assert counter.tally(found) == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_frames_and_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = counter.draw_case(seed)
+    table = case.table
+    if seed % 3 == 1:  # many levels
+        monkeypatch.setattr(tabulation, "count_cells", partial(counting.count_cells, dense_levels=0))
+    check(case, table)
+    check(case, counter.to_pandas(table, arrow=bool(seed % 2)))
+    check(case, pl.DataFrame(table))
+    check(case, table.to_reader(max_chunksize=7))
+    check(case, counter.write_csv(table, tmp_path / "a.csv"), counter.as_written)
+    check(case, counter.write_duckdb(table, tmp_path / "a.duckdb"), table="t")
+    check(case, counter.write_sqlite(table, tmp_path / "a.db"), table="t")
+    monkeypatch.setattr(packing, "WORTHWHILE", 0)
+    check(case, counter.write_parquet(table, tmp_path / "a.parquet"))
+    monkeypatch.setattr(packing, "BYTES_FOR_ROW", 10**15)  # memory is short
+    check(case, counter.write_polars(table, tmp_path / "b.parquet"))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running_server() as found:
+        yield found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_postgresql(seed: int, server: Server) -> None:
+    case = counter.draw_case(seed)
+    with server.connect() as connection:
+        counter.write_postgres(case.table, connection, f"case{seed}")
+    check(case, server.address(), table=f"case{seed}")
