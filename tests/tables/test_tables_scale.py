@@ -81,9 +81,9 @@ def test_packed_cells_are_the_same_cells(
     if way == "several keys":
         monkeypatch.setattr(packing, "LARGEST_KEY", 50)
     if way == "too many values":
-        monkeypatch.setattr(packing, "TYPED_VALUES", 4)
+        monkeypatch.setattr(packing, "SHARE_FOR_TYPES", 1e-9)
     packed = cr.tabulate(source, QIDS, "y", count=count, missing=missing)
-    assert keys == [{"listed": 4, "typed": 1, "several keys": 3, "too many values": 3}[way]]
+    assert keys == [{"listed": 4, "typed": 1, "several keys": 3, "too many values": 5}[way]]
     assert same(plain, packed)
 
 
@@ -130,6 +130,28 @@ def test_spilling_gives_the_same_answer_and_leaves_nothing(
     tight = cr.tabulate(many_cells, ["a", "b"], "y", memory_limit="300MB")
     assert same(roomy, tight)
     assert list(tmp_path.iterdir()) == []
+
+
+PEAK = """
+import re, sys, cellrisk as cr
+table = cr.tabulate(sys.argv[1], ["name", "age"], "y", memory_limit="200MB")
+print(table.n_cells, re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not say how much memory was used")
+def test_text_with_very_many_values_keeps_to_the_limit(tmp_path: Path) -> None:
+    """At most one and a half times the limit, and 300 MB for the libraries and what is read."""
+    path, rows = tmp_path / "names.parquet", 2_000_000
+    duckdb.sql(
+        f"SELECT 'person number ' || hash(i) AS name, i % 90 AS age, 'y' || (i % 5) AS y FROM range({rows}) AS r(i)"
+    ).write_parquet(str(path))
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True, timeout=300
+    )
+    cells, peak = map(int, done.stdout.split())
+    assert cells == rows
+    assert peak * 1024 <= 1.5 * 200e6 + 300e6
 
 
 FULL_DISK = ["--qid", "a,b", "--sensitive", "y", "--memory-limit", "200MB"]

@@ -22,8 +22,10 @@ WORTHWHILE = 1_000_000
 """Below this many records, finding the numbers costs more than they save."""
 LISTED_VALUES = 1024
 """Text with up to so many values is looked up in a list: in Parquet once for each entry of a file's dictionary."""
-TYPED_VALUES = 1 << 24
-"""Other text is looked up in a type made for it, where memory is short; with more values it is left as it is."""
+SHARE_FOR_TYPES = 0.25
+"""Other text is looked up in a type made for it, where memory is short and all such types fit into this share of it."""
+BYTES_FOR_VALUE = 450
+"""What a value of such a type takes beside its letters; the engine does not count it towards its limit."""
 LARGEST_KEY = 2**62
 BYTES_FOR_TEXT, BYTES_FOR_NUMBER, BYTES_FOR_ROW = 48, 8, 32
 
@@ -74,10 +76,11 @@ def pack(
     name = f"records_{uuid.uuid4().hex}"
     backend.con.execute(f"CREATE TEMP VIEW {name} AS {backend.compile(coded)}")
     missing = _missing(backend.con, name, quasi, "w" in coded.columns)
-    numbers = {
-        column: _number(backend.con, name, column, coded[column].type(), bool(absent), dictionaries, short)
-        for column, absent in zip(quasi, missing, strict=True)
-    }
+    room = SHARE_FOR_TYPES * resources.memory if short else 0.0
+    numbers: dict[str, Number | None] = {}
+    for column, absent in zip(quasi, missing, strict=True):
+        number, taken = _number(backend.con, name, column, coded[column].type(), bool(absent), dictionaries, room)
+        numbers[column], room = number, room - taken
     keys = _join(numbers)
     if len(keys) == len(quasi):
         return Packed(coded, None)
@@ -109,37 +112,41 @@ def _key(numbers: Sequence[Number]) -> str:
 
 
 def _number(
-    connection: Any, table: str, column: str, kind: Any, nullable: bool, dictionaries: bool, short: bool
-) -> Number | None:
-    """The column as numbers, or None where that does not pay."""
+    connection: Any, table: str, column: str, kind: Any, nullable: bool, dictionaries: bool, room: float
+) -> tuple[Number | None, float]:
+    """The column as numbers, or None where that does not pay; with it, the bytes of ``room`` that it takes."""
     if kind.is_integer():
         low, high = _fetch(connection, f"SELECT min({column}), max({column}) FROM {table}")[0]
         if low is None:
-            return Number("NULL", 1, nullable=True, listed=False)
+            return Number("NULL", 1, nullable=True, listed=False), 0.0
         size = int(high) - int(low) + 2
         if size >= LARGEST_KEY or abs(low) >= LARGEST_KEY:
-            return None
-        return Number(f"{column}::BIGINT - ({int(low)}) + 1", size, nullable, listed=False)
+            return None, 0.0
+        return Number(f"{column}::BIGINT - ({int(low)}) + 1", size, nullable, listed=False), 0.0
     if kind.is_string() and dictionaries:
         found = _fetch(connection, f"SELECT DISTINCT {column} FROM {table} LIMIT {LISTED_VALUES + 2}")
         values = [value for (value,) in found if value is not None]
         if 1 <= len(values) <= LISTED_VALUES and not any("\0" in value for value in values):
             listed = ", ".join("'" + value.replace("'", "''") + "'" for value in sorted(values))
-            return Number(f"list_position([{listed}]::VARCHAR[], {column})", len(values) + 1, nullable, listed=True)
-    return _typed(connection, table, column, nullable) if short else None
+            place = f"list_position([{listed}]::VARCHAR[], {column})"
+            return Number(place, len(values) + 1, nullable, listed=True), 0.0
+    return _typed(connection, table, column, nullable, room) if room > 0 else (None, 0.0)
 
 
-def _typed(connection: Any, table: str, column: str, nullable: bool) -> Number | None:
-    """The column as a type of its own, whose values the engine numbers."""
-    if _fetch(connection, f"SELECT approx_count_distinct({column}) FROM {table}")[0][0] > TYPED_VALUES:
-        return None
+def _typed(connection: Any, table: str, column: str, nullable: bool, room: float) -> tuple[Number | None, float]:
+    """The column as a type of its own, whose values the engine numbers; None where they would not fit."""
+    text = f"CAST({column} AS VARCHAR)"
+    about = f"SELECT approx_count_distinct({column}), avg(strlen({text})) FROM {table}"
+    values, length = _fetch(connection, about)[0]
+    taken = (values or 0) * (BYTES_FOR_VALUE + 2 * (length or 0))
+    if taken > room:
+        return None, 0.0
     kind = f"values_{uuid.uuid4().hex}"
     connection.execute(
-        f"CREATE TYPE {kind} AS ENUM (SELECT DISTINCT CAST({column} AS VARCHAR) AS v FROM {table} "
-        f"WHERE {column} IS NOT NULL ORDER BY v)"
+        f"CREATE TYPE {kind} AS ENUM (SELECT DISTINCT {text} AS v FROM {table} WHERE {column} IS NOT NULL ORDER BY v)"
     )
     size = int(_fetch(connection, f"SELECT len(enum_range(NULL::{kind}))")[0][0]) + 1
-    return Number(f"enum_code(CAST(CAST({column} AS VARCHAR) AS {kind}))::BIGINT + 1", size, nullable, listed=False)
+    return Number(f"enum_code(CAST({text} AS {kind}))::BIGINT + 1", size, nullable, listed=False), taken
 
 
 def _missing(connection: Any, table: str, quasi: Sequence[str], weighted: bool) -> tuple[int, ...]:
