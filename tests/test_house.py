@@ -46,7 +46,7 @@ PUBLIC = {
 
 # What each room of the core may know of the others; everything else may know the core.
 KNOWS: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"text"},
     "profiles": {"errors"},
     "cells": {"errors", "profiles"},
     "noise": {"errors", "profiles"},

@@ -16,7 +16,7 @@ from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Fitted, Priors
 from cellrisk.profiles import Profiles
 from cellrisk.sweep import Limits, find_limits
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,7 +173,7 @@ class Assessment:
                     [title, _risk_table(self.risks, self.limits, name), *self.fitted[name].describe(), confidence]
                 )
             )
-        return "\n\n".join([*parts, CURATOR_NOTE])
+        return paragraphs([*parts, CURATOR_NOTE])
 
 
 def assess(

@@ -19,7 +19,7 @@ from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
 from cellrisk.progress import Progress, Report
 from cellrisk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 from cellrisk.writing import write_whole
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class RiskCurve:
             ]
             header = ["", "epsilon:", "", "", *(f"{epsilon:.3g}" for epsilon in lines[0].epsilon[::step])]
             parts.append(f"{setting.describe()}\n{aligned(header, rows, left=4)}")
-        return "\n\n".join([*parts, self.words, CURATOR_NOTE])
+        return paragraphs([*parts, self.words, CURATOR_NOTE])
 
 
 def _rows(line: Line) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cellrisk.text import visible
+
 
 class CellriskError(Exception):
     """Any refusal by cellrisk. The message is one line and carries column names and counts, never data values.
@@ -18,7 +20,7 @@ class CellriskError(Exception):
             parts.append(f"allowed: {allowed}")
         if fix:
             parts.append(fix)
-        self.message = " ".join("; ".join(parts).split())
+        self.message = visible(" ".join("; ".join(parts).split()), "")
         super().__init__(self.message)
 
     def __str__(self) -> str:  # KeyError would print the repr

@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+KEPT = "\n\t"
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Kinds of characters that cannot be seen: controls, directions and widths of nothing, halves of pairs, line ends."""
+
+
+def visible(text: str, kept: str = KEPT) -> str:
+    """A text for people to read, in which nothing is hidden: controls, changes of direction, characters without width
+    and halves of surrogate pairs are written as JSON escapes them. Names and values may hold any of them.
+
+    >>> print(visible("job\u202egnp.exe\x1b[2J"))
+    job\\u202egnp.exe\\u001b[2J
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    hidden = {each for each in text if unicodedata.category(each) in UNSEEN} - set(kept)
+    return "".join(_escape(each) if each in hidden else each for each in text)
+
+
+def _escape(character: str) -> str:
+    pairs = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{pairs[place]:02x}{pairs[place + 1]:02x}" for place in range(0, len(pairs), 2))
+
+
+def paragraphs(parts: Iterable[str]) -> str:
+    """What a result prints: its parts with a line between them, and nothing hidden in them."""
+    return visible("\n\n".join(parts))
 
 
 def percent(share: float) -> str:
@@ -24,6 +52,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
     cells     5,009
     records  27,504
     """
+    header, rows = [visible(cell, "") for cell in header], [[visible(cell, "") for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = []
     for row in [header, *rows]:

@@ -12,7 +12,7 @@ from cellrisk.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.accounting.pieces import GaussianPiece, kind_of
 from cellrisk.accounting.statements import implies, state
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.text import aligned, number_of
+from cellrisk.text import aligned, number_of, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ class Composition:
             ]
             for found in self.composed
         ]
-        return "\n\n".join(
+        return paragraphs(
             [self.sentence, aligned(["operator", "epsilon", ""], rows, left=3), "\n".join(self.statements)]
         )
 

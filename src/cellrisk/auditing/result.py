@@ -15,7 +15,7 @@ from cellrisk.auditing.figures import FIGURES
 from cellrisk.checks import require_whole_number
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.pickling import NOT_KEPT, LeavesKeys
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +160,7 @@ class Audit:
         parts = [self.headline, "\n".join(table)]
         if self.notes:
             parts.append("\n".join(self.notes))
-        return "\n\n".join([*parts, CURATOR_NOTE])
+        return paragraphs([*parts, CURATOR_NOTE])
 
     __repr__ = __str__
 

@@ -12,7 +12,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.measures import MEASURES
 from cellrisk.mechanisms import Mechanism
 from cellrisk.priors import Fitted
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,4 +212,4 @@ class Averaging:
                         line += ["-" if risk is None else f"{risk:.4f}", row.larger(place) or "-"]
                     body.append(line)
             parts.append("\n".join([name, aligned(header, body, left=3), *self.fitted[name].describe()]))
-        return "\n\n".join([*parts, "\n".join(self.statements), CURATOR_NOTE])
+        return paragraphs([*parts, "\n".join(self.statements), CURATOR_NOTE])

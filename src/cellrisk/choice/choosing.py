@@ -20,7 +20,7 @@ from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
 from cellrisk.progress import Progress
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Question, Setting, read_settings
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,7 +172,7 @@ class Choice:
             people = [f"people ({attribute.name})" for attribute in self.question.attributes]
             tvd = ["TVD"] if self.trade_off is not None else []
             parts.append(aligned(["", "epsilon", "risk", *people, *tvd, "verdict"], rows))
-        return "\n\n".join([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
+        return paragraphs([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
 
 
 def choose(

@@ -9,6 +9,7 @@ from typing import Any
 
 from cellrisk.errors import CellriskError
 from cellrisk.stopping import INTERRUPTED, Watch, end_now, what_stands
+from cellrisk.text import visible
 
 BAD_INPUT = 2
 INTERNAL = 1
@@ -85,5 +86,5 @@ def _say_interrupted(error: BaseException) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"cellrisk: {message}", file=sys.stderr)
+    print(visible(f"cellrisk: {message}", ""), file=sys.stderr)
     return code

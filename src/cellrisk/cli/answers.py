@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from cellrisk.text import visible
 
 if TYPE_CHECKING:
     from cellrisk.choice.policy import Policy
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from cellrisk.tables import FrequencyTable
 
 ABOVE_LIMIT = 3
+
+
+def say(text: str, err: bool = False) -> None:
+    """Prints for people, or for programs as JSON: with nothing in it that a terminal would obey or hide."""
+    typer.echo(visible(text), err=err)
 
 
 def answer(result: Any, as_json: bool, checks: Mapping[str, Any] | None = None, raw: bool = True) -> None:
@@ -28,15 +34,15 @@ def answer(result: Any, as_json: bool, checks: Mapping[str, Any] | None = None, 
     if as_json:
         checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
         note = {"note": CURATOR_NOTE} if raw else {}
-        typer.echo(json.dumps({**result.to_dict(), **checked, **note}, allow_nan=False, ensure_ascii=False))
+        say(json.dumps({**result.to_dict(), **checked, **note}, allow_nan=False, ensure_ascii=False))
         return
     text = "\n\n".join([str(result), *(str(check) for check in (checks or {}).values())])
-    typer.echo(f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
+    say(f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
 
 
 def stop_above_limit(message: str) -> None:
     """One line on standard error, and the exit code of a limit that is not kept."""
-    print(f"cellrisk: {message}", file=sys.stderr)
+    say(f"cellrisk: {message}", err=True)
     raise typer.Exit(ABOVE_LIMIT)
 
 

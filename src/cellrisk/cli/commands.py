@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, obey, stop_above_limit
+from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, RiskOptions, TableOptions, Text, grouped, option
 from cellrisk.cli.progress import progress_bar
@@ -97,7 +97,7 @@ def demo_command(
     assessment = assess(table, setting)
     answer(assessment, output.as_json)
     if not output.as_json:
-        typer.echo(
+        say(
             "\nThe data: UCI Adult (CC BY 4.0), people born in the United States, no missing values; six\n"
             "quasi-identifiers, age in steps of 5 years and hours per week in steps of 10.\n"
             "On the whole file, or with your own in its place:\n\n"

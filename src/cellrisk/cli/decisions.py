@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, obey, stop_above_limit
+from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import (
     LimitOptions,
@@ -217,7 +217,7 @@ def report_command(
     if settings.as_json:
         answer(found, True)
     else:
-        typer.echo(f"{found.headline}\n\nWritten to {written}.")
+        say(f"{found.headline}\n\nWritten to {written}.")
     if found.mechanism is None:
         stop_above_limit("no epsilon is within the limits; the report says why")
     else:

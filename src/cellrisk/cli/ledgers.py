@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, stop_above_limit
+from cellrisk.cli.answers import answer, say, stop_above_limit
 from cellrisk.cli.groups import OutputOptions, Text, Texts, grouped, option
 from cellrisk.errors import InvalidInput
 from cellrisk.text import aligned
@@ -172,12 +172,12 @@ def list_command(
     with open_ledger(ledger, wait) as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
     if output.as_json:
-        typer.echo(json.dumps({"entries": [entry.to_dict() for entry in entries]}, ensure_ascii=False))
+        say(json.dumps({"entries": [entry.to_dict() for entry in entries]}, ensure_ascii=False))
         return
     rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.sentence] for entry in entries]
-    typer.echo(about)
+    say(about)
     if rows:
-        typer.echo("\n" + aligned(["entry", "time (UTC)", ""], rows, left=3))
+        say("\n" + aligned(["entry", "time (UTC)", ""], rows, left=3))
 
 
 @ledger_app.command("show")
@@ -207,7 +207,7 @@ def show_command(
             {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
             for name, spent, limit in found
         ]
-        typer.echo(json.dumps({"cohorts": cohorts}, ensure_ascii=False))
+        say(json.dumps({"cohorts": cohorts}, ensure_ascii=False))
         return
     parts = []
     for name, spent, limit in found:
@@ -215,7 +215,7 @@ def show_command(
         if spent.losses and spent.flavour == "pure":
             bound += " With --delta 1e-6, say, the other ways of adding up are shown too."
         parts.append(f"{name}: {spent}\n{bound}")
-    typer.echo("\n\n".join(parts) if parts else "The ledger has no cohorts yet.")
+    say("\n\n".join(parts) if parts else "The ledger has no cohorts yet.")
 
 
 @ledger_app.command("verify")
@@ -252,7 +252,7 @@ def abandon_command(
     """
     with open_ledger(ledger, wait) as opened:
         opened.abandon(token)
-    typer.echo(json.dumps({"abandoned": token}) if output.as_json else "The reservation is given up.")
+    say(json.dumps({"abandoned": token}) if output.as_json else "The reservation is given up.")
 
 
 @ledger_app.command("export")
@@ -274,9 +274,9 @@ def export_command(
         entries = opened.entries(cohort)
     written = export_entries(entries, output, form)
     if settings.as_json:
-        typer.echo(json.dumps({"file": str(written), "entries": len(entries)}))
+        say(json.dumps({"file": str(written), "entries": len(entries)}))
     else:
-        typer.echo(f"{len(entries):,} entries written to {written}.")
+        say(f"{len(entries):,} entries written to {written}.")
 
 
 def open_ledger(place: str, wait: str, *, create: bool = False) -> Ledger:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, stop_above_limit
+from cellrisk.cli.answers import answer, say, stop_above_limit
 from cellrisk.cli.decisions import Plot
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, RiskOptions, TableOptions, Text, grouped, option
 from cellrisk.cli.ledgers import (
@@ -254,9 +254,9 @@ def answer_losses(
     after = compose(losses, operator=sequence.operator, delta=delta)
     if as_json:
         kept = {"refused": refusal or None}
-        typer.echo(json.dumps({"before": before.to_dict(), "after": after.to_dict(), **kept}, ensure_ascii=False))
+        say(json.dumps({"before": before.to_dict(), "after": after.to_dict(), **kept}, ensure_ascii=False))
     else:
-        typer.echo(f"Before: {before.sentence}\nAfter: {after}")
+        say(f"Before: {before.sentence}\nAfter: {after}")
 
 
 def _quoted(names: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, obey
+from cellrisk.cli.answers import answer, obey, say
 from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, TableOptions, Text, Texts, grouped, option
 from cellrisk.cli.ledgers import CohortOption, NewCohort, PartOf, Purpose, Wait, choose_cohort, open_ledger
@@ -122,7 +122,7 @@ def release_command(
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         recorded = "" if entry is None else f" Recorded in {record.ledger} as entry {entry.number}."
-        typer.echo(f"\nWritten to {written}, described in {written}.json.{recorded}")
+        say(f"\nWritten to {written}, described in {written}.json.{recorded}")
 
 
 @grouped
@@ -200,5 +200,5 @@ def audit_command(
             [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]
             for cell in found.exposed(listed)
         ]
-        typer.echo("\nThe cells that give away most people; their keys are raw data")
-        typer.echo(aligned(["cell", "shows", "people"], rows, left=2))
+        say("\nThe cells that give away most people; their keys are raw data")
+        say(aligned(["cell", "shows", "people"], rows, left=2))

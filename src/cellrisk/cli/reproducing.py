@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer
+from cellrisk.cli.answers import answer, say
 from cellrisk.cli.groups import OutputOptions, Text, grouped, option
 from cellrisk.cli.progress import progress_bar
 
@@ -46,8 +46,8 @@ def reproduce_command(
     found.save(output, force=force, progress=progress_bar("drawing"))
     answer(found, settings.as_json, raw=False)
     if not settings.as_json:
-        typer.echo(f"\nWritten to {Path(output) / 'index.html'}.")
+        say(f"\nWritten to {Path(output) / 'index.html'}.")
 
 
 def _announce(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+    say(sentence, err=True)

@@ -14,7 +14,7 @@ from cellrisk.explanation.at_risk import CellRisks, LevelRisk, RiskyCell
 from cellrisk.explanation.remedies import AS_GIVEN, Coarsening, Groups, Remedies, Removal
 from cellrisk.measures import FORMS, WEIGHTS, Survival, choose_words
 from cellrisk.mechanisms import Mechanism
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ class Explanation:
         tables = [_show_cells(self.riskiest), _show_levels(self.by_level), _show_removals(self.without)]
         if self.coarser:
             tables.append(_show_coarsenings(self.coarser))
-        return "\n\n".join([self.headline, about, *tables, f"{CURATOR_NOTE}\n{KEYS_NOTE}"])
+        return paragraphs([self.headline, about, *tables, f"{CURATOR_NOTE}\n{KEYS_NOTE}"])
 
     @property
     def _totals(self) -> dict[str, float]:

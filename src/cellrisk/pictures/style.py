@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.text import visible
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -117,6 +119,12 @@ def finish(
     note: str = NOTE,
 ) -> None:
     """Words around the panels: the message, what is shown, a key, a caption; then the layout is fixed for good."""
+    from matplotlib.text import Text
+
+    title, subtitle, caption = visible(title), visible(subtitle), visible(caption)
+    for each in figure.findobj(Text):
+        if visible(each.get_text()) != each.get_text():
+            each.set_text(visible(each.get_text()))
     width, panels = figure.get_size_inches()
     room = width - 2 * MARGIN
     above = [(wrap(figure, title, TITLE, room, "bold"), TITLE, INK, "bold")]
@@ -259,6 +267,7 @@ def brief(name: str, most: int = 30) -> str:
     >>> brief("income"), brief("household income before tax", most=16)
     ('income', 'household incom\u2026')
     """
+    name = visible(name, "")
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
 from cellrisk.releasing.saving import check_free, write_pair
-from cellrisk.text import aligned
+from cellrisk.text import aligned, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,7 +182,7 @@ class Release:
             ["counts in the domain", f"{self.domain_size:,}"],
             ["counts listed", f"{len(self.frame):,}"],
         ]
-        return "\n\n".join([self.sentence, aligned(rows[0], rows[1:]), "\n".join(self.statements)])
+        return paragraphs([self.sentence, aligned(rows[0], rows[1:]), "\n".join(self.statements)])
 
     __repr__ = __str__
 

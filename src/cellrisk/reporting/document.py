@@ -15,6 +15,7 @@ from cellrisk.mechanisms import Mechanism
 from cellrisk.pickling import LeavesKeys
 from cellrisk.reporting.blocks import Page
 from cellrisk.sweep import Setting
+from cellrisk.text import paragraphs, visible
 from cellrisk.writing import check_writable, write_whole
 
 ENDINGS = (".html", ".htm", ".pdf")
@@ -88,7 +89,7 @@ class Report(LeavesKeys):
         return write_whole(target, content, public=self.public)
 
     def __str__(self) -> str:
-        return f"{self.title}\n\n{self.decision}\n\n{self.headline}"
+        return paragraphs([self.title, self.decision, self.headline])
 
     def __repr__(self) -> str:
         return (
@@ -121,7 +122,12 @@ def render(page: Page) -> str:
     files = resources.files(__package__)
     template, style = (files.joinpath(name).read_text("utf-8") for name in ("page.html.j2", "style.css"))
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        autoescape=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,  # and not what is markup already
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     return environment.from_string(template).render(page=page, style=Markup(style), as_is=Markup)
 

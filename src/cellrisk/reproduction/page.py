@@ -7,7 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from cellrisk.reproduction.panels import AGREES, DIFFERS, ON_CONDITION, Boxes, Sheet
-from cellrisk.text import number_of
+from cellrisk.text import number_of, visible
 
 if TYPE_CHECKING:
     from cellrisk.reproduction.result import Reproduction
@@ -42,7 +42,12 @@ def render_page(found: Reproduction) -> str:
     template = resources.files(__package__).joinpath("page.html.j2").read_text("utf-8")
     style = resources.files("cellrisk.reporting").joinpath("style.css").read_text("utf-8")
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        autoescape=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,  # and not what is markup already
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     return environment.from_string(template).render(
         title=TITLE,

@@ -14,7 +14,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress
 from cellrisk.reproduction.experiments import Experiment
 from cellrisk.reproduction.panels import AGREES, DIFFERS, ON_CONDITION, Boxes, Sheet, Statement
-from cellrisk.text import aligned, number_of
+from cellrisk.text import aligned, number_of, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,4 +101,4 @@ class Reproduction:
     def __str__(self) -> str:
         rows = [[each.claim, each.paper, each.ours] for each in self.statements if each.verdict == DIFFERS]
         table = [f"Does not agree\n{aligned(['claim', 'paper', 'ours'], rows, left=3)}"] if rows else []
-        return "\n\n".join([self.sentence, *self.missing, *table])
+        return paragraphs([self.sentence, *self.missing, *table])

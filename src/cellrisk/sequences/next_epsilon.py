@@ -22,7 +22,7 @@ from cellrisk.sequences.result import NOTHING, Overall, RiskSequence, say_loss
 from cellrisk.sequences.standing import KINDS, Advance, Standing
 from cellrisk.sequences.step import Step
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ class NextEpsilon:
         if self.admissible:
             rows = [[f"{round_up(low)}", f"{round_down(high)}"] for low, high in self.admissible]
             parts.append(aligned(["admissible from", "to"], rows, left=0))
-        return "\n\n".join([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
+        return paragraphs([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
 
 
 def largest_epsilon(

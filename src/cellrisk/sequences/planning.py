@@ -15,7 +15,7 @@ from cellrisk.sequences.following import assess_sequence
 from cellrisk.sequences.result import NOTHING, Overall, RiskSequence, describe_composition, say_loss
 from cellrisk.sequences.standing import KINDS
 from cellrisk.sequences.step import Step
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import os
@@ -108,7 +108,7 @@ class Plan:
             for kind in KINDS
             for weights in WEIGHTS
         ]
-        return "\n\n".join(
+        return paragraphs(
             [self.sentence, aligned(["overall risk", "weights", "before", "after"], rows, left=2), CURATOR_NOTE]
         )
 

@@ -12,7 +12,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.measures import WEIGHTS, choose_words
 from cellrisk.mechanisms import Mechanism
 from cellrisk.sequences.standing import KINDS, Standing
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ class RiskSequence:
             f"{self.measure.replace('_', ' ')} risk, {self.form}, of {self.n_records:,} records, each attribute at the "
             "cumulative loss; risk: of the attribute released, by records; max and sum: overall"
         )
-        return "\n\n".join([self.sentence, f"{about}\n{aligned(header, body, left=3)}", CURATOR_NOTE])
+        return paragraphs([self.sentence, f"{about}\n{aligned(header, body, left=3)}", CURATOR_NOTE])
 
 
 def say_loss(found: Composition) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.text import aligned
+from cellrisk.text import aligned, paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,4 +125,4 @@ class Comparison:
             for each in self.differences
         ]
         header = ["measure", "attack", "form", "weights", "assessed", "simulated", "standard error", "z"]
-        return "\n\n".join([self.headline, aligned(header, body, left=4), CURATOR_NOTE])
+        return paragraphs([self.headline, aligned(header, body, left=4), CURATOR_NOTE])

@@ -18,7 +18,7 @@ from cellrisk.priors import Fitted
 from cellrisk.profiles import Floats, Integers
 from cellrisk.simulation.comparison import Comparison, Difference
 from cellrisk.simulation.scenarios import Scenario, check_scenarios
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +203,7 @@ class Simulation:
             ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"], scenarios, left=3
         )
         parts = [self.headline, "\n".join([drawn, risk_table, *self.fitted.describe()]), scenario_table, CURATOR_NOTE]
-        return "\n\n".join(parts)
+        return paragraphs(parts)
 
 
 def summarise_scenarios(cells: Integers, n_cells: int) -> tuple[Scenario, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
+from cellrisk.text import paragraphs
 
 if TYPE_CHECKING:
     import pandas
@@ -141,7 +142,7 @@ class Summary:
         blocks += [self._size_table(), self._level_lines()]
         if self.assumptions:
             blocks.append("\n".join(["Assumed:", *(f"- {assumption}" for assumption in self.assumptions)]))
-        return "\n\n".join(blocks)
+        return paragraphs(blocks)
 
     def _sentence(self) -> str:
         exposed = ", ".join(

@@ -14,6 +14,7 @@ from cellrisk.profiles import LevelCounts, Profiles
 from cellrisk.tables.counting import Homogeneity
 from cellrisk.tables.schema import listed
 from cellrisk.tables.summary import Summary, summarise
+from cellrisk.text import visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ class FrequencyTable(LeavesKeys):
         return {"read_cells": None, "_cells": {}}
 
     def __str__(self) -> str:
-        return (
+        return visible(
             f"{self.n_records:,} records in {self.n_cells:,} cells of {', '.join(self.quasi_identifiers)}; "
             f"sensitive: {', '.join(f'{each.name} ({each.n_levels:,} levels)' for each in self.attributes)}"
         )

@@ -15,7 +15,7 @@ from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.mechanisms import Mechanism
 from cellrisk.profiles import Floats, Integers
-from cellrisk.text import aligned, percent
+from cellrisk.text import aligned, paragraphs, percent
 from cellrisk.writing import write_whole
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class Utility:
             f"Total variation distance (TVD) of marginals from the true ones: estimates from {self.releases:,} "
             f"simulated {'release' if self.releases == 1 else 'releases'}, seed {self.seed}"
         )
-        return "\n\n".join([self.headline, f"{drawn}\n{self._spread_table()}", self._cells_note(), CURATOR_NOTE])
+        return paragraphs([self.headline, f"{drawn}\n{self._spread_table()}", self._cells_note(), CURATOR_NOTE])
 
     def _spread_table(self) -> str:
         columns = [("mechanism", "name"), ("neighbours", "neighbours"), ("epsilon", "epsilon"), ("delta", "delta")]

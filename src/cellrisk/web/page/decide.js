@@ -1,7 +1,7 @@
 // Step 3: the largest risk accepted, the epsilons that keep it, and the map of risk and usefulness.
 import { showCommands, showSetting } from "./act.js";
 import { axesOf, drawLimits, drawMap, mapMarks, placeHandle } from "./charts.js";
-import { announce, at, later, make, makeTable } from "./elements.js";
+import { announce, at, later, make, makeTable, write } from "./elements.js";
 import { percent, short, shortInward } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { page, presentSetting } from "./state.js";
@@ -81,7 +81,7 @@ export async function loadMap() {
     () => askTable("map", { ...presentSetting(), max_tvd: limit === "" ? null : Number(limit) }));
   at("map-area").hidden = !page.map;
   if (!page.map) return;
-  at("map-sentence").textContent = page.map.sentence;
+  write("map-sentence", page.map.sentence);
   at("map-table").hidden = !mapMarks().length;
   at("map-table").replaceChildren(makeTable("Points of the map", ["setting"], ["epsilon", "risk", "distortion"],
     mapMarks().map(([name, mark]) => [name, short(mark.epsilon), percent(mark.risk), mark.tvd === null ? "–" : mark.tvd.toFixed(3)])));

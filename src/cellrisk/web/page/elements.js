@@ -1,7 +1,11 @@
 // Elements of the page: found, made and filled.
 
+// Words for people to read: what cannot be seen, such as a change of direction, is written out. Names may hold anything.
+export const visible = (words) => String(words).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (each) => ("\n\t".includes(each) ? each
+  : Array.from({ length: each.length }, (_, place) => `\\u${each.charCodeAt(place).toString(16).padStart(4, "0")}`).join("")));
+export const write = (id, words) => { at(id).textContent = visible(words); };
 export const at = (id) => document.getElementById(id);
-export const announce = (words) => { at("announcer").textContent = words; };
+export const announce = (words) => { write("announcer", words); };
 export const showError = (place, error) => place.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
 export const showNote = (place, ...words) => place.replaceChildren(make("p", { class: "note" }, ...words));
 
@@ -11,7 +15,7 @@ export function make(tag, attributes = {}, ...children) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null));
+  element.append(...children.filter((child) => child !== null).map((child) => (child instanceof Node ? child : visible(child))));
   return element;
 }
 

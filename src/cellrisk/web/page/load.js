@@ -1,7 +1,7 @@
 // Step 1: a file is loaded, its columns get a meaning, and the table is counted.
 import { forgetCharts } from "./charts.js";
 import { showCompareFields } from "./compare.js";
-import { announce, at, make, setFigures, setOptions, showError, stopWaiting } from "./elements.js";
+import { announce, at, make, setFigures, setOptions, showError, stopWaiting, write } from "./elements.js";
 import { count, percent, size } from "./numbers.js";
 import { loadPositions } from "./see.js";
 import { ask, endTurns, follow, work } from "./server.js";
@@ -44,7 +44,7 @@ function showColumns(source) {
   const { quasi_identifiers: keys = [], sensitive = [], bins = {} } = source.suggested ?? {};
   const roleOf = (name) => (keys.includes(name) ? "qid" : sensitive.includes(name) ? "sensitive" : "unused");
   const numbers = source.columns.filter((column) => column.kind === "number");
-  at("source-title").textContent = `${source.name}: ${count(source.rows)} rows, ${source.columns.length} columns`;
+  write("source-title", `${source.name}: ${count(source.rows)} rows, ${source.columns.length} columns`);
   const rows = source.columns.map((column, place) => makeColumnRow(column, place, roleOf(column.name), bins[column.name]));
   at("columns").tBodies[0].replaceChildren(...rows);
   setOptions(at("count"), [["", "one person"], ["people", "one person, though rows look like counts"],

@@ -3,7 +3,7 @@ import { showCommands, showRelease, showSetting } from "./act.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, placeOverlays, sizeLabels } from "./charts.js";
 import { admissiblePlace, findAdmissible, setLimit } from "./decide.js";
-import { announce, at, later, makeTable, setFigures, setOptions, showNote } from "./elements.js";
+import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { count, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { page, presentIndex, presentRow } from "./state.js";
@@ -74,7 +74,7 @@ export function showPosition() {
   const people = page.positions.people[delta];
   page.epsilon = page.positions.epsilons[place];
   at("epsilon-value").textContent = short(page.epsilon);
-  at("sentence").textContent = page.positions.sentences[delta][place];
+  write("sentence", page.positions.sentences[delta][place]);
   setFigures(at("risk-figures"), [
     ["Risk, tight", percent(row.tight[place]), "people whose own value is shown alone", "first"],
     ["Risk, exact", percent(row.exact[place]), "one value shown alone, and somebody has it"],
