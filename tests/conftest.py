@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,6 +46,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return ByGroup(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is kept among what the user who runs the tests keeps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CELLRISK_STATE", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("CELLRISK_LEDGER_HEAD", raising=False)
+        yield
 
 
 ADULT_QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]

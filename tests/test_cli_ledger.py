@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +78,7 @@ def refused(run: Run) -> Callable[..., str]:
 @pytest.fixture
 def ledger(run: Run) -> str:
     """Two releases by Laplace noise, of job and of illness, and a limit."""
+    assert run("ledger", "create", LEDGER)[0] == 0
     assert run("ledger", "limit", LEDGER, "--epsilon", "2")[0] == 0
     for attribute, quasi in (("job", "sex"), ("illness", "sex,ward")):
         arguments = ("--attribute", attribute, "--qid", quasi, "--mechanism", "laplace", "--epsilon", "0.5")
@@ -106,15 +108,19 @@ def test_what_was_added_is_listed_and_shown(ledger: str, run: Run, answered: Cal
 
 def test_losses_of_other_tools(run: Run, answered: Callable[..., Any]) -> None:
     for number, given in enumerate((("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6"), ("--rho", "0.1"))):
-        entry = answered("ledger", "add", LEDGER, "--attribute", f"a{number}", "--qid", "sex", *given)
+        new = () if number else ("--new-ledger",)
+        entry = answered("ledger", "add", LEDGER, "--attribute", f"a{number}", "--qid", "sex", *given, *new)
         assert entry["loss"]["flavour"] == ("pure", "approximate", "concentrated")[number]
 
 
 def test_release_and_entry_are_written_together(run: Run, answered: Callable[..., Any]) -> None:
-    found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", LEDGER, "--cohort", "2021")
+    recorded = ("--ledger", LEDGER, "--new-ledger", "--cohort", "2021")
+    found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", *recorded)
     assert found[0] == 0
     assert "Recorded in releases.db as entry 2." in found[1]
     entry = answered("ledger", "show", LEDGER, "2")
+    assert f" 2 {entry['digest']}\n" in found[1]
+    assert answered("ledger", "head", LEDGER)["head"] in found[1]
     described = json.loads(Path("r.csv.json").read_text(encoding="utf-8"))
     assert entry["file"]["sha256"] == described["sha256"]
     assert described["ledger"]["digest"] == entry["digest"]
@@ -216,7 +222,7 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         'mechanism = "laplace"\nqid = ["sex"]\n[ledger]\ncohort = "2021"\n[ledger.add]\npurpose = "by file"\n',
         encoding="utf-8",
     )
-    entry = answered("ledger", "add", LEDGER, "--attribute", "job", "--epsilon", "1")
+    entry = answered("ledger", "add", LEDGER, "--attribute", "job", "--epsilon", "1", "--new-ledger")
     assert (entry["cohort"], entry["purpose"], entry["quasi_identifiers"]) == ("2021", "by file", ["sex"])
 
 
@@ -270,36 +276,73 @@ def test_a_reservation_of_a_lost_machine_is_given_up(
     ):
         [pending] = opened.pendings()
         assert "its process lives" in refused("ledger", "abandon", ledger, pending.token)
-    body = {**pending.body, "host": "another machine", "lock": "/nowhere/at/all.lock"}
+    body = {**pending.body, "host": "another machine"}
     connection = sqlite3.connect(ledger)
     connection.execute("INSERT INTO pending VALUES (?, ?, ?)", (pending.token, "reserved", json.dumps(body)))
     connection.commit()
     connection.close()
     assert answered("ledger", "show", ledger)["cohorts"][0]["spent"]["epsilon"] == 2.0
     assert pending.token in run("ledger", "verify", ledger)[1]
-    assert answered("ledger", "abandon", ledger, pending.token) == {"abandoned": pending.token}
+    assert answered("ledger", "abandon", ledger, pending.token) == {
+        "abandoned": pending.token,
+        "entry_stands": False,
+    }
     assert answered("ledger", "show", ledger)["cohorts"][0]["spent"]["epsilon"] == 1.0
 
 
-def test_a_file_that_was_moved_and_then_deleted_holds_nobody_up(run: Run, answered: Callable[..., Any]) -> None:
-    """As if the process had died between the move and its last word, and somebody had removed the file since."""
-    arguments = (*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", LEDGER)
-    assert run(*arguments)[0] == 0
-    with (
-        cr.Ledger(LEDGER) as opened,
-        opened.reserve(attribute="illness", quasi_identifiers=["sex"], loss=cr.Geometric(epsilon=0.5)),
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ledger", "add", "new.db", "--attribute", "job", "--qid", "sex", "--epsilon", "1"),
+        ("ledger", "limit", "new.db", "--epsilon", "1"),
+        ("ledger", "list", "new.db"),
+        ("ledger", "verify", "new.db"),
+        ("ledger", "settle", "new.db"),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--ledger", "new.db"),
+    ],
+)
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_ledger_that_is_missing_or_empty_is_refused(
+    arguments: tuple[str, ...], empty: bool, refused: Callable[..., str]
+) -> None:
+    if empty:
+        Path("new.db").touch()
+    assert ("the file is empty" if empty else "there is no ledger") in refused(*arguments)
+    assert sorted(os.listdir()) == ["new.db", "people.csv"] if empty else ["people.csv"]
+    assert not empty or Path("new.db").stat().st_size == 0
+
+
+def test_a_new_ledger_is_asked_for_once(run: Run, refused: Callable[..., str]) -> None:
+    release = (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--ledger", LEDGER, "--new-ledger")
+    assert run("ledger", "create", LEDGER)[0] == 0
+    for arguments in (
+        ("ledger", "create", LEDGER),
+        ("ledger", "limit", LEDGER, "--epsilon", "1", "--new-ledger"),
+        release,
     ):
-        [pending] = opened.pendings()
-    body = {**pending.body, "target": str(Path("r.csv").absolute()), "sha256": "0" * 64}
-    connection = sqlite3.connect(LEDGER)
-    connection.execute("INSERT INTO pending VALUES (?, ?, ?)", (pending.token, "decided", json.dumps(body)))
-    connection.commit()
-    connection.close()
-    for path in Path().glob("r.csv*"):
-        path.unlink()
-    assert run(*arguments)[0] == 0
-    told = answered("ledger", "verify", LEDGER)
-    assert (told["ok"], told["n_entries"]) == (True, 3)
+        assert "there is a file already" in refused(*arguments)
+    Path(LEDGER).unlink()
+    assert run(*release)[0] == 0
+    assert "--ledger" in refused(*RELEASE, "--epsilon", "1", "--output", "s.csv", "--new-ledger")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("release", "people.csv", "--qid", "sex", "--sensitive", "illness", "--epsilon", "1", "--output", "r.csv"),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--cohort", "a\nb"),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--part-of", "nobody"),
+        (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--parents", "nothing.csv"),
+        (*RELEASE, "--epsilon", "1", "--output", "nowhere/r.csv"),
+    ],
+)
+def test_a_first_release_that_is_refused_leaves_nothing(
+    arguments: tuple[str, ...], refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELLRISK_STATE", str(tmp_path / "state"))
+    refused(*arguments, "--ledger", LEDGER, "--new-ledger")
+    left = [path.name for path in tmp_path.rglob("*") if path.name not in ("people.csv", "state")]
+    assert left == []
 
 
 @pytest.mark.parametrize(
@@ -313,5 +356,5 @@ def test_a_file_that_was_moved_and_then_deleted_holds_nobody_up(run: Run, answer
     ],
 )
 def test_what_is_refused_makes_no_ledger(arguments: tuple[str, ...], refused: Callable[..., str]) -> None:
-    refused("ledger", *arguments)
-    assert not Path("new.db").exists()
+    refused("ledger", *arguments, "--new-ledger")
+    assert os.listdir() == ["people.csv"]

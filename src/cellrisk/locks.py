@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
+
+PAUSE = 0.002
 
 
 def try_lock(handle: int) -> bool:
@@ -21,3 +24,9 @@ def try_lock(handle: int) -> bool:
             return False
         raise
     return True
+
+
+def wait_for_lock(handle: int) -> None:
+    """Locks an open file once nobody else has; those who hold it do so for an instant."""
+    while not try_lock(handle):
+        time.sleep(PAUSE)

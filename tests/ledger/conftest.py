@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cellrisk.ledger import Ledger
+from cellrisk.ledger.migrations import GUARDS
 from cellrisk.mechanisms import mechanism
 from tests.tables.postgres_server import Server, running_server
 
@@ -29,13 +30,27 @@ class Where:
     file: Path | None = None
 
     def open(self, **options: Any) -> Ledger:
+        """The ledger; one is made where there is none yet, unless the options say."""
+        if "create" not in options:
+            options["create"] = not self.is_there()
         return Ledger(self.address, **options)
+
+    def is_there(self) -> bool:
+        if self.file is not None:
+            return self.file.exists()
+        return self.execute("SELECT to_regclass('ledger')") != [(None,)]
 
     def disarm(self) -> None:
         """What somebody does first who wants to change entries."""
         names = ("updated", "deleted", "replaced") if self.file else ("changed", "emptied")
         for name in names:
             self.execute(f"DROP TRIGGER entries_are_not_{name}" + ("" if self.file else " ON entries"))
+
+    def arm(self) -> None:
+        """What somebody does last who wants to hide that."""
+        for statement in GUARDS["sqlite" if self.file else "postgresql"]:
+            if not statement.startswith("CREATE FUNCTION"):
+                self.execute(statement)
 
 
 def execute_in_file(path: Path, statement: str) -> list[tuple[Any, ...]]:
@@ -48,6 +63,14 @@ def execute_in_database(server: Server, schema: str, statement: str) -> list[tup
         connection.execute(f"SET search_path = {schema}")
         found = connection.execute(statement)
         return found.fetchall() if found.description else []
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where journals are kept: away from those of the user who runs the tests."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("CELLRISK_STATE", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="session")

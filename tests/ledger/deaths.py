@@ -39,7 +39,7 @@ def save(place: str, output: Path, released: Release, force: bool = False) -> No
 
 
 def add(place: str) -> None:
-    with Ledger(place) as ledger:
+    with Ledger(place, create=True) as ledger:
         ledger.add(attribute="job", quasi_identifiers=["sex"], loss=GEOMETRIC)
 
 
@@ -74,8 +74,14 @@ def die_at(line: int, work: Callable[[], None]) -> bool:
 
 
 def look(place: str, folder: Path) -> dict[str, Any]:
-    """What is there once the ledger was opened."""
+    """What is there once what was left is settled; a ledger is there, or there is nothing."""
+    if "://" not in place and not Path(place).exists():
+        return {
+            **dict.fromkeys(("entries", "pendings", "spent", "described", "matched"), 0),
+            "files": os.listdir(folder),
+        } | {name: [] for name in ("problems", "remarks", "named")}
     with Ledger(place) as ledger:
+        ledger.settle()
         found = ledger.verify()
         entries = ledger.entries(kind="release")
         told: dict[str, Any] = {"problems": [*map(tuple, found.problems)], "remarks": [*map(tuple, found.remarks)]}
@@ -103,15 +109,17 @@ def main(scenario: str, place: str, folder: str, stride: str) -> None:
         "save": lambda: save(place, output / "released.csv", released, force="://" in place),
         "replace": lambda: save(place, output / "released.csv", released, force=True),
     }
+    if "://" in place:
+        Ledger(place, create=True).close()
     line, died = 1, True
     while died:
         if "://" not in place:
             for name in os.listdir(output):
                 (output / name).unlink()
+            if scenario != "create":
+                Ledger(place, create=True).close()
             if scenario == "replace":
                 save(place, output / "released.csv", released)
-            elif scenario == "save":
-                Ledger(place).close()
         died = die_at(line, work[scenario])
         sys.stdout.write(json.dumps({"line": line, "died": died, **look(place, output)}) + "\n")
         sys.stdout.flush()

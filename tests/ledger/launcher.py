@@ -46,6 +46,7 @@ class Launcher:
         before = [*ALONE, f'{mount} && exec "$@"', "sh"] if self.has_disk else []
         paths = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
         environment = {**os.environ, "PYTHONPATH": paths, "TMPDIR": str(scratch), "OMP_NUM_THREADS": "1"}
+        environment["CELLRISK_STATE"] = str(scratch / "state")
         self._process = subprocess.Popen(
             [*before, sys.executable, "-m", "tests.ledger.launcher"],
             env={name: value for name, value in environment.items() if name != "CELLRISK_TRACEBACK"},

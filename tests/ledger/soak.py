@@ -25,10 +25,12 @@ LONG = 600.0
 PEOPLE = "sex,job\n" + "f,cook\nf,smith\nm,cook\nm,cook\n" * 3
 
 
-def make_command(source: object, place: object, output: object, *more: str) -> list[str]:
-    """`cellrisk release ... --ledger`, as it is typed."""
+def make_command(source: object, place: object, output: object, *more: str, new: bool | None = None) -> list[str]:
+    """`cellrisk release ... --ledger`, as it is typed; it makes the ledger where that is not there, unless ``new`` says."""
     columns = ["--qid", "sex", "--sensitive", "job", "--observed-levels"]
     record = ["--ledger", str(place), "--wait", str(LONG)]
+    if (not Path(str(place)).exists() and "://" not in str(place)) if new is None else new:
+        record.append("--new-ledger")
     return ["release", str(source), *columns, "--epsilon", "0.1", *record, "--output", str(output), *more]
 
 
@@ -45,6 +47,8 @@ class Image:
     """For each number: previous digest, digest, body."""
     states: tuple[str, ...] = ()
     """Of the releases that are not finished."""
+    places: dict[int, str] = field(default_factory=dict)
+    """Where files were written, by the numbers of their entries."""
 
     @property
     def files(self) -> dict[int, dict[str, Any]]:
@@ -67,7 +71,8 @@ def read_image(place: Path) -> Image:
                 return Image({})
             rows = connection.execute("SELECT number, previous, digest, body FROM entries").fetchall()
             states = connection.execute("SELECT state FROM pending").fetchall()
-        return Image({number: tuple(rest) for number, *rest in rows}, tuple(state for (state,) in states))
+            places = dict(connection.execute("SELECT number, path FROM released_files").fetchall())
+        return Image({number: tuple(rest) for number, *rest in rows}, tuple(state for (state,) in states), places)
 
 
 def check_outputs(outputs: Path, image: Image) -> None:
@@ -78,7 +83,7 @@ def check_outputs(outputs: Path, image: Image) -> None:
         number, digest = described["ledger"]["entry"], described["ledger"]["digest"]
         assert described["sha256"] == sha256
         assert image.rows[number][1] == digest
-        assert (image.files[number]["path"], image.files[number]["sha256"]) == (str(file), sha256)
+        assert (image.places[number], image.files[number]["sha256"]) == (str(file), sha256)
     for description in sorted(outputs.glob("[!.]*.json")):
         assert description.with_suffix("").exists() or "decided" in image.states
 
@@ -90,7 +95,8 @@ def look(place: str, folder: Path | None, outputs: Path) -> tuple[list[tuple[int
     """
     from cellrisk.ledger import Ledger
 
-    with Ledger(place, create=False, wait=LONG) as ledger:
+    with Ledger(place, wait=LONG) as ledger:
+        ledger.settle()
         found = ledger.verify()
         entries = ledger.entries()
         assert found.problems == ()
@@ -131,23 +137,26 @@ class Record:
         assert sorted(image.rows) == list(range(1, len(image.rows) + 1))
         assert [(number, *image.rows[number]) for number, *_ in self.rows] == self.rows
         check_outputs(self.outputs, image)
-        new = [image.files[number] for number in image.files if number > len(self.rows)]
+        new = [(image.places[number], image.files[number]) for number in image.files if number > len(self.rows)]
         assert len(new) <= 1
         if code is not None:
             assert (code, errors, len(new)) == (0, "", 1)
         if not new:
             return "reserved" if "reserved" in image.states else "not_reserved"
-        assert new[0]["path"] == str(output)
-        moved = output.exists() and hashlib.sha256(output.read_bytes()).hexdigest() == new[0]["sha256"]
+        assert new[0][0] == str(output)
+        moved = output.exists() and hashlib.sha256(output.read_bytes()).hexdigest() == new[0][1]["sha256"]
         return "moved" if moved else "decided"
 
     def reopen(self) -> None:
-        """Opens the ledger: what had been decided, and nothing else, is now there and whole."""
+        """Settles what is left: what had been decided, and nothing else, is now there and whole."""
         from cellrisk.ledger import Ledger
 
         image = self.read()
-        with Ledger(self.place, wait=LONG):  # makes one where the process died before it had
-            pass
+        there = "://" in self.place or Path(self.place).exists()  # else the process died before it had made one
+        with Ledger(self.place, create=not there, wait=LONG) as ledger:
+            ledger.verify()  # which changes nothing
+            assert self.read() == image
+            ledger.settle()
         rows, remarks = look(self.place, self.book, self.outputs)
         assert remarks == []
         assert rows == [(number, *image.rows[number]) for number in sorted(image.rows)]
@@ -173,7 +182,8 @@ def keep_in_database(folder: Path, where: Where) -> Record:
             return Image({})
         rows = where.execute("SELECT number, previous, digest, body FROM entries")
         states = where.execute("SELECT state FROM pending")
-        return Image({number: tuple(rest) for number, *rest in rows}, tuple(state for (state,) in states))
+        places = dict(where.execute("SELECT number, path FROM released_files"))
+        return Image({number: tuple(rest) for number, *rest in rows}, tuple(state for (state,) in states), places)
 
     outputs = folder / "released"
     outputs.mkdir()

@@ -19,7 +19,7 @@ MARK = "a purpose that is long enough to be found again in the file"
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Entry, ...]]:
     """A ledger of several pages, and what is in it."""
     path = tmp_path_factory.mktemp("sound") / "sound.ledger"
-    with Ledger(path) as ledger:
+    with Ledger(path, create=True) as ledger:
         fill(ledger)
         for number in range(25):
             purpose = f"{MARK} {number} " + "and more of it " * 20

@@ -122,8 +122,8 @@ def test_other_zones_are_told_in_utc(in_file: Where) -> None:
 
 def test_a_clock_without_zone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="the clock must tell the time with its zone"):
-        Ledger(tmp_path / "a.ledger", clock=lambda: datetime(2024, 1, 1))
-    with Ledger(tmp_path / "a.ledger") as ledger:
+        Ledger(tmp_path / "a.ledger", create=True, clock=lambda: datetime(2024, 1, 1))
+    with Ledger(tmp_path / "a.ledger", create=True) as ledger:
         assert ledger.entries() == ()
 
 

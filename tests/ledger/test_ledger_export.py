@@ -29,7 +29,7 @@ SECTIONS = ["basic", "dp_variant", "privacy_loss", "deployment_model", "implemen
 def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
     folder = tmp_path_factory.mktemp("export")
     (folder / "released.csv").write_text("n\n1\n")
-    with Ledger(folder / "releases.ledger") as ledger:
+    with Ledger(folder / "releases.ledger", create=True) as ledger:
         ledger.set_limit("everyone", epsilon=7.25, delta=1e-5)
         ledger.add(
             attribute="income",

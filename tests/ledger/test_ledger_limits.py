@@ -84,7 +84,7 @@ class People:
 @pytest.mark.parametrize("seed", range(3))
 def test_limits_of_cohorts_inside_cohorts(tmp_path: Path, seed: int) -> None:
     draw, people, answers = random.Random(seed), People(), []
-    with Ledger(tmp_path / "a.ledger") as ledger:
+    with Ledger(tmp_path / "a.ledger", create=True) as ledger:
         for number in range(60):
             names = list(people.covering)
             epsilon = Decimal(draw.randint(1, 12)) / 10

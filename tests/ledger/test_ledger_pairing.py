@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -16,12 +18,11 @@ import pytest
 import cellrisk as cr
 from cellrisk.accounting import Loss
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.ledger import Ledger, pairing
-from cellrisk.ledger.pairing import LifeSign
+from cellrisk.ledger import Ledger, journals
 from cellrisk.ledger.store import Session
 from cellrisk.releasing import Release
 from cellrisk.releasing.saving import Pair
-from tests.ledger.conftest import Where
+from tests.ledger.conftest import Where, execute_in_file
 from tests.ledger.deaths import GEOMETRIC, make_release
 
 FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
@@ -154,10 +155,12 @@ def test_places_that_a_release_cannot_be_saved_to(in_file: Where, released: Rele
 
 
 class Fails:
-    """Lets a call through, until it is the n-th: that one fails, before or after it is done."""
+    """Lets a call through, until it is the n-th: that one fails, before or after it is done, or all from there on."""
 
-    def __init__(self, real: Callable[..., Any], at: int, error: BaseException, after: bool = False) -> None:
-        self.real, self.left, self.error, self.after = real, at, error, after
+    def __init__(
+        self, real: Callable[..., Any], at: int, error: BaseException, after: bool = False, always: bool = False
+    ) -> None:
+        self.real, self.left, self.error, self.after, self.always = real, at, error, after, always
 
     def as_method(self) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
@@ -167,7 +170,7 @@ class Fails:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         self.left -= 1
-        if self.left == 0 and not self.after:
+        if (self.left == 0 and not self.after) or (self.left < 0 and self.always):
             raise self.error
         done = self.real(*arguments, **options)
         if self.left == 0:
@@ -176,12 +179,11 @@ class Fails:
 
 
 FAILURES = [
-    *[("replace", at, False) for at in (1, 2)],
-    *[("fsync", at, False) for at in (1, 2)],
+    *[("write", at, False) for at in (1, 2, 3)],
+    *[("fsync", at, False) for at in (1, 3, 4)],
     ("append", 1, True),
     ("change", 1, False),
-    ("change", 2, False),
-    ("change", 2, True),
+    ("change", 1, True),
 ]
 
 
@@ -191,13 +193,14 @@ def test_a_failure_before_the_decision_leaves_nothing(
     in_file: Where,
     released: Release,
     output: Path,
+    state: Path,
     monkeypatch: pytest.MonkeyPatch,
     what: str,
     at: int,
     after: bool,
     error: BaseException,
 ) -> None:
-    owner: Any = os if what in ("replace", "fsync") else Session
+    owner: Any = os if what in ("write", "fsync") else Session
     with in_file.open() as ledger:
         ledger.declare("everyone")
         with ledger.reserve(**FIELDS) as reservation:
@@ -212,27 +215,57 @@ def test_a_failure_before_the_decision_leaves_nothing(
         assert [entry.kind for entry in ledger.entries()] == ["cohort"]
         assert ledger.verify().ok
     assert sorted(os.listdir(output.parent)) == ["output", "releases.ledger"]
+    assert os.listdir(state) == []
 
 
-@pytest.mark.parametrize("stop", [True, False])
 @pytest.mark.parametrize("at", [3, 4, 5, 6])
 def test_a_failure_after_the_decision_is_finished(
-    in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch, at: int, stop: bool
+    in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """The moves of the files fail in turn: two of what is replaced, two of what is new. Forward is the only way."""
     with in_file.open() as ledger:
         save(ledger, released, output / "released.csv")
-        broken = Fails(os.replace, at, KeyboardInterrupt() if stop else OSError(13, "Permission denied"))
-        monkeypatch.setattr(os, "replace", broken)
-        with pytest.raises(KeyboardInterrupt if stop else InvalidInput) as refusal:
+        monkeypatch.setattr(os, "replace", Fails(os.replace, at - 2, OSError(13, "Permission denied")))
+        with pytest.raises(InvalidInput, match="entry 3 is written, but its file could not be moved into its place"):
             save(ledger, released, output / "released.csv", force=True)
         monkeypatch.undo()
-        if not stop:
-            assert "entry 3 is written, but its file could not be moved into its place" in str(refusal.value)
-        assert len(ledger.entries(kind="release")) == 2
-        assert ledger.verify().ok
-        described = json.loads((output / "released.csv.json").read_text(encoding="utf-8"))
-        assert described["ledger"]["entry"] == 3
+        check_finished(ledger, output)
+
+
+@pytest.mark.parametrize(("what", "at"), [*[("replace", at) for at in (1, 2, 3, 4)], ("commit", 1), ("finish", 1)])
+@pytest.mark.parametrize("again", [False, True])
+def test_who_is_interrupted_after_the_decision_is_told_what_stands(
+    in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch, what: str, at: int, again: bool
+) -> None:
+    """Ctrl-C once the entry is committed: the file is moved, or will be, and that is what is said."""
+    import sqlalchemy as sa
+
+    with in_file.open() as ledger:
+        save(ledger, released, output / "released.csv")
+        with monkeypatch.context() as patch:
+            if what == "replace":
+                broken: Any = Fails(os.replace, at, KeyboardInterrupt(), always=again)
+                patch.setattr(os, "replace", broken)
+            elif what == "commit":
+                broken = Fails(sa.Connection.commit, 2, KeyboardInterrupt(), after=True)
+                patch.setattr(sa.Connection, "commit", broken.as_method())
+            else:
+                patch.setattr(Pair, "finish", Fails(Pair.finish, 1, KeyboardInterrupt(), always=again).as_method())
+            with pytest.raises(KeyboardInterrupt) as stopped:
+                save(ledger, released, output / "released.csv", force=True)
+        assert str(stopped.value).startswith("entry 3 of the ledger stands")
+        if again and what != "commit":
+            assert "moves its file into its place" in str(stopped.value)
+            ledger.settle()
+        check_finished(ledger, output)
+
+
+def check_finished(ledger: Ledger, output: Path) -> None:
+    assert len(ledger.entries(kind="release")) == 2
+    assert ledger.verify().ok
+    assert ledger.pendings() == ()
+    described = json.loads((output / "released.csv.json").read_text(encoding="utf-8"))
+    assert described["ledger"]["entry"] == 3
     assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
     assert sorted(os.listdir(output.parent)) == ["output", "releases.ledger"]
 
@@ -245,7 +278,7 @@ def test_a_decision_whose_answer_was_lost_is_asked_for(
 
     with in_file.open() as ledger, ledger.reserve(**FIELDS) as reservation:
         lost = InvalidInput("the connection to the ledger was lost")
-        broken = Fails(sa.Connection.commit, 2, lost, after=True)
+        broken = Fails(sa.Connection.commit, 1, lost, after=True)
         monkeypatch.setattr(sa.Connection, "commit", broken.as_method())
         entry = reservation.save(released, output / "released.csv")
         monkeypatch.undo()
@@ -254,51 +287,134 @@ def test_a_decision_whose_answer_was_lost_is_asked_for(
     assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
 
 
-def test_a_reservation_that_was_given_up_for_dead_writes_nothing(
-    in_file: Where, released: Release, output: Path
+def lose_journals(state: Path) -> None:
+    """They are on the disk of another machine, or in the home of another user."""
+    for path in state.rglob("*-*"):
+        path.unlink()
+
+
+def test_a_reservation_without_its_journal_is_left_alone_and_can_be_abandoned(
+    in_file: Where, released: Release, output: Path, state: Path
 ) -> None:
-    """Its lock was removed by somebody, so the next who opens the ledger takes it back."""
-    with in_file.open() as ledger, ledger.reserve(**FIELDS) as reservation:
-        for name in os.listdir(output.parent):
-            if name.endswith(".lock"):
-                (output.parent / name).unlink()
-        with in_file.open() as other:
-            assert other.pendings() == ()
-        with pytest.raises(InvalidInput, match="the reservation was given up meanwhile"):
-            reservation.save(released, output / "released.csv")
+    with in_file.open() as ledger, in_file.open() as other:
+        ledger.set_limit("everyone", epsilon=0.1)
+        with ledger.reserve(**FIELDS) as reservation:
+            lose_journals(state)
+            (left,) = other.settle()
+            assert left.token == reservation.token
+            found = other.verify()
+            assert found.ok
+            assert "reserved, and counts as spent; its journal is not here: ledger abandon" in found.remarks[0].text
+            with pytest.raises(InvalidInput, match="exceed the limit"):
+                other.add(**FIELDS)
+            assert other.abandon(reservation.token) is False
+            other.add(**FIELDS)
+            with pytest.raises(InvalidInput, match="the reservation was given up meanwhile"):
+                reservation.save(released, output / "released.csv")
+        assert other.pendings() == ()
     assert os.listdir(output) == []
 
 
-def test_a_reservation_on_another_machine_is_left_alone_and_told(
-    in_file: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+class Death(BaseException):
+    """The process ends here, whatever it had in mind."""
+
+
+def die_before_the_move(
+    ledger: Ledger, released: Release, path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> str:
+    """A process that dies between its commit and the move of its files; the token of its reservation."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Pair, "publish", Fails(Pair.publish, 1, Death()).as_method())
+        reserving = ledger.reserve(**FIELDS)
+        reservation = reserving.__enter__()
+        with pytest.raises(Death):
+            reservation.save(released, path, **options)
+        reservation._journal.close()
+        patch.setattr(type(reservation), "close", lambda reservation: None)
+        reserving.__exit__(None, None, None)
+    return reservation.token
+
+
+def test_a_decided_release_is_finished_by_the_next_write_and_not_by_reading(
+    where: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with in_file.open() as ledger:
-        ledger.set_limit("everyone", epsilon=0.1)
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(pairing.platform, "node", lambda: "elsewhere")
-            elsewhere.setattr(pairing.LifeSign, "release", lambda sign: os.close(sign.handle))
-            elsewhere.setattr(Session, "settle", lambda session, token: None)
-            with ledger.reserve(**FIELDS):
-                pass
-        for name in os.listdir(tmp_path):
-            if name.endswith(".lock"):
-                (tmp_path / name).unlink()  # it is on the disk of that machine
-    with in_file.open() as ledger:
+    """A worker of the page that dies between commit and move: its temporary folder is gone, its journal is not."""
+    with where.open() as ledger:
+        save(ledger, released, output / "released.csv")
+        die_before_the_move(ledger, released, output / "released.csv", monkeypatch, force=True)
+    before = {name: (output / name).read_bytes() for name in os.listdir(output)}
+    with where.open() as ledger:
         found = ledger.verify()
         assert found.ok
-        assert "on elsewhere: reserved, and counts as spent" in found.remarks[0].text
-        with pytest.raises(InvalidInput, match="exceed the limit"):
-            ledger.add(**FIELDS)
-        (pending,) = ledger.pendings()
-        ledger.abandon(pending.token)
+        assert "its process is dead: ledger settle ends it" in found.remarks[0].text
+        ledger.entries()
+        ledger.spent("everyone")
+        assert {name: (output / name).read_bytes() for name in os.listdir(output)} == before
         ledger.add(**FIELDS)
         assert ledger.pendings() == ()
+        assert ledger.verify().ok
+        described = json.loads((output / "released.csv.json").read_text(encoding="utf-8"))
+        assert described["ledger"]["entry"] == 3
+    assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
+
+
+def test_a_decided_release_that_cannot_be_reached_is_abandoned_and_later_finished(
+    where: Where, released: Release, output: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its entry stands, whoever gives it up. Where its machine comes back, the file is moved into its place."""
+    with where.open() as ledger:
+        token = die_before_the_move(ledger, released, output / "released.csv", monkeypatch)
+        hidden = state.with_name(f"{state.name}-elsewhere")
+        state.rename(hidden)
+        assert ledger.abandon(token) is True
+        assert ledger.pendings() == ()
+        assert ledger.spent("everyone").epsilon == 0.1
+        assert [tuple(remark) for remark in ledger.verify().remarks] == [
+            (2, "its file released.csv is not where it was written")
+        ]
+        hidden.rename(state)
+        ledger.settle()
+        assert ledger.verify().remarks == ()
+    assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
+
+
+def test_a_copy_of_a_ledger_does_not_end_what_the_ledger_has_begun(
+    in_file: Where, released: Release, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with in_file.open() as ledger:
+        token = die_before_the_move(ledger, released, output / "released.csv", monkeypatch)
+    assert in_file.file is not None
+    copy = tmp_path / "copy.ledger"
+    shutil.copy(in_file.file, copy)
+    execute_in_file(copy, "UPDATE pending SET state = 'reserved'")
+    with Ledger(copy) as ledger:
+        assert [pending.token for pending in ledger.settle()] == [token]
+        ledger.add(**FIELDS)
+    assert len(os.listdir(output)) == 2
+    assert all(name.startswith(".") for name in os.listdir(output))
+    with in_file.open() as ledger:
+        assert ledger.settle() == ()
+    assert sorted(os.listdir(output)) == ["released.csv", "released.csv.json"]
+
+
+def test_a_folder_of_journals_that_others_can_write_to_is_not_believed(
+    in_file: Where, released: Release, output: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with in_file.open() as ledger:
+        die_before_the_move(ledger, released, output / "released.csv", monkeypatch)
+        (state / "reservations").chmod(0o777)
+        assert len(ledger.settle()) == 1
+        with pytest.raises(InvalidInput, match="the folder of journals is not private"), ledger.reserve(**FIELDS):
+            pass
+        (state / "reservations").chmod(0o700)
+        assert ledger.settle() == ()
 
 
 def test_only_what_is_reserved_and_not_ours_can_be_abandoned(in_file: Where) -> None:
     with in_file.open() as ledger:
-        with pytest.raises(CellriskError, match="the ledger has no such reservation"):
-            ledger.abandon("0" * 32)
+        for token in ("0" * 32, "", ".", "bash", "../../x"):
+            with pytest.raises(CellriskError, match="the ledger has no such reservation"):
+                ledger.abandon(token)
         with (
             ledger.reserve(**FIELDS) as reservation,
             pytest.raises(InvalidInput, match="its process lives, and ends it by itself"),
@@ -333,29 +449,32 @@ def test_nobody_sees_an_entry_without_its_file(in_file: Where, released: Release
         assert len(ledger.entries(kind="release")) == 15
 
 
-def test_signs_of_those_who_died_before_they_reserved_are_swept_away(in_file: Where, tmp_path: Path) -> None:
+def test_journals_of_those_who_died_before_they_reserved_are_swept_away(in_file: Where, state: Path) -> None:
     with in_file.open() as ledger:
-        (tmp_path / f".cellrisk-{ledger.id}-{'0' * 32}.lock").touch()
-        held = LifeSign.hold(tmp_path / f".cellrisk-{ledger.id}-{'1' * 32}.lock")
-        assert held is not None
-        assert LifeSign.hold(held.path) is None
-    in_file.open().close()
-    assert sorted(os.listdir(tmp_path)) == [held.path.name, "releases.ledger"]
-    held.release()
-    assert os.listdir(tmp_path) == ["releases.ledger"]
+        journals.open_journal(ledger.id, "0" * 32, 0).close()
+        held = journals.open_journal(ledger.id, "1" * 32, 0)
+        journals.open_journal("f" * 32, "2" * 32, 0).close()
+        ledger.verify()
+        assert len(list(state.rglob("*-*"))) == 3
+        ledger.declare("everyone")
+        assert {path.name for path in state.rglob("*-*")} == {f"{ledger.id}-{'1' * 32}", f"{'f' * 32}-{'2' * 32}"}
+        held.remove()
 
 
-def test_what_a_death_in_the_middle_of_staging_leaves_is_removed(tmp_path: Path) -> None:
+def test_what_is_staged_is_private_and_removed_by_its_exact_name(tmp_path: Path) -> None:
     pair = Pair(tmp_path / "released.csv", "f" * 32)
-    (tmp_path / f"..released.csv.{'f' * 32}.new.x1y2").write_text("half")
-    (tmp_path / "released.csv").write_text("another")
+    others = ["released.csv", f".released.csv.{'f' * 32}.newer", f".{'f' * 32}", f"..released.csv.{'f' * 32}.new.x1y2"]
+    for name in others:
+        (tmp_path / name).write_text("another")
     pair.stage_file(b"new")
+    pair.stage_description("{}")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in pair.new} == {0o600}
     pair.discard()
-    assert os.listdir(tmp_path) == ["released.csv"]
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
 
 
 DEATHS = [
-    ("create", "in_file", 149),
+    ("create", "in_file", 109),
     ("save", "in_file", 151),
     ("replace", "in_file", 157),
     ("save", "in_database", 509),
@@ -383,7 +502,8 @@ def test_death_at_any_line(
         pair = [] if not each["named"] else ["released.csv", "released.csv.json"]
         assert each["problems"] == [], each
         assert all("was replaced by entry" in text for _, text in each["remarks"]), each
-        assert each["files"] == sorted([*pair, *ledger]), each
+        made = ledger if scenario != "create" or each["entries"] else [name for name in ledger if name in each["files"]]
+        assert each["files"] == sorted([*pair, *made]), each
         assert each["described"] == each["matched"] == len(each["named"]), each
         assert each["pendings"] == 0, each
         assert each["spent"] == pytest.approx(0.1 * each["entries"]), each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger.pairing import LifeSign, sweep
+from cellrisk.ledger import journals
+from cellrisk.ledger.journals import Journal
 from cellrisk.ledger.store import Session
 from cellrisk.releasing import Release
 from cellrisk.releasing.saving import Pair
@@ -39,7 +40,7 @@ def outputs(tmp_path: Path) -> Iterator[Path]:
 def test_a_row_that_cannot_be_removed_does_not_deny_what_is_written(
     where: Where, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """File and entry stand, and then the disk is full: the release is a success, and the next who opens it tidies."""
+    """File and entry stand, and then the disk is full: the release is a success, and the next who writes tidies."""
 
     def fail(_: Session, token: str) -> None:
         raise InvalidInput("the disk of the ledger is full: nothing was written")
@@ -50,45 +51,72 @@ def test_a_row_that_cannot_be_removed_does_not_deny_what_is_written(
             with ledger.reserve(**FIELDS) as reservation:
                 entry = reservation.save(released, outputs / "released.csv")
             assert [state for (state,) in where.execute("SELECT state FROM pending")] == ["decided"]
-        assert ledger.pendings() == ()
+        assert ledger.verify().ok
+        assert ledger.settle() == ledger.pendings() == ()
         assert ledger.entries(kind="release") == (entry,)
     look(where.address, None, outputs)
 
 
-def test_a_sign_of_life_that_is_swept_before_it_is_locked_is_made_anew(
+def test_a_journal_that_is_swept_before_it_is_locked_is_made_anew(
     where: Where, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between making its file and locking it, a process looks dead to one who opens the ledger just then."""
-    real, swept = LifeSign.hold, []
+    """Between making its file and locking it, a process looks dead to one who writes to the ledger just then."""
+    real, swept = journals.hold, []
 
-    def hold_late(path: Path) -> LifeSign | None:
+    def hold_late(path: Path, *, make: bool = False) -> Journal | None:
         """The owner is overtaken, once."""
         if swept:
-            return real(path)
+            return real(path, make=make)
         swept.append(path)
-        path.touch()
+        path.touch(0o600)
         other = real(path)
         assert other is not None
         assert real(path) is None
-        other.release()
+        other.remove()
         return None
 
-    with where.open() as ledger:
-        monkeypatch.setattr(LifeSign, "hold", hold_late)
+    with where.open() as ledger, where.open() as other:
+        monkeypatch.setattr(journals, "hold", hold_late)
         with ledger.reserve(**FIELDS) as reservation:
             assert swept[0].exists()
-            sweep({reservation.token: swept[0]}, set())
+            other.settle()
             assert swept[0].exists()
             reservation.save(released, outputs / "released.csv")
+        assert not swept[0].exists()
     look(where.address, None, outputs)
 
 
-def test_a_sign_of_life_that_somebody_keeps_is_refused(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_that_somebody_keeps_is_refused(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:
     with in_file.open(wait=0.0) as ledger:
-        monkeypatch.setattr(LifeSign, "hold", lambda path: None)
+        monkeypatch.setattr(journals, "hold", lambda path, make: None)
         with pytest.raises(InvalidInput, match="held by somebody else"), ledger.reserve(**FIELDS):
             pass
         assert ledger.pendings() == ()
+
+
+def test_a_reservation_that_is_made_while_another_sweeps_keeps_its_journal(
+    in_file: Where, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One who writes saw no reservation; then it is made, and its process dies: its journal must not be swept away."""
+    with in_file.open() as ledger, in_file.open() as other:
+        ledger.declare("everyone")
+        with ledger.reserve(**FIELDS) as reservation:
+            path = reservation._journal.path
+            reservation._journal.close()  # as if its process had died
+            monkeypatch.setattr(Session, "pendings", _first_nothing(Session.pendings))
+            other.settle()
+            assert path.exists()
+        monkeypatch.undo()
+
+
+def _first_nothing(real: Callable[[Session], list[Any]]) -> Callable[[Session], list[Any]]:
+    seen = []
+
+    def pendings(session: Session) -> list[Any]:
+        seen.append(session)
+        return real(session) if len(seen) > 1 else []
+
+    return pendings
 
 
 class Death(BaseException):
@@ -98,9 +126,9 @@ class Death(BaseException):
 def test_a_decision_that_the_server_commits_after_its_client_died(
     in_database: Where, server: Server, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client sends COMMIT and dies; who opens the ledger before the server is done must wait for what it decides.
+    """The client sends COMMIT and dies; who writes to it before the server is done must wait for what it decides.
 
-    The client is a thread that stops before the commit. It dies for others when its sign of life is unlocked.
+    The client is a thread that stops before the commit. It dies for others when its journal is unlocked.
     """
     decided, die, real = threading.Event(), threading.Event(), Session.change
 
@@ -128,9 +156,9 @@ def test_a_decision_that_the_server_commits_after_its_client_died(
         client = threading.Thread(target=save)
         client.start()
         assert decided.wait(60)
-        fcntl.flock(reservation._sign.handle, fcntl.LOCK_UN)
+        fcntl.flock(reservation._journal._handle, fcntl.LOCK_UN)
         with ThreadPoolExecutor(1) as pool:
-            opening = pool.submit(lambda: in_database.open().close())
+            opening = pool.submit(lambda: in_database.open().settle())
             waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'cellrisk'"
             with server.connect() as connection:
                 while not opening.done() and connection.execute(waiting).fetchone() is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cellrisk import writing
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.ledger import Ledger
 from cellrisk.ledger.places import APPLICATION
@@ -115,19 +117,19 @@ def a_duckdb_file(path: Path) -> None:
 
 
 def a_newer_ledger(path: Path) -> None:
-    Ledger(path).close()
+    Ledger(path, create=True).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE ledger SET schema_version = 3")
+        connection.execute("UPDATE ledger SET schema_version = 4")
 
 
 def a_ledger_that_says_nothing(path: Path) -> None:
-    Ledger(path).close()
+    Ledger(path, create=True).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM ledger")
 
 
 def a_ledger_of_another_kind(path: Path) -> None:
-    Ledger(path).close()
+    Ledger(path, create=True).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE ledger SET what = 'another ledger'")
 
@@ -139,10 +141,10 @@ SOMETHING_ELSE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another database": (another_database, "the file is no ledger"),
     "another database in use": (another_database_in_use, "the file is no ledger"),
     "an empty database": (an_empty_database, "the file is no ledger"),
-    "tables under our number": (tables_under_our_number, "the file is no ledger"),
-    "a table of our name": (a_table_of_our_name, "the ledger is damaged"),
+    "tables under our number": (tables_under_our_number, "this is no ledger: its tables are missing"),
+    "a table of our name": (a_table_of_our_name, "this is no ledger: one of its tables has other columns"),
     "DuckDB": (a_duckdb_file, "the file is no ledger"),
-    "a newer ledger": (a_newer_ledger, "newer version of cellrisk; got schema 3; allowed: up to schema 2"),
+    "a newer ledger": (a_newer_ledger, "newer version of cellrisk; got schema 4; allowed: up to schema 3"),
     "a ledger that says nothing": (a_ledger_that_says_nothing, "it does not say which one it is"),
     "another kind": (a_ledger_of_another_kind, "this is no ledger"),
     "a folder": (lambda path: path.mkdir(), "the ledger's path is a folder"),
@@ -157,26 +159,72 @@ def test_what_is_something_else_is_refused_and_left_as_it_is(tmp_path: Path, nam
     path = tmp_path / "releases.ledger"
     make(path)
     before = path.read_bytes() if path.is_file() else b""
-    with pytest.raises(InvalidInput, match=message) as refusal:
+    there = "there is a file already" if create and "path is" not in message else message
+    with pytest.raises(InvalidInput, match=there) as refusal:
         Ledger(path, create=create)
     assert "\n" not in str(refusal.value)
     assert (path.read_bytes() if path.is_file() else b"") == before
     assert os.listdir(tmp_path) == ["releases.ledger"]
 
 
-def test_an_empty_file_becomes_a_ledger_only_where_it_may(tmp_path: Path) -> None:
+def test_a_ledger_is_made_only_where_that_is_asked_for_and_nothing_is_there(tmp_path: Path) -> None:
     path = tmp_path / "releases.ledger"
-    with pytest.raises(InvalidInput, match=r"^there is no ledger; got .*releases.ledger; check its name$"):
-        Ledger(path, create=False)
+    with pytest.raises(InvalidInput, match=r"^there is no ledger; got .*releases.ledger; check its name, or make one"):
+        Ledger(path)
     assert os.listdir(tmp_path) == []
     path.touch()
     with pytest.raises(InvalidInput, match="the file is empty, and no ledger"):
-        Ledger(path, create=False)
+        Ledger(path)
+    with pytest.raises(InvalidInput, match="there is a file already"):
+        Ledger(path, create=True)
     assert path.stat().st_size == 0
-    with Ledger(path) as ledger:
+    path.unlink()
+    path.symlink_to("elsewhere.ledger")
+    with pytest.raises(InvalidInput, match="there is no ledger"):
+        Ledger(path)
+    path.unlink()
+    with Ledger(path, create=True) as ledger:
         fill(ledger)
-    with Ledger(path, create=False) as ledger:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(InvalidInput, match="there is a file already"):
+        Ledger(path, create=True)
+    with Ledger(path) as ledger:
         assert len(ledger.entries()) == 5
+    assert os.listdir(tmp_path) == ["releases.ledger"]
+
+
+def test_a_database_gets_a_ledger_only_where_that_is_asked_for(in_database: Where) -> None:
+    with pytest.raises(InvalidInput, match=r"there is no ledger; got .*check the address, or make one"):
+        Ledger(in_database.address)
+    assert not in_database.is_there()
+    Ledger(in_database.address, create=True).close()
+    with pytest.raises(InvalidInput, match="there is a ledger already"):
+        Ledger(in_database.address, create=True)
+
+
+def test_a_ledger_that_was_not_written_to_can_be_removed(where: Where) -> None:
+    """Others that have opened it find that it is none any more, and never write to what is removed."""
+    with where.open() as ledger, where.open() as other:
+        ledger.remove_unused()
+        assert not where.is_there()
+        with pytest.raises(InvalidInput, match=r"cannot be opened|is no ledger"):
+            other.add(**GOOD)
+    with where.open() as ledger:
+        ledger.declare("everyone")
+        ledger.remove_unused()
+        assert len(ledger.entries()) == 1
+
+
+def test_where_no_file_can_be_without_a_name_a_ledger_is_made_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "HANDLES", "/nowhere")
+    path = tmp_path / "releases.ledger"
+    Ledger(path, create=True).close()
+    with pytest.raises(FileExistsError):
+        writing.write_new(path, b"another")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["releases.ledger"]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +253,7 @@ def test_places_that_are_none(place: Any, message: str) -> None:
 @pytest.mark.parametrize("wait", [-1, float("nan"), float("inf"), "1", True, None, 1e9])
 def test_a_wait_that_is_none(tmp_path: Path, wait: Any) -> None:
     with pytest.raises(InvalidInput, match="wait must be seconds"):
-        Ledger(tmp_path / "a.ledger", wait=wait)
+        Ledger(tmp_path / "a.ledger", create=True, wait=wait)
     assert os.listdir(tmp_path) == []
 
 
@@ -226,7 +274,7 @@ def test_a_file_by_another_name_is_the_same_ledger(in_file: Where, tmp_path: Pat
         fill(ledger)
         linked.add(**GOOD)
         assert ledger.entries() == linked.entries()
-    with Ledger(tmp_path / "100% of?#.ledger") as ledger:
+    with Ledger(tmp_path / "100% of?#.ledger", create=True) as ledger:
         fill(ledger)
     assert sorted(os.listdir(tmp_path)) == ["100% of?#.ledger", "link.ledger", "releases.ledger"]
 

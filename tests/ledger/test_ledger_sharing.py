@@ -36,16 +36,19 @@ def test_a_ledger_of_the_first_schema_opens_and_is_brought_up_to_date(
     with pytest.raises(Exception, match="pending"):
         where.execute("SELECT * FROM pending")
     with where.open(create=False) as ledger:
-        assert ledger.head == before._replace(schema=2)
         assert ledger.entries() == entries
         assert ledger.verify(head=before.digest).ok
-        assert where.execute("SELECT * FROM entries ORDER BY number") == rows
+        assert ledger.pendings() == ()
+        assert ledger.head == before  # to read it changes nothing
+        ledger.declare("others")
+        assert ledger.head.schema == 3
+        assert where.execute("SELECT * FROM entries WHERE number < 6 ORDER BY number") == rows
         assert where.execute("SELECT count(*) FROM pending") == [(0,)]
         with ledger.reserve(**GOOD):
             assert len(ledger.pendings()) == 1
         ledger.add(**GOOD)
     with where.open() as ledger:
-        assert len(ledger.entries()) == 6
+        assert len(ledger.entries()) == 7
 
 
 def test_a_migration_that_fails_changes_nothing(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,11 +61,12 @@ def test_a_migration_that_fails_changes_nothing(where: Where, monkeypatch: pytes
         where.open().close()
     with monkeypatch.context() as broken:
         broken.setattr(migrations, "MIGRATIONS", (migrations.MIGRATIONS[0], fail))
-        with pytest.raises(InvalidInput, match="this step fails"):
-            where.open()
+        with where.open() as ledger, pytest.raises(InvalidInput, match="this step fails"):
+            ledger.declare("everyone")
     assert where.execute("SELECT schema_version FROM ledger") == [(1,)]
     with where.open() as ledger:
-        assert ledger.head.schema == 2
+        ledger.declare("everyone")
+        assert ledger.head.schema == 3
 
 
 def test_a_locked_file_is_waited_for_and_then_told(in_file: Where) -> None:
@@ -214,14 +218,14 @@ def run_alone(mount: str, script: str, folder: Path) -> list[str]:
 def test_a_disk_that_can_be_read_only(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
-    with Ledger(folder / "releases.ledger") as ledger:
+    with Ledger(folder / "releases.ledger", create=True) as ledger:
         fill(ledger)
     script = """
 with Ledger(path) as ledger:
     print(len(ledger.entries()), ledger.verify().ok, ledger.writable, ledger.spent("everyone").epsilon)
     print(refused(lambda: ledger.add(**GOOD)))
     print(refused(lambda: ledger.reserve(**GOOD).__enter__()))
-print(refused(lambda: Ledger(folder + "/other.ledger")))
+print(refused(lambda: Ledger(folder + "/other.ledger", create=True)))
 print(os.listdir(folder))
 """
     told = run_alone('mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"', script, folder)
@@ -237,7 +241,7 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
     script = """
-with Ledger(path) as ledger:
+with Ledger(path, create=True) as ledger:
     ledger.declare("everyone")
     with open(folder + "/filling", "wb") as filling:
         filling.write(b"x" * 600_000)
@@ -270,6 +274,11 @@ from cellrisk.ledger import Ledger
 from cellrisk.mechanisms import mechanism
 place, name, entries = sys.argv[1], sys.argv[2], int(sys.argv[3])
 refused = 0
+try:
+    Ledger(place, create=True).close()
+except InvalidInput as refusal:
+    if "already" not in str(refusal):
+        raise
 with Ledger(place) as ledger:
     ledger.set_limit("everyone", epsilon=3.5)
     for number in range(entries):

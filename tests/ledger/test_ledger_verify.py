@@ -169,6 +169,7 @@ def test_what_was_changed_is_found_and_named(request: pytest.FixtureRequest, pla
         assert ledger.verify().ok
     where.disarm()
     tamper(where)
+    where.arm()
     with where.open() as ledger:
         found = ledger.verify()
         assert not found.ok
@@ -200,6 +201,7 @@ def test_a_rewritten_chain_is_found_by_a_digest_noted_elsewhere(where: Where) ->
         ]
     where.disarm()
     rewrite(where, 3, lambda body: {**body, "purpose": "something else"})
+    where.arm()
     with where.open() as ledger:
         assert ledger.verify().ok  # whole in itself
         assert ledger.entry(3).purpose == "something else"
@@ -256,6 +258,7 @@ def test_a_verification_prints_and_converts(in_file: Where) -> None:
     assert len(whole.to_frame()) == 0
     in_file.disarm()
     edit(in_file, 3)
+    in_file.arm()
     with Ledger(in_file.address) as ledger:
         frame = ledger.verify().to_frame()
     assert frame.to_dict("records") == [{"kind": "problem", "entry": 3, "text": EDITED}]

@@ -9,7 +9,6 @@ import json
 import pickle
 import random
 import statistics
-import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -55,6 +54,14 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
         yield found
 
 
+@pytest.fixture(autouse=True)
+def state(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Journals stand where the launcher's processes have them."""
+    folder = launcher.scratch / "state"
+    monkeypatch.setenv("CELLRISK_STATE", str(folder))
+    return folder
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("source") / "people.csv"
@@ -93,7 +100,6 @@ def test_a_death_at_any_moment_leaves_file_and_entry_or_neither(
     tmp_path: Path,
     report: Report,
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
     kind: str,
 ) -> None:
     in_file, draw = kind == "file", random.Random(SEED)
@@ -102,11 +108,11 @@ def test_a_death_at_any_moment_leaves_file_and_entry_or_neither(
         lasting = keep_in_file(tmp_path / "lasting")
     else:
         lasting = keep_in_database(tmp_path, request.getfixturevalue("in_database"))
-        monkeypatch.setattr(tempfile, "tempdir", str(launcher.scratch))  # where signs of life stand
+        Ledger(lasting.place, create=True).close()
     pace = Pace()
     pace.runs.append(launcher.run(make_command(source, lasting.place, lasting.outputs / "first.csv")))
     lasting.reopen()
-    checking = launcher.run(["ledger", "verify", lasting.place]).marks["end"]
+    checking = launcher.run(["ledger", "settle", lasting.place]).marks["end"]
     outcomes: Counter[str] = Counter(
         dict.fromkeys(["not_reserved", "reserved", "decided", "moved", "finished", "while_recovering"], 0)
     )
@@ -124,14 +130,14 @@ def test_a_death_at_any_moment_leaves_file_and_entry_or_neither(
         if run.code is not None:
             pace.runs.append(run)
         if draw.random() < 0.2 and record.rows:  # who cleans up may die too
-            cleaner = launcher.run(["ledger", "verify", record.place], after=draw.uniform(0, checking))
+            cleaner = launcher.run(["ledger", "settle", record.place], after=draw.uniform(0, checking))
             assert (cleaner.code, cleaner.errors) in ((None, ""), (0, ""))
             outcomes["while_recovering"] += cleaner.code is None
             record.examine(output, None)
         record.reopen()
     assert launcher.run(make_command(source, lasting.place, lasting.outputs / "last.csv")).code == 0
     lasting.reopen()
-    assert list(launcher.scratch.glob(".cellrisk-*")) == []
+    assert list((launcher.scratch / "state").rglob("*-*")) == []
     report(f"kill -9 during release --ledger, {kind}", kills=wanted, entries=len(lasting.rows), **outcomes)
     if wanted == 500:  # of so many, some hit each part
         assert all(outcomes[name] for name in ("not_reserved", "reserved", "decided", "moved", "while_recovering"))
@@ -196,8 +202,8 @@ def test_many_processes_add_at_once(
     processes, each = (4, 10) if database else chosen((4, 10), (8, 125))
     wanted = processes * each
     allowed = wanted * 3 // 5 if limited else wanted
-    if limited:
-        with Ledger(place) as ledger:
+    with Ledger(place, create=True) as ledger:
+        if limited:
             ledger.set_limit("everyone", epsilon=allowed / 10)
     jobs, ends = add_together(launcher, source, released, tmp_path, place, processes, each)
     rows, remarks = look(place, None if database else book, tmp_path / "released")
@@ -243,11 +249,11 @@ def test_a_disk_that_fills(launcher: Launcher, source: Path, tmp_path: Path, rep
         assert isinstance(rows, list), rows
         return rows
 
-    assert launcher.run(make_command(source, place, outputs / "first.csv")).code == 0
+    assert launcher.run(make_command(source, place, outputs / "first.csv", new=True)).code == 0
     rows = see()
     for blocks in ROOM[full]:
         left = launcher.order("fill", folder=str(launcher.disk), left=4096 * blocks)
-        run = launcher.run(make_command(source, place, outputs / f"released{blocks}.csv"))
+        run = launcher.run(make_command(source, place, outputs / f"released{blocks}.csv", new=False))
         launcher.order("clear", folder=str(launcher.disk))
         before, rows = rows, see()
         codes[run.code] += 1
@@ -259,7 +265,7 @@ def test_a_disk_that_fills(launcher: Launcher, source: Path, tmp_path: Path, rep
             assert (run.code, len(run.errors.splitlines())) == (2, 1), run.errors
             assert rows == before, f"{blocks} blocks left: {run.errors}"
     assert codes.keys() == {0, 2}
-    last = launcher.run(make_command(source, place, outputs / "last.csv"))
+    last = launcher.run(make_command(source, place, outputs / "last.csv", new=False))
     assert (last.code, last.errors, len(see())) == (0, "", len(rows) + 1)
     report(f"a full disk, {full}", refused=codes[2], written=codes[0] + 2)
 
@@ -271,7 +277,7 @@ def test_a_disk_that_fills(launcher: Launcher, source: Path, tmp_path: Path, rep
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, tuple[Entry, ...]]:
     """The file of a ledger with all kinds of entries, on several pages."""
     path = tmp_path_factory.mktemp("sound") / "sound.ledger"
-    with Ledger(path) as ledger:
+    with Ledger(path, create=True) as ledger:
         ledger.set_limit("everyone", epsilon=100)
         ledger.declare("north", part_of="everyone")
         for number in range(40):
@@ -345,6 +351,7 @@ def test_a_clock_that_goes_backwards(tmp_path: Path, released: Release, report: 
     place, outputs = tmp_path / "book" / "releases.ledger", tmp_path / "released"
     for folder in (outputs, place.parent):
         folder.mkdir()
+    Ledger(place, create=True).close()
     for number in range(wanted):
         with Ledger(place, clock=tell_time) as ledger:
             if number % 5 == 0:

@@ -312,7 +312,7 @@ class TestLedger:
         """Against a real ledger, which has a cohort already: a new one has to be said to be new."""
         pytest.importorskip("opendp", reason="the extra 'release' is not installed")
         pytest.importorskip("sqlalchemy", reason="the extra 'ledger' is not installed")
-        with cr.Ledger(tmp_path / "releases.db") as ledger:
+        with cr.Ledger(tmp_path / "releases.db", create=True) as ledger:
             ledger.set_limit("others", epsilon=2.0)
         running = start(tmp_path, ledger=str(tmp_path / "releases.db"))
         try:

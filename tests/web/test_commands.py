@@ -168,7 +168,7 @@ class TestLedger:
         from cellrisk.ledger import Ledger
 
         place = tmp_path / "releases.ledger"
-        with Ledger(place) as ledger:
+        with Ledger(place, create=True) as ledger:
             ledger.set_limit("everyone", epsilon=1.5)
         running = start(tmp_path, ledger=str(place))
         try:
@@ -207,7 +207,7 @@ class TestLedger:
         from cellrisk.ledger import Ledger
 
         place = tmp_path / "releases.ledger"
-        with Ledger(place) as ledger:
+        with Ledger(place, create=True) as ledger:
             ledger.add(attribute="job", quasi_identifiers="sex", loss=cr.Laplace(epsilon=1.0))
         assert describe_ledger(str(place))["verified"]
         with closing(sqlite3.connect(place)) as connection, connection:

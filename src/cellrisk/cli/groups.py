@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -14,6 +16,7 @@ from cellrisk.cli import parsing
 from cellrisk.cli.config import CONFIG_FILE, read_config
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
     from cellrisk.mechanisms import Mechanism
@@ -229,6 +232,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
 
     def run(**given: Any) -> None:
+        with inputs_of_one_command():
+            keep_given_files(given)
+            call(given)
+
+    def call(given: dict[str, Any]) -> None:
         arguments = {}
         for name in signature.parameters:
             kind = own[name]
@@ -242,6 +250,31 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+OUTPUTS = ("output", "plot", "csv", "save")
+
+
+def keep_given_files(given: dict[str, Any]) -> None:
+    """Keeps every file that a command was given, except for those that it is to write, from being written over."""
+    for name, value in given.items():
+        if name in OUTPUTS or not isinstance(value, str | Path):
+            continue
+        if name == "ledger":
+            keep_inputs("the ledger", *(f"{value}{end}" for end in ("", "-wal", "-shm", "-journal")))
+        elif name == "source":
+            from cellrisk.tables.sources import list_files_of
+
+            keep_inputs("the records", *list_files_of(value))
+        else:
+            with suppress(OSError, ValueError):
+                if Path(value).is_file():
+                    keep_inputs(f"what --{name.replace('_', '-')} names", value)
+    keep_inputs("the settings", *(path for path in map(os.environ.get, SETTINGS) if path))
+
+
+SETTINGS = ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD")
+"""Variables that name files."""
 
 
 def _flatten(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:

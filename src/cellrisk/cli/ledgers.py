@@ -1,9 +1,13 @@
-"""The ledger's commands that keep the record: add, limit, list, show, verify, abandon, export."""
+"""The ledger's commands that keep the record: create, add, limit, list, show, verify, head, settle, abandon, export."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +20,7 @@ from cellrisk.text import aligned
 
 if TYPE_CHECKING:
     from cellrisk.accounting import Loss
-    from cellrisk.ledger import Ledger
+    from cellrisk.ledger import Entry, Ledger
 
 EVERYONE = "everyone"
 
@@ -26,6 +30,8 @@ Purpose = Annotated[str, option("What the release is for, in free words.", "TEXT
 NewCohort = Annotated[bool, typer.Option("--new-cohort", help="The cohort is new: people who are in no other.")]
 PartOf = Annotated[Text, option("The cohort that the new one is part of.", "NAME")]
 Operator = Annotated[str, option("tightest, basic, advanced, zcdp, rdp, gaussian or pld.", "NAME")]
+NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")]
+HeadOption = Annotated[Text, option("Note the ledger's last entry in this file, and check it.", "FILE")]
 Wait = Annotated[str, option("Seconds to wait for a ledger that is in use.", "SECONDS")]
 
 ledger_app = typer.Typer(
@@ -89,6 +95,22 @@ class LossOptions:
         )
 
 
+@ledger_app.command("create")
+@grouped
+def create_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = "30") -> None:
+    """Make a new ledger, where there is none.
+
+    With --head, or CELLRISK_LEDGER_HEAD, its last entry is noted in a file outside after every write: an older copy of
+    the ledger is then told from the newest.
+    """
+    with open_ledger(ledger, wait, create=True, head=head) as opened:
+        line = opened.note_head()
+    if output.as_json:
+        say(json.dumps({"ledger": ledger, "head": line}, ensure_ascii=False))
+        return
+    say(f"A new ledger is at {opened.place}.\n{tell_head(line)}")
+
+
 @ledger_app.command("add")
 @grouped
 def add_command(
@@ -102,6 +124,8 @@ def add_command(
     part_of: PartOf = None,
     purpose: Purpose = "",
     file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
+    new_ledger: NewLedger = False,
+    head: HeadOption = None,
     wait: Wait = "30",
 ) -> None:
     """Record a release that was made.
@@ -111,10 +135,10 @@ def add_command(
     from cellrisk.ledger.entry import check_name, describe_release
 
     given, names = loss.loss(), parsing.split_names(qid)
-    describe_release(attribute, names, given, purpose)  # what would be refused must not leave a new ledger behind
+    describe_release(attribute, names, given, purpose)
     if cohort is not None:
         check_name("cohort", cohort)
-    with open_ledger(ledger, wait, create=True) as opened:
+    with open_ledger(ledger, wait, create=new_ledger, head=head) as opened:
         entry = opened.add(
             attribute=attribute,
             quasi_identifiers=names,
@@ -125,7 +149,7 @@ def add_command(
             new_cohort=new_cohort,
             part_of=part_of,
         )
-    answer(entry, output.as_json, raw=False)
+    tell_entry(opened, entry, output.as_json)
 
 
 @ledger_app.command("limit")
@@ -137,6 +161,8 @@ def limit_command(
     delta: Annotated[str, option("Where the limit is not pure DP.", "NUMBER")] = "0",
     cohort: CohortOption = None,
     operator: Operator = "tightest",
+    new_ledger: NewLedger = False,
+    head: HeadOption = None,
     wait: Wait = "30",
 ) -> None:
     """Limit what a person of a cohort may lose in all.
@@ -154,9 +180,9 @@ def limit_command(
         "operator": operator,
     }
     Limit(cohort=check_name("cohort", EVERYONE if cohort is None else cohort), **limit)
-    with open_ledger(ledger, wait, create=True) as opened:
+    with open_ledger(ledger, wait, create=new_ledger, head=head) as opened:
         entry = opened.set_limit(choose_cohort(opened, cohort), **limit)
-    answer(entry, output.as_json, raw=False)
+    tell_entry(opened, entry, output.as_json)
 
 
 @ledger_app.command("list")
@@ -223,19 +249,56 @@ def show_command(
 def verify_command(
     ledger: Place,
     output: OutputOptions,
-    head: Annotated[Text, option("A digest of this ledger that was noted elsewhere.", "DIGEST")] = None,
-    files: Annotated[bool, typer.Option(help="Compare released files with their digests.")] = True,
+    head: Annotated[Text, option("A digest noted elsewhere, or the file that keeps the head.", "DIGEST|FILE")] = None,
+    files: Annotated[bool, typer.Option(help="Compare released files and their descriptions too.")] = True,
+    folder: Annotated[Texts, option("Look here too for descriptions of releases.", "FOLDER")] = None,
     wait: Wait = "30",
 ) -> None:
     """Is everything as it was written?
 
-    Finds edits, deletions and reordering; exit code 3 where there is any.
+    Finds edits, deletions, reordering and older copies; exit code 3 where there is any. Nothing is changed.
     """
-    with open_ledger(ledger, wait) as opened:
-        found = opened.verify(head=head, files=files)
+    digest = head is not None and re.fullmatch("[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", head.strip()) is not None
+    for each in folder or []:
+        if not Path(each).is_dir():
+            raise InvalidInput("there is no such folder", got=each)
+    if head is not None and not digest and not Path(head).is_file():
+        raise InvalidInput(
+            "--head is a digest of 64 hexadecimal digits, or a file that keeps the head",
+            fix="take the digest from what verify or show prints",
+        )
+    with open_ledger(ledger, wait, head=None if digest else head) as opened:
+        found = opened.verify(head=head if digest else None, files=files, folders=folder or [])
     answer(found, output.as_json, raw=False)
     if not found.ok:
         stop_above_limit("the ledger is not as it was written")
+
+
+@ledger_app.command("head")
+@grouped
+def head_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = "30") -> None:
+    """The ledger's last entry, to be noted elsewhere: its id, number and digest.
+
+    With --head, or CELLRISK_LEDGER_HEAD, it is noted in that file, from where on the ledger is checked against it.
+    """
+    with open_ledger(ledger, wait, head=head) as opened:
+        line = opened.note_head()
+    say(json.dumps({"head": line}) if output.as_json else line)
+
+
+@ledger_app.command("settle")
+@grouped
+def settle_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = "30") -> None:
+    """Finish or take back what killed processes have left.
+
+    Every command that writes does so first. What another user or another machine has begun is left alone.
+    """
+    with open_ledger(ledger, wait, head=head) as opened:
+        left = opened.settle()
+    if output.as_json:
+        say(json.dumps({"left": [pending.token for pending in left]}))
+    else:
+        say(f"{len(left):,} releases are being written, or cannot be reached from here.")
 
 
 @ledger_app.command("abandon")
@@ -244,15 +307,20 @@ def abandon_command(
     ledger: Place,
     token: Annotated[str, typer.Argument(metavar="RESERVATION", help="As verify names it.")],
     output: OutputOptions,
+    head: HeadOption = None,
     wait: Wait = "30",
 ) -> None:
     """Give up a reservation of a machine that will not come back.
 
-    Its loss no longer counts as spent. One whose process lives, or whose entry is written, cannot be given up.
+    Its loss no longer counts as spent, unless its entry stands already: that stays. One whose process lives cannot be
+    given up.
     """
-    with open_ledger(ledger, wait) as opened:
-        opened.abandon(token)
-    say(json.dumps({"abandoned": token}) if output.as_json else "The reservation is given up.")
+    with open_ledger(ledger, wait, head=head) as opened:
+        stands = opened.abandon(token)
+    if output.as_json:
+        say(json.dumps({"abandoned": token, "entry_stands": stands}))
+    else:
+        say(f"The reservation is given up.{' Its entry stands: its loss is spent.' if stands else ''}")
 
 
 @ledger_app.command("export")
@@ -279,10 +347,31 @@ def export_command(
         say(f"{len(entries):,} entries written to {written}.")
 
 
-def open_ledger(place: str, wait: str, *, create: bool = False) -> Ledger:
+@contextmanager
+def open_ledger(place: str, wait: str, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
+    """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
     from cellrisk.ledger import Ledger
 
-    return Ledger(place, create=create, wait=parsing.parse_number("--wait", wait, "seconds"))
+    with Ledger(place, create=create, wait=parsing.parse_number("--wait", wait, "seconds"), head=head) as opened:
+        try:
+            yield opened
+        except BaseException:
+            if create:
+                opened.remove_unused()
+            raise
+
+
+def tell_entry(ledger: Ledger, entry: Entry, as_json: bool) -> None:
+    """Prints an entry that was written, and what is worth noting elsewhere."""
+    line = f"{ledger.id} {entry.number} {entry.digest}"
+    if as_json:
+        say(json.dumps({**entry.to_dict(), "head": line}, allow_nan=False, ensure_ascii=False))
+    else:
+        say(f"{entry}\n\n{tell_head(line)}")
+
+
+def tell_head(line: str) -> str:
+    return f"Head, to be noted elsewhere: {line}"
 
 
 def choose_cohort(ledger: Ledger, named: str | None, new: bool = False) -> str:

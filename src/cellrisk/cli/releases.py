@@ -13,7 +13,18 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say
 from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import MechanismOptions, OutputOptions, TableOptions, Text, Texts, grouped, option
-from cellrisk.cli.ledgers import CohortOption, NewCohort, PartOf, Purpose, Wait, choose_cohort, open_ledger
+from cellrisk.cli.ledgers import (
+    CohortOption,
+    HeadOption,
+    NewCohort,
+    NewLedger,
+    PartOf,
+    Purpose,
+    Wait,
+    choose_cohort,
+    open_ledger,
+    tell_head,
+)
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.text import aligned
@@ -40,11 +51,21 @@ class RecordOptions:
     new_cohort: NewCohort = False
     part_of: PartOf = None
     purpose: Purpose = ""
+    new_ledger: NewLedger = False
+    head: HeadOption = None
     wait: Wait = "30"
 
     def __post_init__(self) -> None:
         if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
             raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one: --ledger releases.db")
+        if self.ledger is None and (self.new_ledger or self.head):
+            raise InvalidInput("--new-ledger and --head go with a ledger", fix="name one: --ledger releases.db")
+
+    def check(self) -> None:
+        """Refuses a ledger that is not there before any long work begins."""
+        if self.ledger is not None and not self.new_ledger:
+            with open_ledger(self.ledger, self.wait, head=self.head):
+                pass
 
     @contextmanager
     def reserved(self, table: FrequencyTable, mechanism: Mechanism) -> Iterator[Reservation | None]:
@@ -52,7 +73,7 @@ class RecordOptions:
         if self.ledger is None:
             yield None
             return
-        with open_ledger(self.ledger, self.wait, create=True) as opened:
+        with open_ledger(self.ledger, self.wait, create=self.new_ledger, head=self.head) as opened:
             fields = {"cohort": choose_cohort(opened, self.cohort, self.new_cohort), "purpose": self.purpose}
             with opened.reserve(
                 attribute=table.attribute().name,
@@ -99,6 +120,7 @@ def release_command(
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output released.parquet")
     check_output(output, force)
+    record.check()
     setting = mechanism.one()
     rules = parsing.parse_rules(exclude)
     frequencies = table.tabulate()
@@ -118,10 +140,11 @@ def release_command(
             progress=progress_bar("releasing"),
         )
         entry = None if reservation is None else reservation.save(released, output, force=force)
+        line = "" if entry is None or reservation is None else f"{reservation.ledger} {entry.number} {entry.digest}"
     written = released.save(output, force=force) if entry is None else output
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
-        recorded = "" if entry is None else f" Recorded in {record.ledger} as entry {entry.number}."
+        recorded = "" if entry is None else f" Recorded in {record.ledger} as entry {entry.number}.\n{tell_head(line)}"
         say(f"\nWritten to {written}, described in {written}.json.{recorded}")
 
 

@@ -20,6 +20,9 @@ def serve_command(
     context: typer.Context,
     folder: Annotated[Text, option("Files below this folder can be loaded; uploads always can.", "FOLDER")] = None,
     ledger: Annotated[Text, option("Where releases are recorded.", "LEDGER")] = None,
+    new_ledger: Annotated[
+        bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")
+    ] = False,
     host: Annotated[str, option("The address to listen on.", "ADDRESS")] = "127.0.0.1",
     port: Annotated[str, option("The port; 0 takes a free one.", "NUMBER")] = "0",
     upload_limit: Annotated[str, option("The largest upload, for example 500MB.", "SIZE")] = "2GB",
@@ -44,6 +47,7 @@ def serve_command(
         host=host,
         port=parsing.parse_whole("--port", port),
         ledger=ledger,
+        new_ledger=new_ledger,
         upload_limit=read_bytes(upload_limit),
         allow_remote=allow_remote,
         password=read_password(password_file),

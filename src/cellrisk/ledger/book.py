@@ -7,20 +7,24 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.accounting import Composition, Loss
 from cellrisk.checks import require_whole_number
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.ledger.chain import Head, Row, compute_digest, follow, write_canonically
 from cellrisk.ledger.entry import (
     KINDS,
+    LONGEST_BODY,
     Cohort,
     Entry,
     Limit,
     ReleasedFile,
+    Whereabouts,
     describe_release,
     read_loss,
     write_time,
@@ -31,6 +35,7 @@ from cellrisk.mechanisms import Mechanism
 from cellrisk.text import number_of
 
 if TYPE_CHECKING:
+    from cellrisk.ledger.journals import Journal
     from cellrisk.ledger.pairing import Reservation
     from cellrisk.ledger.store import Pending, Session
 
@@ -40,9 +45,14 @@ MOST_LOOKS = 5
 class Ledger:
     """An append-only record of releases: who is covered, what was released, with which loss, when, and for what.
 
-    place: a path, which becomes one SQLite file, or postgresql://user:password@host/database. create: whether a ledger
-    is made where there is none. wait: seconds to wait for a ledger that others have locked. clock: what tells the time;
-    the order of entries is that of their numbers, whatever it says.
+    place: a path of one SQLite file, or postgresql://user:password@host/database. create: makes a new ledger there, and
+    refuses where something is already; without it a ledger has to be there. wait: seconds to wait for a ledger that
+    others have locked. clock: what tells the time; the order of entries is that of their numbers, whatever it says.
+    head: a file outside in which the last entry is noted after every write, and without which an older copy of the
+    ledger could not be told from the newest; by default the one that CELLRISK_LEDGER_HEAD names.
+
+    To open a ledger and to read from it changes nothing: what dead processes have left is finished or taken back by the
+    next who writes.
 
     Entries are chained by their digests, so that `verify` finds what was changed. Releases that are not finished count
     as spent. A person is covered by the releases on the cohort they are in and on those that contain it; cohorts of
@@ -50,7 +60,7 @@ class Ledger:
 
     >>> import tempfile
     >>> from cellrisk.mechanisms import mechanism
-    >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/releases.ledger") as ledger:
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/ledger", create=True) as ledger:
     ...     limit = ledger.set_limit("everyone", epsilon=0.3)
     ...     for attribute in ("job", "income", "illness"):
     ...         entry = ledger.add(
@@ -64,27 +74,19 @@ class Ledger:
         self,
         place: str | os.PathLike[str],
         *,
-        create: bool = True,
+        create: bool = False,
         wait: float = 30.0,
         clock: Callable[[], datetime] | None = None,
+        head: str | os.PathLike[str] | None = None,
     ) -> None:
+        from cellrisk.ledger.heads import HeadFile
         from cellrisk.ledger.places import find_place
         from cellrisk.ledger.store import Store
 
         self._clock = clock or _tell_time
         self._known: tuple[Entry, ...] = ()
-        self._store = Store(find_place(place, wait), create=create, clock=self._clock)
-        try:
-            pendings = self._tidy()
-            self._id = self.head.id
-            signs = self._store.place.find_signs(self._id) if self._store.writable else {}
-            if signs:
-                from cellrisk.ledger.pairing import sweep
-
-                sweep(signs, {pending.token for pending in pendings})
-        except BaseException:
-            self.close()
-            raise
+        self._store = Store(find_place(place, wait), create=create, clock=self._clock, heads=HeadFile.find(head))
+        self._id = self.head.id
 
     def __enter__(self) -> Ledger:
         return self
@@ -97,6 +99,24 @@ class Ledger:
     def close(self) -> None:
         """Ends the use of the ledger; what is on the disk is one file."""
         self._store.close()
+
+    def remove_unused(self) -> None:
+        """Removes a ledger that was made and never written to, so that what was refused leaves nothing behind."""
+        self._store.remove_unused()
+
+    def note_head(self) -> str:
+        """Notes the last entry in the file that keeps the head, if there is one; returns the line for any other place.
+
+        A ledger of which nothing is noted there yet begins to be watched.
+        """
+        from cellrisk.ledger.heads import write_head
+
+        heads = self._store.heads
+        with self._store.read() as session:
+            if heads is not None:
+                heads.check(session, new=True)
+                heads.note(session.head)
+            return write_head(session.head)
 
     @property
     def place(self) -> str:
@@ -115,7 +135,7 @@ class Ledger:
 
     @property
     def head(self) -> Head:
-        """Its last entry's number and digest. Noted elsewhere, the digest later shows whether all was rewritten."""
+        """Its last entry: number and digest. Noted elsewhere, it later shows whether entries were lost or rewritten."""
         with self._store.read() as session:
             return session.head
 
@@ -161,26 +181,45 @@ class Ledger:
         Refused where the release would break a limit. The loss counts as spent from here on, and is given back where
         the block ends without a release that was saved.
         """
-        from cellrisk.ledger.pairing import Reservation, describe_owner, open_reservation
+        from cellrisk.ledger.journals import Note, open_journal
+        from cellrisk.ledger.pairing import Reservation, describe_owner
         from cellrisk.ledger.store import RESERVED, Pending
 
         fields = describe_release(attribute, quasi_identifiers, loss, purpose)
         token = secrets.token_hex(16)
-        sign = open_reservation(self._store, self._id, token)
+        if not self._store.writable:
+            raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
+        journal = open_journal(self._id, token, self._store.place.wait)
         try:
+            journal.write(Note(self.place))
             with self._writing() as (session, standing):
                 declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
                 body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
-                pending = Pending(token, RESERVED, {**body, **describe_owner(sign), "since": write_time(self._clock())})
+                pending = Pending(token, RESERVED, {**body, **describe_owner(), "since": write_time(self._clock())})
                 session.reserve(pending)
+        except OSError as error:
+            journal.remove()
+            raise InvalidInput("no journal of the release can be kept", got=error.strerror, fix="make room") from None
         except BaseException:
-            sign.release()
+            self._forget(journal, token)
             raise
-        reservation = Reservation(self._store, pending, sign, self._write_release)
+        reservation = Reservation(self._store, pending, journal, self._write_release)
         try:
             yield reservation
         finally:
             reservation.close()
+
+    def _forget(self, journal: Journal, token: str) -> None:
+        """Removes a journal whose reservation was refused; one that a lost connection may yet have made keeps it."""
+        try:
+            with self._store.read() as session:
+                made = session.pending(token) is not None
+        except CellriskError:
+            made = True
+        if made:
+            journal.close()
+        else:
+            journal.remove()
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
         """Declares a cohort before anything is released on it: people that none covers but the one it is part of."""
@@ -254,44 +293,56 @@ class Ledger:
         """Refuses a release that would break a limit, before any noise is drawn."""
         self._admit(self._read(), cohort, read_loss(loss), new_cohort, part_of)
 
-    def verify(self, *, head: str | None = None, files: bool = True) -> Verification:
+    def verify(
+        self, *, head: str | None = None, files: bool = True, folders: Sequence[str | os.PathLike[str]] = ()
+    ) -> Verification:
         """Is everything as it was written? Recomputes the chain from its first entry to its last.
 
-        head: a digest of this ledger that was noted elsewhere; only it finds a chain that was rewritten as a whole.
-        files: whether released files are compared with the digests in their entries.
+        head: a digest of this ledger that was noted elsewhere; only it, or a file that keeps the head, finds a chain
+        that was rewritten as a whole. files: whether released files and the descriptions beside them are compared with
+        the digests in their entries; a description of an entry that is missing shows that the ledger is an older copy.
+        folders: where to look for further descriptions. Nothing is changed.
         """
+        beside = self._store.place.folders
         for _ in range(MOST_LOOKS):  # a file may be replaced, and its entry written, while files are read
-            self._tidy()
+            self._wait_for_moves()
             with self._store.read() as session:
-                chain, entries = examine(session, head)
-            found = compare_files(chain, entries) if files else chain
-            if found.ok or not chain.ok or self.head.digest == found.head:
+                examined = examine(session, head, self._store.heads)
+            looked = [*beside, *map(Path, folders)]
+            found = compare_files(examined, looked, self._store.place.is_same) if files else examined.found
+            if found.ok or not examined.found.ok or self.head.digest == found.head:
                 break
         return found
 
     def pendings(self) -> tuple[Pending, ...]:
-        """Releases that are reserved or being written, by processes that live or cannot be reached from here."""
+        """Releases that are reserved or being written, or that dead processes have left so."""
+        with self._store.read() as session:
+            return tuple(session.pendings())
+
+    def settle(self) -> tuple[Pending, ...]:
+        """Finishes or takes back what dead processes of this user, on this machine, have left; returns the others."""
         return tuple(self._tidy())
 
-    def abandon(self, token: str) -> None:
-        """Gives up a reservation whose process is known to be dead, on a machine that will not come back.
+    def abandon(self, token: str) -> bool:
+        """Gives up a release whose process is known to be dead, and whose journal is on a machine that is out of reach.
 
-        One that was decided cannot be given up: its entry stands, and its file waits where it was staged.
+        What was only reserved no longer counts as spent. Where its entry stands already, that stays, and its loss stays
+        spent; its file is then in its place only where it can be finished from here. Returns whether an entry stands.
         """
-        from cellrisk.ledger.pairing import ELSEWHERE, settle
-        from cellrisk.ledger.store import RESERVED
+        from cellrisk.ledger.pairing import ALIVE, ELSEWHERE, settle
+        from cellrisk.ledger.store import DECIDED
 
         with self._store.read() as session:
             found = session.pending(token)
         if found is None:
-            raise UnknownName("the ledger has no such reservation", got=repr(token), fix="pendings lists them")
-        if found.state != RESERVED:
-            raise InvalidInput("its entry is written already", fix="open the ledger where its file was to be saved")
-        if settle(self._store, found) == ELSEWHERE:
+            raise UnknownName("the ledger has no such reservation", got=repr(token), fix="verify lists them")
+        state = settle(self._store, found, anywhere=True)
+        if state == ALIVE:
+            raise InvalidInput("its process lives, and ends it by itself", got=repr(token))
+        if state == ELSEWHERE:
             with self._store.write() as session:
                 session.settle(token)
-        elif any(pending.token == token for pending in self._tidy()):
-            raise InvalidInput("its process lives, and ends it by itself", got=repr(token))
+        return found.state == DECIDED
 
     def __str__(self) -> str:
         standing = self._read()
@@ -319,20 +370,24 @@ class Ledger:
 
     def _read(self) -> Standing:
         """How things stand. An entry whose file is being moved into its place is waited for."""
+        self._wait_for_moves()
+        with self._store.read() as session:
+            return self._follow(session, session.pendings())
+
+    def _wait_for_moves(self) -> None:
+        """Waits for those who move files into their place at this moment; what the dead have left is not waited for."""
         deadline = time.monotonic() + self._store.place.wait
         while True:
             with self._store.read() as session:
-                pendings = session.pendings()
-                standing = self._follow(session, pendings)
-            if not pendings or not self._store.writable:
-                return standing
-            from cellrisk.ledger.pairing import ALIVE, PAUSE, SETTLED, settle
+                decided = [pending for pending in session.examine_pendings()[0] if pending.state == "decided"]
+            if not decided:
+                return
+            from cellrisk.ledger.journals import PAUSE
+            from cellrisk.ledger.pairing import is_alive
 
-            states = [(settle(self._store, pending), pending.state) for pending in pendings]
-            if all(state != SETTLED for state, _ in states):
-                if (ALIVE, "decided") not in states or time.monotonic() > deadline:
-                    return standing
-                time.sleep(PAUSE)
+            if not any(is_alive(self._id, pending) for pending in decided) or time.monotonic() > deadline:
+                return
+            time.sleep(PAUSE)
 
     def _follow(self, session: Session, pendings: list[Pending]) -> Standing:
         """The entries, each checked against its digest, those that were read before not again; and what is reserved."""
@@ -342,7 +397,9 @@ class Ledger:
             known = known if last is not None and last.digest == known[-1].digest else ()
         rows = session.rows(len(known) + 1)
         follow(rows, len(known), known[-1].digest if known else head.id, head)
-        self._known = (*known, *map(Entry.read, rows))
+        written = session.whereabouts(len(known) + 1) if rows else {}
+        paths = {number: each.path for number, each in written.items()}
+        self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
         if not pendings:
             return Standing(self._known)
         from cellrisk.ledger.pairing import read_reserved
@@ -351,22 +408,35 @@ class Ledger:
 
     def _tidy(self) -> list[Pending]:
         """Settles the releases of dead processes, and returns those of the others."""
+        from cellrisk.ledger.journals import list_journals
+
         with self._store.read() as session:
             pendings = session.pendings()
-        if not pendings or not self._store.writable:
+        journals = list_journals(self._id)
+        if not journals:
             return pendings
-        from cellrisk.ledger.pairing import SETTLED, settle
+        from cellrisk.ledger.pairing import SETTLED, settle, sweep
 
-        return [pending for pending in pendings if settle(self._store, pending) != SETTLED]
+        known = {pending.token for pending in pendings}
+        left = [pending for pending in pendings if settle(self._store, pending) != SETTLED]
+        sweep(self._store, {token: path for token, path in journals.items() if token not in known})
+        return left
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
         """Writes a release that was admitted, and before it its cohort where it brings one that is not yet known."""
         if body["declares"] and body["cohort"] not in self._follow(session, []).declared:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
-        return self._append(session, "release", body["cohort"], **fields, file=None if file is None else file.to_dict())
+        written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))
+        if file is not None and written is not None:
+            fields["file"] = replace(file, place=written.digest).to_dict()
+        else:
+            fields["file"] = None
+        return self._append(session, "release", body["cohort"], written, **fields)
 
-    def _append(self, session: Session, kind: str, cohort: str, **fields: Any) -> Entry:
+    def _append(
+        self, session: Session, kind: str, cohort: str, written: Whereabouts | None = None, **fields: Any
+    ) -> Entry:
         """Writes an entry after the last one, as it will be read."""
         from cellrisk import __version__
 
@@ -379,10 +449,12 @@ class Ledger:
             if behind > 0:
                 body["clock_behind"] = behind
         text = write_canonically(body)
+        if len(text) > LONGEST_BODY:
+            raise InvalidInput("the entry is too long", got=f"{len(text):,} characters", fix="name fewer columns")
         number = head.number + 1
         row = Row(number, head.digest, compute_digest(number, head.digest, text), text)
-        session.append(row)
-        return Entry.read(row)
+        session.append(row, written)
+        return Entry.read(row, None if written is None else written.path)
 
 
 def _tell_time() -> datetime:

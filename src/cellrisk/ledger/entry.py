@@ -6,12 +6,13 @@ import hashlib
 import json
 import math
 import os
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cellrisk.accounting import OPERATORS, Loss
 from cellrisk.accounting.composition import TARGETS
@@ -23,6 +24,8 @@ from cellrisk.text import aligned
 KINDS = ("cohort", "limit", "release")
 LONGEST_NAME = 200
 LONGEST_PURPOSE = 10_000
+LONGEST_PATH = 4096
+LONGEST_BODY = 1 << 22
 BLOCK = 1 << 20
 
 
@@ -89,9 +92,25 @@ class ReleasedFile:
     """A file as it was when it was released."""
 
     name: str
-    path: str
+    path: str | None
+    """Where it was written; it stands beside the entry and not in it, so that an export does not hold it."""
     sha256: str
     bytes: int
+    place: str | None = None
+    """What binds the path to the entry: the SHA-256 of a random salt and the path."""
+    description: str | None = None
+    """The SHA-256 of the description beside it, without what that says of the ledger."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or len(self.name) > LONGEST_PATH:
+            raise InvalidInput("a released file has a name")
+        if self.path is not None and (not isinstance(self.path, str) or len(self.path) > LONGEST_PATH):
+            raise InvalidInput("a released file has a path")
+        if isinstance(self.bytes, bool) or not isinstance(self.bytes, int) or self.bytes < 0:
+            raise InvalidInput("a released file has a size")
+        for digest in (self.sha256, self.place or "0" * 64, self.description or "0" * 64):
+            if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+                raise InvalidInput("a released file has its digests")
 
     @staticmethod
     def of(path: str | os.PathLike[str]) -> ReleasedFile:
@@ -107,10 +126,25 @@ class ReleasedFile:
                     digest.update(block)
         except OSError as error:
             raise InvalidInput("the file cannot be read", got=f"{place} ({error.strerror})") from None
-        return ReleasedFile(place.name, check_text("the path of the file", str(place), 4096), digest.hexdigest(), size)
+        path = check_text("the path of the file", str(place), LONGEST_PATH)
+        return ReleasedFile(place.name, path, digest.hexdigest(), size)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "path": self.path, "sha256": self.sha256, "bytes": self.bytes}
+        """What an entry holds of it: everything but where it is."""
+        named = {"name": self.name, "sha256": self.sha256, "bytes": self.bytes}
+        more = {"place": self.place, "description": self.description}
+        return {**named, **{name: value for name, value in more.items() if value is not None}}
+
+
+class Whereabouts(NamedTuple):
+    """Where a released file was written, and the salt of the digest that binds this to its entry."""
+
+    path: str
+    salt: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.salt}\n{self.path}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,31 +175,31 @@ class Entry:
     """What the digest covers, beside number and previous."""
 
     @staticmethod
-    def read(row: Row) -> Entry:
-        """The entry that a stored row holds; refuses a body that is not one."""
+    def read(row: Row, path: str | None = None) -> Entry:
+        """The entry that a stored row holds, and where its file was written; refuses a body that is not one."""
         try:
-            body = json.loads(row.body)
-            limit, loss, file = body.get("limit"), body.get("loss"), body.get("file")
+            body = read_json(row.body)
+            limit, file = body.get("limit"), body.get("file")
             entry = Entry(
                 number=row.number,
                 time=_check_time(body["time"]),
                 kind=body["kind"],
                 cohort=check_name("cohort", body["cohort"]),
-                part_of=body.get("part_of"),
-                quasi_identifiers=tuple(body.get("quasi_identifiers", ())),
-                attribute=body.get("attribute"),
-                loss=None if loss is None else Loss.from_dict(loss),
-                scale=body.get("scale"),
-                purpose=body.get("purpose", ""),
-                file=None if file is None else ReleasedFile(**file),
+                part_of=_check_part_of(body.get("part_of")),
+                quasi_identifiers=_check_columns(body.get("quasi_identifiers", [])),
+                attribute=None if body.get("attribute") is None else _check_columns([body["attribute"]])[0],
+                loss=None if body.get("loss") is None else Loss.from_dict(body["loss"]),
+                scale=_check_number(body.get("scale")),
+                purpose=check_text("the purpose", body.get("purpose", ""), LONGEST_PURPOSE, empty=True),
+                file=None if file is None else ReleasedFile(**{"path": path, **file}),
                 limit=None if limit is None else Limit(cohort=body["cohort"], **limit),
-                clock_behind=body.get("clock_behind"),
-                version=body["cellrisk"],
+                clock_behind=_check_number(body.get("clock_behind")),
+                version=check_text("the version", body["cellrisk"], LONGEST_NAME),
                 previous=row.previous,
                 digest=row.digest,
                 body=row.body,
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise InvalidInput(f"entry {row.number} of the ledger holds nothing that can be read as an entry") from None
         whole = {"cohort": True, "limit": entry.limit is not None, "release": entry.loss is not None}
         if not whole.get(entry.kind, False):
@@ -188,7 +222,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values. The body is what is left without number, previous and digest."""
-        return {"number": self.number, "previous": self.previous, "digest": self.digest, **json.loads(self.body)}
+        return {"number": self.number, "previous": self.previous, "digest": self.digest, **read_json(self.body)}
 
     def __str__(self) -> str:
         rows = [["entry", str(self.number)], ["time", self.time], ["cohort", show_on_one_line(self.cohort)]]
@@ -200,7 +234,7 @@ class Entry:
         if self.purpose:
             rows.append(["purpose", show_on_one_line(self.purpose)])
         if self.file is not None:
-            rows += [["file", show_on_one_line(self.file.path)], ["SHA-256", self.file.sha256]]
+            rows += [["file", show_on_one_line(self.file.path or self.file.name)], ["SHA-256", self.file.sha256]]
         if self.clock_behind is not None:
             rows.append(["clock", f"{self.clock_behind:g} s behind the entry before"])
         rows += [["written by", f"cellrisk {self.version}"], ["previous", self.previous], ["digest", self.digest]]
@@ -301,6 +335,36 @@ def _check_time(text: str) -> str:
     if write_time(datetime.fromisoformat(text)) != text:
         raise ValueError("another form of time")
     return text
+
+
+def read_json(text: str) -> Any:
+    """What a text of the ledger holds; refuses what is no JSON, too deep or too large for it."""
+    if len(text) > LONGEST_BODY:
+        raise InvalidInput("the text is too long", got=f"{len(text):,} characters")
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InvalidInput("the text is nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise InvalidInput("a number of a ledger is finite", got=name)
+
+
+def _check_columns(names: object) -> tuple[str, ...]:
+    if not isinstance(names, list):
+        raise InvalidInput("columns are a list")
+    return tuple(check_text("a column", name, LONGEST_NAME) for name in names)
+
+
+def _check_part_of(name: object) -> str | None:
+    return None if name is None else check_name("cohort", name)
+
+
+def _check_number(value: Any) -> float | None:
+    if value is not None and not (_is_number(value) and math.isfinite(value)):
+        raise InvalidInput("a number of a ledger is finite")
+    return value  # type: ignore[no-any-return]
 
 
 def _is_number(value: object) -> bool:

@@ -7,8 +7,8 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.ledger.entry import Entry, show_on_one_line
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("number", "time", "kind", "cohort", "part_of", "quasi_identifiers", "attribute", "flavour", "epsilon", "delta"),
-    *("rho", "neighbours", "mechanism", "scale", "threshold", "operator", "purpose", "file", "path", "sha256", "bytes"),
+    *("rho", "neighbours", "mechanism", "scale", "threshold", "operator", "purpose", "file", "sha256", "bytes"),
     *("clock_behind", "cellrisk", "previous", "digest"),
 )
 VARIANTS = {
@@ -34,8 +34,19 @@ NOT_APPLICABLE = "not applicable"
 
 
 def write_json_lines(entries: Sequence[Entry]) -> str:
-    """One entry a line. Without number, previous and digest, a line with sorted keys is what its digest covers."""
-    return "".join(f"{json.dumps(entry.to_dict(), ensure_ascii=False)}\n" for entry in entries)
+    """One entry a line. Without number, previous and digest, a line with sorted keys is what its digest covers.
+
+    Folders are left out; entries of early versions of cellrisk had them inside, and cannot be recomputed from here.
+    """
+    return "".join(f"{json.dumps(_tell(entry), ensure_ascii=False)}\n" for entry in entries)
+
+
+def _tell(entry: Entry) -> dict[str, Any]:
+    told = entry.to_dict()
+    if isinstance(told.get("file"), dict):
+        told["file"] = {name: value for name, value in told["file"].items() if name != "path"}
+        told["file"]["name"] = PurePath(str(told["file"]["name"])).name
+    return told
 
 
 def write_csv(entries: Sequence[Entry]) -> str:
@@ -44,9 +55,9 @@ def write_csv(entries: Sequence[Entry]) -> str:
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for entry in entries:
-        told = entry.to_dict()
+        told = _tell(entry)
         loss, limit, file = (told.pop(name, None) or {} for name in ("loss", "limit", "file"))
-        row = {**told, **loss, **limit, "file": file.get("name"), "path": file.get("path")}
+        row = {**told, **loss, **limit, "file": file.get("name")}
         row |= {"sha256": file.get("sha256"), "bytes": file.get("bytes")}
         if "quasi_identifiers" in told:
             row["quasi_identifiers"] = json.dumps(told["quasi_identifiers"], ensure_ascii=False)

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from cellrisk.accounting import Composition, Loss, compose
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.ledger.chain import Problem
 from cellrisk.ledger.entry import Cohort, Entry, Limit, check_name, fold
 
 MOST_LISTED = 20
@@ -35,6 +36,14 @@ class Standing:
 
     entries: tuple[Entry, ...]
     reserved: tuple[Reserved, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses cohorts that do not hang together: to follow them could lead round in a circle."""
+        for problem in find_undeclared(self.entries):
+            raise InvalidInput(f"the ledger is damaged: entry {problem.entry} {problem.text}", fix="verify tells more")
+        for each in self.reserved:
+            if each.part_of is not None and each.part_of not in self.declared:
+                raise InvalidInput("the ledger is damaged: a reservation is part of no cohort", fix="verify tells more")
 
     @cached_property
     def declared(self) -> dict[str, str | None]:
@@ -138,6 +147,20 @@ class Standing:
         """Refuses a limit that is below what is spent, or that what is spent can never keep."""
         for losses in dict.fromkeys(self.losses(name) for name in self.innermost(limit.cohort)):
             _check(losses, limit, f"cohort '{limit.cohort}' has spent more than that limit")
+
+
+def find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Entries about cohorts that were not declared before them, or that are declared again."""
+    declared: set[str | None] = {None}
+    for entry in entries:
+        if entry.kind == "cohort":
+            if entry.part_of not in declared:
+                yield Problem(entry.number, "is about a cohort that is part of one never declared")
+            if entry.cohort in declared:
+                yield Problem(entry.number, "declares a cohort that was declared before it")
+            declared.add(entry.cohort)
+        elif entry.cohort not in declared:
+            yield Problem(entry.number, "is about a cohort that was not declared before it")
 
 
 def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:

@@ -33,6 +33,13 @@ PENDING = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
 )
+RELEASED_FILES = sa.Table(
+    "released_files",
+    METADATA,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("salt", sa.Text, nullable=False),
+)
 
 # In SQLite an INSERT OR REPLACE deletes without asking the trigger on DELETE, so a number is given once only.
 GUARDS = {
@@ -69,4 +76,15 @@ def make_reservations(connection: sa.Connection) -> None:
     PENDING.create(connection)
 
 
-MIGRATIONS = (make_log, make_reservations)
+def make_places_of_files(connection: sa.Connection) -> None:
+    """Where released files were written: kept beside the entries, which go to others, and bound to them by digests.
+
+    From here on entries hold the digests of descriptions too, which earlier versions of cellrisk do not know.
+    """
+    RELEASED_FILES.create(connection)
+
+
+MIGRATIONS = (make_log, make_reservations, make_places_of_files)
+TABLES = {table.name: table for table in METADATA.tables.values()}
+SINCE = {"ledger": 1, "entries": 1, "pending": 2, "released_files": 3}
+"""The schema that brought each table."""

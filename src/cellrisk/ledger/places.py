@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import shutil
 import sqlite3
-import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.ledger import migrations
+from cellrisk.ledger.entry import show_on_one_line
+from cellrisk.scratch import private_folder
 from cellrisk.tables.databases.database import Place as DatabaseName
 from cellrisk.tables.databases.database import explain_connection, forget, read_address
+from cellrisk.writing import is_same_file, keep_inputs, write_new
 
 MAGIC = b"SQLite format 3\0"
 APPLICATION = 0x63726C67
@@ -39,22 +44,26 @@ class Place(ABC):
 
     dialect: ClassVar[str]
     options: ClassVar[dict[str, Any]] = {}
-    lock_folder: Path
-    """Where those who write leave a file that tells whether they live."""
     writable: bool = True
-    trusted: bool = False
-    """Whether what is there was seen to be a ledger: before that, nothing may be changed."""
 
     def __init__(self, wait: float) -> None:
         self.wait = wait
 
     @abstractmethod
-    def find(self, create: bool) -> bool:
-        """Whether a ledger seems to be there; refuses what is something else, without a change to it."""
+    def find(self) -> None:
+        """Refuses a place where there is no ledger, and what is something else, without a change to it."""
 
     @abstractmethod
-    def connect(self) -> Any:
-        """A new connection of the driver."""
+    def create(self, make: Callable[[sa.Connection], None]) -> None:
+        """Makes a ledger, whole or not at all; refuses a place where one is already, or something else."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Removes a ledger that nobody has written to."""
+
+    @abstractmethod
+    def connect(self, reading: bool) -> Any:
+        """A new connection of the driver; one for reading can change nothing."""
 
     @abstractmethod
     def begin_to_read(self, connection: sa.Connection) -> None:
@@ -62,35 +71,27 @@ class Place(ABC):
 
     @abstractmethod
     def begin_to_write(self, connection: sa.Connection) -> None:
-        """Begins a transaction that waits for a lock as long as it may."""
+        """Begins a transaction that nobody else writes beside; waits for that as long as it may."""
 
     @abstractmethod
-    def lock(self, connection: sa.Connection) -> None:
-        """Keeps others from writing until the transaction ends."""
+    def find_flaws(self, connection: sa.Connection) -> list[str]:
+        """What of the tables and triggers is not as a ledger has them.
 
-    @abstractmethod
-    def holds_ledger(self, connection: sa.Connection) -> bool:
-        """Whether the tables are there."""
-
-    @abstractmethod
-    def prepare(self, connection: sa.Connection) -> None:
-        """Makes sure, before tables are made, that nobody else makes them and that nothing stands in their way."""
+        Where a table is something else, so that it cannot even be asked, that is refused.
+        """
 
     @abstractmethod
     def explain(self, error: BaseException) -> InvalidInput:
         """What can be said of a driver's error without its words."""
 
-    def place_sign(self, identity: str, token: str) -> Path:
-        """Where the sign of life of a reservation stands."""
-        return self.lock_folder / f".cellrisk-{identity}-{token}.lock"
+    @property
+    def folders(self) -> list[Path]:
+        """Where releases that it records are often written: beside it, and where the web page keeps them."""
+        return []
 
-    def find_signs(self, identity: str) -> dict[str, Path]:
-        """The signs of life that are there, by the tokens of their reservations."""
-        start, end = self.place_sign(identity, "*").name.split("*")
-        with suppress(OSError):
-            names = [name for name in os.listdir(self.lock_folder) if name.startswith(start) and name.endswith(end)]
-            return {name[len(start) : -len(end)]: self.lock_folder / name for name in names}
-        return {}
+    def is_same(self, path: Path) -> bool:
+        """Whether a path leads to the ledger itself."""
+        return False
 
     @contextmanager
     def gate(self) -> Iterator[None]:
@@ -131,48 +132,106 @@ class FilePlace(Place):
     def __init__(self, path: str | os.PathLike[str], wait: float) -> None:
         super().__init__(wait)
         self.path = Path(path).resolve()
-        self.lock_folder = self.path.parent
-        self._made = False
+        keep_inputs("the ledger", *self.files)
 
     def __str__(self) -> str:
         return str(self.path)
 
-    def find(self, create: bool) -> bool:
-        self._check_path(create)
+    @property
+    def folders(self) -> list[Path]:
+        return [self.path.parent, self.path.parent / "releases"]
+
+    @property
+    def files(self) -> list[Path]:
+        """Its file, and those that SQLite may keep beside it."""
+        return [Path(f"{self.path}{end}") for end in ("", "-wal", "-shm", "-journal")]
+
+    def is_same(self, path: Path) -> bool:
+        return any(is_same_file(path, file) for file in self.files)
+
+    def find(self) -> None:
+        self._check_path()
+        if not self.path.exists():
+            raise InvalidInput("there is no ledger", got=self, fix=f"check its name, or make one: {MAKE}")
         with self.gate():  # to close the file would end the locks that SQLite holds on it in this process
             try:
                 with self.path.open("rb") as stream:
                     header = stream.read(100)
-            except FileNotFoundError:
-                return False
             except OSError as error:
                 raise InvalidInput("the ledger cannot be read", got=f"{self} ({error.strerror})") from None
-        if header and (not header.startswith(MAGIC) or header[68:72] != APPLICATION.to_bytes(4, "big")):
+        if not header:
+            raise InvalidInput(
+                "the file is empty, and no ledger", got=self, fix=f"restore it from a copy, or remove it and {MAKE}"
+            )
+        if not header.startswith(MAGIC) or header[68:72] != APPLICATION.to_bytes(4, "big"):
             raise InvalidInput("the file is no ledger", got=self, fix="choose another name")
-        self._made = bool(header)
-        if not header and not create:
-            raise InvalidInput("the file is empty, and no ledger", got=self)
         self.writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
-        return self._made
 
-    def _check_path(self, create: bool) -> None:
+    def create(self, make: Callable[[sa.Connection], None]) -> None:
+        """Made whole in a private folder, and then put into its place, where nothing may be."""
+        self._check_path()
+        if self.path.exists() or self.path.is_symlink():
+            raise self._refuse_other()
+        if not os.access(self.path.parent, os.W_OK):
+            raise InvalidInput("no ledger can be made there", got=self, fix="choose another place")
+        with private_folder("ledger") as folder:
+            draft = folder / "draft"
+            engine = sa.create_engine(f"{self.dialect}/{draft}", poolclass=sa.NullPool)
+            with engine.connect() as connection:
+                connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION}")
+                make(connection)
+                connection.commit()
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+                connection.commit()
+            engine.dispose()
+            content = draft.read_bytes()
+        try:
+            write_new(self.path, content)
+        except FileExistsError:
+            raise self._refuse_other() from None
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise InvalidInput(
+                    "the disk of the ledger is full: nothing was written", got=self, fix="make room"
+                ) from None
+            raise InvalidInput("no ledger can be made there", got=f"{self} ({error.strerror})") from None
+
+    def remove(self) -> None:
+        with self.gate(), suppress(OSError):
+            self.path.unlink()
+
+    def _refuse_other(self) -> InvalidInput:
+        return InvalidInput(
+            "there is a file already where the ledger was to be made",
+            got=self,
+            fix="choose another name; a ledger that is there is used without asking for a new one",
+        )
+
+    def _check_path(self) -> None:
         if self.path.is_dir():
             raise InvalidInput("the ledger's path is a folder", got=self, fix="give it a file name")
         if not self.path.parent.is_dir():
             raise InvalidInput("the folder of the ledger does not exist", got=self.path.parent, fix="make it first")
         if self.path.exists() and not self.path.is_file():
             raise InvalidInput("the ledger's path is no file", got=self, fix="choose another name")
-        if self.path.exists():
-            return
-        if not create:
-            raise InvalidInput("there is no ledger", got=self, fix="check its name")
-        if not os.access(self.path.parent, os.W_OK):
-            raise InvalidInput("no ledger can be made there", got=self, fix="choose another place")
 
-    def connect(self) -> sqlite3.Connection:
-        if self.writable:
-            mode = "rw" if self._made else "rwc"
-        else:  # without a log beside it the file alone is the ledger, and nothing need be made beside it
+    def _check_beside(self) -> None:
+        """Refuses what SQLite would obey: a rollback journal can name files that are then deleted."""
+        if os.path.lexists(f"{self.path}-journal"):
+            raise InvalidInput(
+                "a rollback journal stands beside the ledger, which never has one",
+                got=f"{self}-journal",
+                fix="do not trust it: move it away, and then verify",
+            )
+        for end in ("-wal", "-shm"):
+            beside = Path(f"{self.path}{end}")
+            if os.path.lexists(beside) and (beside.is_symlink() or not beside.is_file()):
+                raise InvalidInput("what stands beside the ledger is no file", got=beside, fix="move it away")
+
+    def connect(self, reading: bool) -> sqlite3.Connection:
+        self._check_beside()
+        mode = "rw"
+        if not self.writable:  # without a log beside it the file alone is the ledger, and nothing need be made there
             log = Path(f"{self.path}-wal")
             mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
         address = f"{self.path.as_uri()}?mode={mode}"
@@ -180,9 +239,10 @@ class FilePlace(Place):
             address, uri=True, timeout=self.wait, isolation_level=None, check_same_thread=False
         )
         try:
-            for pragma in ("trusted_schema=OFF", "synchronous=FULL", "fullfsync=ON", "cell_size_check=ON"):
+            pragmas = ("trusted_schema=OFF", "synchronous=FULL", "fullfsync=ON", "cell_size_check=ON")
+            for pragma in ("query_only=ON", *pragmas) if reading else pragmas:
                 connection.execute(f"PRAGMA {pragma}")
-            if self.writable and self.trusted:
+            if not reading:
                 self._use_log(connection)
         except BaseException:
             connection.close()
@@ -213,21 +273,33 @@ class FilePlace(Place):
     def begin_to_write(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    def lock(self, connection: sa.Connection) -> None:
-        """The transaction itself is the lock."""
-
-    def holds_ledger(self, connection: sa.Connection) -> bool:
-        found = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master WHERE name = 'ledger'").scalar()
-        return bool(found)
-
-    def prepare(self, connection: sa.Connection) -> None:
-        if self.holds_ledger(connection):
-            return
-        if connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar():
-            raise InvalidInput("the file is no ledger", got=self, fix="choose another name")
-        # In the transaction that makes the tables, and before there is a log: a file in use always carries it.
-        connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION}")
-        self._made = True
+    def find_flaws(self, connection: sa.Connection) -> list[str]:
+        found = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 1000").all()
+        objects = {(kind, name): sql for kind, name, _, sql in found}
+        for name, table in migrations.TABLES.items():
+            kinds = [kind for kind, each in objects if each == name]
+            sql = str(objects.get(("table", name))).split()[:2]
+            if kinds and (kinds != ["table"] or sql != ["CREATE", "TABLE"]):
+                raise InvalidInput("this is no ledger: one of its tables is something else", got=self, fix=OTHER_FILE)
+            columns = connection.exec_driver_sql(f"PRAGMA table_xinfo({name})").all()
+            told = [(column[1], column[6]) for column in columns]
+            if kinds and told != [(column.name, 0) for column in table.columns]:
+                raise InvalidInput("this is no ledger: one of its tables has other columns", got=self, fix=OTHER_FILE)
+        if not {("table", "ledger"), ("table", "entries")} <= set(objects):
+            raise InvalidInput("this is no ledger: its tables are missing", got=self, fix=OTHER_FILE)
+        guards = {statement.split()[2]: statement for statement in migrations.GUARDS["sqlite"]}
+        flaws = []
+        for name, statement in guards.items():
+            written = objects.get(("trigger", name))
+            if written is None:
+                flaws.append(f"the trigger {name}, which guards the entries, was removed")
+            elif not isinstance(written, str) or written.split() != statement.split():
+                flaws.append(f"the trigger {name}, which guards the entries, was changed")
+        known = {("trigger", name) for name in guards} | {("table", name) for name in migrations.TABLES}
+        for kind, name in objects:
+            if (kind, name) not in known and not (isinstance(name, str) and name.startswith("sqlite_")):
+                flaws.append(f"a foreign {_shown(kind)} stands in the ledger: {_shown(name)}")
+        return flaws
 
     def explain(self, error: BaseException) -> InvalidInput:
         text = str(error).lower()
@@ -273,30 +345,57 @@ class DatabasePlace(Place):
                 "a ledger in PostgreSQL needs a driver that is not installed", fix="pip install 'cellrisk[postgres]'"
             )
         self._address = f"postgresql://{address.partition('://')[2]}"
-        self.lock_folder = Path(tempfile.gettempdir())
 
     def __str__(self) -> str:
         return str(self._name)
 
-    def find(self, create: bool) -> bool:
-        with self.plain_refusals(), closing(self.connect()) as connection:
-            names = ("ledger", "entries", "pending")
-            query = f"SELECT {', '.join(f'to_regclass(%s) IS NOT NULL AS {name}' for name in names)}"
-            there, *others = connection.execute(query, names).fetchone()
-            if there:
-                allowed = (
-                    "current_setting('transaction_read_only') = 'off' AND has_table_privilege('entries', 'INSERT')"
-                )
-                if others[0]:
-                    self.writable = bool(connection.execute(f"SELECT {allowed}").fetchone()[0])
-                return True
-        if not create:
-            raise InvalidInput("there is no ledger", got=self, fix="check the address")
-        if any(others):
-            raise InvalidInput("the database has a table of the same name as one of a ledger's", got=self, fix=OTHER)
-        return False
+    def find(self) -> None:
+        with self.plain_refusals(), closing(self.connect(reading=True)) as connection:
+            there = connection.execute("SELECT to_regclass('ledger') IS NOT NULL").fetchone()[0]
+            if not there:
+                raise InvalidInput("there is no ledger", got=self, fix=f"check the address, or make one: {MAKE}")
+            allowed = "current_setting('transaction_read_only') = 'off' AND has_table_privilege('entries', 'INSERT')"
+            if connection.execute("SELECT to_regclass('entries') IS NOT NULL").fetchone()[0]:
+                self.writable = bool(connection.execute(f"SELECT {allowed}").fetchone()[0])
 
-    def connect(self) -> Any:
+    def create(self, make: Callable[[sa.Connection], None]) -> None:
+        engine = sa.create_engine(
+            self.dialect,
+            **self.options,
+            creator=partial(self.connect, reading=False),
+            poolclass=sa.NullPool,
+            hide_parameters=True,
+        )
+        with self.plain_refusals(), engine.connect() as connection:
+            self._limit_wait(connection)
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION})")
+            names = [
+                name
+                for name in migrations.TABLES
+                if connection.exec_driver_sql(f"SELECT to_regclass('{name}') IS NOT NULL").scalar()
+            ]
+            if "ledger" in names:
+                raise InvalidInput(
+                    "there is a ledger already, or a table of that name",
+                    got=self,
+                    fix=f"use it without asking for a new one, or {OTHER}",
+                )
+            if names:
+                raise InvalidInput(
+                    "the database has a table of the same name as one of a ledger's", got=self, fix=OTHER
+                )
+            make(connection)
+            connection.commit()
+        engine.dispose()
+
+    def remove(self) -> None:
+        with self.plain_refusals(), closing(self.connect(reading=False)) as connection:
+            for name in reversed(migrations.TABLES):
+                connection.execute(f"DROP TABLE IF EXISTS {name}")
+            connection.execute("DROP FUNCTION IF EXISTS refuse_to_change_entries()")
+            connection.commit()
+
+    def connect(self, reading: bool) -> Any:
         import psycopg
 
         try:
@@ -315,16 +414,36 @@ class DatabasePlace(Place):
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
     def begin_to_write(self, connection: sa.Connection) -> None:
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, round(1000 * self.wait))}")
-
-    def lock(self, connection: sa.Connection) -> None:
+        self._limit_wait(connection)
         connection.exec_driver_sql("SELECT id FROM ledger FOR UPDATE")
 
-    def holds_ledger(self, connection: sa.Connection) -> bool:
-        return bool(connection.exec_driver_sql("SELECT to_regclass('ledger') IS NOT NULL").scalar())
+    def _limit_wait(self, connection: sa.Connection) -> None:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, round(1000 * self.wait))}")
 
-    def prepare(self, connection: sa.Connection) -> None:
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION})")
+    def find_flaws(self, connection: sa.Connection) -> list[str]:
+        names = tuple(migrations.TABLES)
+        listed = ", ".join(f"to_regclass('{name}')" for name in names)
+        kinds = connection.exec_driver_sql(
+            "SELECT c.relname, c.relkind::text, c.relrowsecurity, "
+            "EXISTS (SELECT 1 FROM pg_rewrite r WHERE r.ev_class = c.oid) FROM pg_class c "
+            f"WHERE c.oid IN (SELECT unnest(ARRAY[{listed}]::oid[]))"
+        ).all()
+        if any(kind != "r" for _, kind, _, _ in kinds):
+            raise InvalidInput("this is no ledger: one of its tables is something else", got=self, fix=OTHER)
+        flaws = [f"the table {name} has rules or hides rows" for name, _, secured, ruled in kinds if secured or ruled]
+        triggers = connection.exec_driver_sql(
+            "SELECT c.relname, t.tgname, t.tgenabled::text, t.tgtype::int, t.tgqual IS NULL, p.prosrc "
+            "FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid "
+            f"WHERE NOT t.tgisinternal AND t.tgrelid IN (SELECT unnest(ARRAY[{listed}]::oid[]))"
+        ).all()
+        found = {(table, name): rest for table, name, *rest in triggers}
+        for name, kind in POSTGRES_TRIGGERS.items():
+            rest = found.pop(("entries", name), None)
+            if rest is None:
+                flaws.append(f"the trigger {name}, which guards the entries, was removed")
+            elif rest[0] not in ("O", "A") or rest[1:] != [kind, True, POSTGRES_REFUSAL]:
+                flaws.append(f"the trigger {name}, which guards the entries, was changed")
+        return flaws + [f"a foreign trigger stands in the ledger: {_shown(name)}" for _, name in found]
 
     def explain(self, error: BaseException) -> InvalidInput:
         state = str(getattr(error, "sqlstate", None) or "")
@@ -351,7 +470,16 @@ class DatabasePlace(Place):
         return InvalidInput(f"the ledger cannot be used ({kind}, {state})", got=self)
 
 
+MAKE = "cellrisk ledger create, or Ledger(place, create=True)"
+OTHER_FILE = "choose another file"
+POSTGRES_TRIGGERS = {"entries_are_not_changed": 1 + 2 + 8 + 16, "entries_are_not_emptied": 2 + 32}
+"""As PostgreSQL writes their kinds: 1 for each row, 2 before, 8 delete, 16 update, 32 truncate."""
+POSTGRES_REFUSAL = migrations.GUARDS["postgresql"][0].split("$$")[1]
 OTHER = "choose another database, or another schema with ?options=-csearch_path%3Dname"
+
+
+def _shown(name: object) -> str:
+    return show_on_one_line(str(name))[:60]
 
 
 def find_place(place: str | os.PathLike[str], wait: float) -> Place:

@@ -7,24 +7,42 @@ between them. An exception of a driver, which may quote a password or what is st
 from __future__ import annotations
 
 import json
+import logging
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
-from cellrisk.errors import InvalidInput
+from cellrisk.accounting import Loss
+from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.ledger import migrations
 from cellrisk.ledger.chain import Head, Row
-from cellrisk.ledger.entry import write_time
-from cellrisk.ledger.migrations import ENTRIES, LEDGER, PENDING
+from cellrisk.ledger.entry import (
+    LONGEST_BODY,
+    LONGEST_NAME,
+    LONGEST_PATH,
+    Whereabouts,
+    check_name,
+    check_text,
+    read_json,
+    write_time,
+)
+from cellrisk.ledger.heads import HeadFile
+from cellrisk.ledger.journals import NAME
+from cellrisk.ledger.migrations import ENTRIES, LEDGER, PENDING, RELEASED_FILES
 from cellrisk.ledger.places import DAMAGES, FilePlace, Place
 
 WHAT = "cellrisk ledger"
 RESERVED, DECIDED = "reserved", "decided"
 DAMAGED = "the ledger is damaged"
+MOST_ENTRIES = 2**53
+QUIET = "cellrisk-ledger"
+logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{QUIET}").setLevel(logging.CRITICAL + 1)  # it would print tracebacks
 SMALLEST_ENTRY = 64
 """Bytes that an entry takes at least: as many as its digest."""
 
@@ -37,6 +55,12 @@ class Pending(NamedTuple):
     """``reserved``: its loss is taken, its entry does not stand. ``decided``: the entry stands, the files are moved."""
     body: dict[str, Any]
 
+    @property
+    def entry(self) -> int | None:
+        """The number of its entry, where that is decided."""
+        number = self.body.get("entry")
+        return number if self.state == DECIDED and type(number) is int else None
+
 
 class Session:
     """What can be asked and written inside one transaction."""
@@ -44,6 +68,7 @@ class Session:
     def __init__(self, connection: sa.Connection, place: Place) -> None:
         self.connection = connection
         self.place = place
+        self.flaws = place.find_flaws(connection)
         self.head = self._read_head()
 
     def _read_head(self) -> Head:
@@ -64,7 +89,8 @@ class Session:
                 allowed=f"up to schema {len(migrations.MIGRATIONS)}",
                 fix="install that version, or a newer one",
             )
-        if head.schema < 1 or head.number < 0:
+        sound = re.fullmatch("[0-9a-f]{32}", head.id) and re.fullmatch("[0-9a-f]{32}|[0-9a-f]{64}", head.digest)
+        if head.schema < 1 or not 0 <= head.number <= MOST_ENTRIES or not sound:
             raise InvalidInput(f"{DAMAGED}: what it says of itself cannot be", got=self.place)
         return head
 
@@ -96,25 +122,50 @@ class Session:
         except (sa.exc.DBAPIError, *DAMAGES, InvalidInput):
             return False
 
-    def append(self, row: Row) -> None:
-        """Writes an entry after the last one."""
+    def whereabouts(self, start: int = 1) -> dict[int, Whereabouts]:
+        """Where the files of entries were written, from a number on; what is no text is left out."""
+        if self.head.schema < migrations.SINCE["released_files"]:
+            return {}
+        found = self.connection.execute(sa.select(RELEASED_FILES).where(RELEASED_FILES.c.number >= start))
+        return {
+            number: Whereabouts(path, salt)
+            for number, path, salt in found
+            if isinstance(path, str) and isinstance(salt, str) and len(path) <= LONGEST_PATH and len(salt) <= 64
+        }
+
+    def append(self, row: Row, written: Whereabouts | None = None) -> None:
+        """Writes an entry after the last one, and where its file is."""
         self.connection.execute(sa.insert(ENTRIES).values(row._asdict()))
         self.connection.execute(sa.update(LEDGER).values(number=row.number, digest=row.digest))
+        if written is not None:
+            named = {"number": row.number, **written._asdict()}
+            self.connection.execute(sa.delete(RELEASED_FILES).where(RELEASED_FILES.c.number == row.number))
+            self.connection.execute(sa.insert(RELEASED_FILES).values(named))
         self.head = self.head._replace(number=row.number, digest=row.digest)
 
     def pendings(self) -> list[Pending]:
-        """The releases that are being written; a ledger of the first schema has none."""
-        if self.head.schema < 2:
-            return []
-        found = self.connection.execute(sa.select(PENDING).order_by(PENDING.c.token))
-        try:
-            pendings = [Pending(token, state, json.loads(body)) for token, state, body in found]
-        except (TypeError, ValueError):
-            pendings = [Pending("", "", {})]
-        for pending in pendings:
-            if pending.state not in (RESERVED, DECIDED) or not isinstance(pending.body, dict):
-                raise InvalidInput(f"{DAMAGED}: its reservations cannot be read", got=self.place)
+        """The releases that are being written; refuses where one of them is not as cellrisk writes it."""
+        pendings, problems = self.examine_pendings()
+        if problems:
+            raise InvalidInput(f"{DAMAGED}: {problems[0]}", got=self.place, fix="verify tells more")
         return pendings
+
+    def examine_pendings(self) -> tuple[list[Pending], list[str]]:
+        """Those that are as cellrisk writes them, and what is wrong with others; an early ledger has none."""
+        if self.head.schema < migrations.SINCE["pending"]:
+            return [], []
+        pendings, problems = [], []
+        for token, state, body in self.connection.execute(sa.select(PENDING).order_by(PENDING.c.token)):
+            if not isinstance(token, str) or not re.fullmatch(NAME, token):
+                problems.append("a reservation has a name that cellrisk never gives")
+                continue
+            try:
+                pending = Pending(token, state, read_json(body))
+                _check_pending(pending)
+                pendings.append(pending)
+            except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+                problems.append(f"reservation {token} cannot be read")
+        return pendings, problems
 
     def pending(self, token: str) -> Pending | None:
         """One of them."""
@@ -149,28 +200,57 @@ class Session:
 class Store:
     """One ledger's tables."""
 
-    def __init__(self, place: Place, *, create: bool, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, place: Place, *, create: bool, clock: Callable[[], datetime], heads: HeadFile | None = None
+    ) -> None:
         self.place = place
-        self._engine: sa.Engine | None = sa.create_engine(
-            place.dialect,
-            **place.options,
-            creator=place.connect,
-            poolclass=sa.NullPool,
-            pool_reset_on_return=None,
-            hide_parameters=True,
-        )
+        self.heads = heads
+        self._new = create
+        if heads is not None and place.is_same(heads.path):
+            raise InvalidInput(
+                "the ledger's head cannot be kept in the ledger", got=heads.path, fix="name another file"
+            )
+        if create:
+            if heads is not None:
+                heads.check_room()
+            place.create(partial(_make, clock))
+        else:
+            place.find()
+        self._engines: dict[bool, sa.Engine] = {
+            reading: sa.create_engine(
+                place.dialect,
+                **place.options,
+                creator=partial(place.connect, reading),
+                poolclass=sa.NullPool,
+                pool_reset_on_return=None,
+                pool_logging_name=QUIET,
+                hide_parameters=True,
+            )
+            for reading in (True, False)
+        }
         try:
-            self._open(create, clock)
-            place.trusted = True
+            with self.read():
+                pass
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Ends its use; nothing is open in it."""
-        if self._engine is not None:
-            self._engine.dispose()
-        self._engine = None
+        for engine in self._engines.values():
+            engine.dispose()
+        self._engines = {}
+
+    def remove_unused(self) -> None:
+        """Removes a ledger that was made and never written to."""
+        with suppress(CellriskError):
+            with self.write() as session:
+                if session.head.number or session.pendings():
+                    return
+                # Whoever has opened it meanwhile finds, at the next transaction, that this is no ledger.
+                session.connection.execute(sa.update(LEDGER).values(what="removed"))
+            self.close()
+            self.place.remove()
 
     @property
     def writable(self) -> bool:
@@ -178,61 +258,88 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A transaction that sees one moment, and changes nothing."""
-        with self._connected() as connection:
+        """A transaction that sees one moment, and can change nothing."""
+        with self._connected(reading=True) as connection:
             self.place.begin_to_read(connection)
             yield Session(connection, self.place)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A transaction that nobody else writes beside; all of it is written, or nothing."""
+        """A transaction that nobody else writes beside; all of it is written, or nothing.
+
+        The tables are brought to the schema of this version. Refused where triggers are not as they were made, or where
+        the ledger lacks what is noted of it elsewhere.
+        """
         if not self.writable:
             raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
-        with self._connected() as connection:
+        with self._connected(reading=False) as connection:
             self.place.begin_to_write(connection)
-            self.place.lock(connection)
-            yield Session(connection, self.place)
+            session = Session(connection, self.place)
+            if session.flaws:
+                raise InvalidInput(
+                    f"the ledger was changed by other means, and is not written to: {session.flaws[0]}",
+                    got=self.place,
+                    fix="verify tells more; go on with a copy that is as it was written",
+                )
+            if self.heads is not None:
+                self.heads.check_room()
+                self.heads.check(session, self._new)
+            before = session.head
+            if before.schema < len(migrations.MIGRATIONS):
+                for step in migrations.MIGRATIONS[before.schema :]:
+                    step(connection)
+                connection.execute(sa.update(LEDGER).values(schema_version=len(migrations.MIGRATIONS)))
+                session.head = before._replace(schema=len(migrations.MIGRATIONS))
+            yield session
             connection.commit()
+        if self.heads is not None and session.head.digest != before.digest:
+            self.heads.note(session.head)
 
     @contextmanager
-    def _connected(self) -> Iterator[sa.Connection]:
-        if self._engine is None:
+    def _connected(self, reading: bool) -> Iterator[sa.Connection]:
+        if not self._engines:
             raise InvalidInput("the ledger is closed", fix="open it again")
-        with self.place.gate(), self.place.plain_refusals(), self._engine.connect() as connection:
+        with self.place.gate(), self.place.plain_refusals(), self._engines[reading].connect() as connection:
             try:
                 yield connection
             finally:
                 with suppress(Exception):  # a connection that is lost cannot be rolled back, and need not be
                     connection.rollback()
 
-    def _open(self, create: bool, clock: Callable[[], datetime]) -> None:
-        """Finds the ledger, makes it where there is none, and brings it to the schema of this version."""
-        if self.place.find(create):
-            with self._connected() as connection:
-                self.place.begin_to_read(connection)
-                there = self.place.holds_ledger(connection)  # not where a process died when it made this file
-                schema = Session(connection, self.place).head.schema if there else 0
-            if schema == len(migrations.MIGRATIONS) or (schema and not self.writable):
-                return
-        with self._connected() as connection:
-            self.place.begin_to_write(connection)
-            self.place.prepare(connection)
-            schema = Session(connection, self.place).head.schema if self.place.holds_ledger(connection) else 0
-            for step in migrations.MIGRATIONS[schema:]:
-                step(connection)
-            if schema:
-                connection.execute(sa.update(LEDGER).values(schema_version=len(migrations.MIGRATIONS)))
-            else:
-                identity = secrets.token_hex(16)
-                named = {"id": identity, "what": WHAT, "schema_version": len(migrations.MIGRATIONS)}
-                rest = {"created": write_time(clock()), "number": 0, "digest": identity}
-                connection.execute(sa.insert(LEDGER).values(**named, **rest))
-            connection.commit()
+
+def _make(clock: Callable[[], datetime], connection: sa.Connection) -> None:
+    """All tables, and the row that says which ledger this is."""
+    for step in migrations.MIGRATIONS:
+        step(connection)
+    identity = secrets.token_hex(16)
+    named = {"id": identity, "what": WHAT, "schema_version": len(migrations.MIGRATIONS)}
+    rest = {"created": write_time(clock()), "number": 0, "digest": identity}
+    connection.execute(sa.insert(LEDGER).values(**named, **rest))
+
+
+def _check_pending(pending: Pending) -> None:
+    """Refuses what cellrisk does not write: its loss counts as spent, so it must be one."""
+    body = pending.body
+    if pending.state not in (RESERVED, DECIDED):
+        raise InvalidInput("a reservation is reserved or decided")
+    check_name("cohort", body["cohort"])
+    if body["part_of"] is not None:
+        check_name("cohort", body["part_of"])
+    if not isinstance(body["declares"], bool):
+        raise InvalidInput("a reservation declares its cohort or does not")
+    Loss.from_dict(body["loss"])
+    for name in ("host", "since"):
+        check_text(name, body[name], LONGEST_NAME, empty=True)
 
 
 def _read_row(found: Any) -> Row:
     row = Row(*found)
     kinds = (int, str, str, str)
-    if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
-        raise InvalidInput(f"{DAMAGED}: an entry cannot be read", got=f"entry {row.number}", fix="verify tells more")
+    sound = all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
+    if not sound or len(row.body) > LONGEST_BODY:
+        raise InvalidInput(f"{DAMAGED}: an entry cannot be read", got=_tell_number(row.number), fix="verify tells more")
     return row
+
+
+def _tell_number(number: object) -> str:
+    return f"entry {number}" if isinstance(number, int) else "an entry without a number"

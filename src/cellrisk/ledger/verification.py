@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.ledger.chain import Head, Problem, Row, find_breaks
-from cellrisk.ledger.entry import Entry, ReleasedFile, show_on_one_line
+from cellrisk.ledger.descriptions import compare_description, digest_regular, find_lost
+from cellrisk.ledger.entry import Entry, Whereabouts, show_on_one_line
+from cellrisk.ledger.limits import find_undeclared
 from cellrisk.text import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cellrisk.ledger.store import Session
+    from cellrisk.ledger.heads import HeadFile
+    from cellrisk.ledger.store import Pending, Session
 
 
 @dataclass(frozen=True)
@@ -75,50 +79,92 @@ class Verification:
         return "\n\n".join(parts)
 
 
-def examine(session: Session, noted: str | None) -> tuple[Verification, list[Entry]]:
+@dataclass(frozen=True)
+class Examined:
+    """What was found inside a ledger, and what its files can be compared with."""
+
+    found: Verification
+    entries: tuple[Entry, ...]
+    unfinished: frozenset[int]
+    """Entries whose files may not be in their place yet."""
+
+
+def examine(session: Session, noted: str | None, heads: HeadFile | None) -> Examined:
     """Recomputes everything that an open ledger says, and the entries that could be read."""
     head = session.head
     wanted = None if noted is None else _read_digest(noted)
     rows, unreadable = session.rescue_rows()
     problems = list(find_breaks(rows, head, unreadable))
-    entries, unread = _read_entries(rows, {problem.entry for problem in problems})
+    written = session.whereabouts()
+    entries, unread = _read_entries(rows, written, {problem.entry for problem in problems})
     problems += unread
     if not problems:  # else a declaration may be among what is lost
-        problems += _find_undeclared(entries)
-    remarks = [*_remark_clocks(entries), *_remark_pendings(session, problems)]
+        problems += find_undeclared(entries)
+    problems += _find_moved(entries, written)
+    problems += [Problem(None, flaw) for flaw in session.flaws]
+    pendings, unfit = session.examine_pendings()
+    problems += [Problem(None, text) for text in unfit]
+    declared = {entry.cohort for entry in entries if entry.kind == "cohort"}
+    problems += [
+        Problem(None, f"reservation {pending.token} is about a cohort that is part of one never declared")
+        for pending in pendings
+        if pending.body["part_of"] is not None and pending.body["part_of"] not in declared
+    ]
+    numbers = {entry.number for entry in entries if entry.file is not None}
+    problems += [
+        Problem(None, f"reservation {pending.token} is decided, and its entry is not there")
+        for pending in pendings
+        if pending.entry is not None and pending.entry not in numbers
+    ]
+    remarks = [*_remark_clocks(entries), *_remark_pendings(head, pendings)]
     if wanted is not None:
         _compare_head(wanted, rows, head, problems, remarks)
+    if heads is not None:
+        fault = heads.compare(session)
+        last = heads.last(head.id)
+        if fault:
+            problems.append(Problem(None, fault))
+        elif last is not None and last[0] < head.number:
+            more = head.number - last[0]
+            remarks.append(
+                Problem(last[0] or None, f"is the last that the file of the head notes; {more:,} came after")
+            )
     problems += [Problem(None, f"the file of the ledger is damaged: {fault}") for fault in session.find_faults()]
-    return Verification(head.id, len(rows), head.digest, _sorted(problems), tuple(remarks)), entries
+    found = Verification(head.id, len(rows), head.digest, _sorted(problems), tuple(remarks))
+    return Examined(found, tuple(entries), frozenset(pending.entry or 0 for pending in pendings))
 
 
 def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: problem.entry or 0))
 
 
-def _read_entries(rows: Sequence[Row], broken: set[int | None]) -> tuple[list[Entry], list[Problem]]:
-    found = {row.number: _read_entry(row) for row in rows}
+def _read_entries(
+    rows: Sequence[Row], written: Mapping[int, Whereabouts], broken: set[int | None]
+) -> tuple[list[Entry], list[Problem]]:
+    found = {row.number: _read_entry(row, written.get(row.number)) for row in rows}
     unread = [number for number, entry in found.items() if entry is None and number not in broken]
     problems = [Problem(number, "holds nothing that can be read as an entry") for number in unread]
     return [entry for entry in found.values() if entry is not None], problems
 
 
-def _read_entry(row: Row) -> Entry | None:
+def _read_entry(row: Row, written: Whereabouts | None) -> Entry | None:
     try:
-        return Entry.read(row)
+        return Entry.read(row, None if written is None else written.path)
     except InvalidInput:
         return None
 
 
-def _find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
-    declared: set[str | None] = {None}
+def _find_moved(entries: Sequence[Entry], written: Mapping[int, Whereabouts]) -> Iterator[Problem]:
+    """Notes of where a file was written that are not those of its entry."""
+    numbers = set()
     for entry in entries:
-        if entry.kind == "cohort":
-            if entry.part_of not in declared:
-                yield Problem(entry.number, "is about a cohort that is part of one never declared")
-            declared.add(entry.cohort)
-        elif entry.cohort not in declared:
-            yield Problem(entry.number, "is about a cohort that was not declared before it")
+        if entry.file is not None and entry.file.place is not None:
+            numbers.add(entry.number)
+            found = written.get(entry.number)
+            if found is None or found.digest != entry.file.place:
+                yield Problem(entry.number, "the note of where its file was written was edited or removed")
+    for number in sorted(set(written) - numbers):
+        yield Problem(None, f"a note of where a file was written belongs to no entry (number {number})")
 
 
 def _remark_clocks(entries: Sequence[Entry]) -> Iterator[Problem]:
@@ -127,16 +173,19 @@ def _remark_clocks(entries: Sequence[Entry]) -> Iterator[Problem]:
             yield Problem(entry.number, f"the clock was {entry.clock_behind:g} s behind the entry before")
 
 
-def _remark_pendings(session: Session, problems: list[Problem]) -> Iterator[Problem]:
-    try:
-        pendings = session.pendings()
-    except InvalidInput as refusal:
-        problems.append(Problem(None, refusal.message))
-        return
+def _remark_pendings(head: Head, pendings: Sequence[Pending]) -> Iterator[Problem]:
+    from cellrisk.ledger.journals import find_journal, is_held
+
     for pending in pendings:
         host, since = (show_on_one_line(str(pending.body.get(name))) for name in ("host", "since"))
-        what = "reserved, and counts as spent" if pending.state == "reserved" else "decided, its file not yet in place"
-        yield Problem(None, f"reservation {pending.token} is being written since {since} on {host}: {what}")
+        decided = pending.state == "decided"
+        what = "decided, its file not yet in place" if decided else "reserved, and counts as spent"
+        journal = find_journal(head.id, pending.token)
+        if journal is None:
+            end = "; its journal is not here: ledger abandon gives it up"
+        else:
+            end = "" if is_held(journal) else "; its process is dead: ledger settle ends it, and so does the next write"
+        yield Problem(None, f"reservation {pending.token} is being written since {since} on {host}: {what}{end}")
 
 
 def _read_digest(noted: object) -> str:
@@ -159,27 +208,50 @@ def _compare_head(
         )
 
 
-def compare_files(found: Verification, entries: Sequence[Entry]) -> Verification:
-    """Each released file against its digest; of several releases to the same place, the last stands there."""
+def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callable[[Path], bool]) -> Verification:
+    """Each released file and its description against their digests, and what the descriptions know and the ledger not.
+
+    Of several releases to the same place, the last stands there.
+    """
+    found, entries = examined.found, examined.entries
     problems, remarks = list(found.problems), list(found.remarks)
-    last = {entry.file.path: entry for entry in entries if entry.file is not None}
+    paths = {entry.number: _find_path(entry) for entry in entries if entry.file is not None}
+    last = {path: number for number, path in paths.items() if path is not None}
     for entry in entries:
-        if entry.file is None:
+        if entry.file is None or entry.number in examined.unfinished:
             continue
-        name = show_on_one_line(entry.file.name)
-        if last[entry.file.path].number != entry.number:
-            remarks.append(
-                Problem(entry.number, f"its file {name} was replaced by entry {last[entry.file.path].number}")
-            )
-            continue
-        if not Path(entry.file.path).exists():
+        name, path = show_on_one_line(entry.file.name), paths[entry.number]
+        if path is None:
+            remarks.append(Problem(entry.number, f"where its file {name} was written is not known"))
+        elif last[path] != entry.number:
+            remarks.append(Problem(entry.number, f"its file {name} was replaced by entry {last[path]}"))
+        elif not _exists(path):
             remarks.append(Problem(entry.number, f"its file {name} is not where it was written"))
-            continue
-        try:
-            same = ReleasedFile.of(entry.file.path).sha256 == entry.file.sha256
-        except InvalidInput:
-            remarks.append(Problem(entry.number, f"its file {name} cannot be read"))
-            continue
-        if not same:
-            problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
+        else:
+            sha256 = None if is_ledger(path) else digest_regular(path, entry.file.bytes)
+            if sha256 is None:
+                remarks.append(Problem(entry.number, f"its file {name} cannot be read"))
+            elif sha256 != entry.file.sha256:
+                problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
+            else:
+                fault = compare_description(entry, found.id, path)
+                problems += [Problem(entry.number, fault)] if fault else []
+    beside = [path.parent for path in last]
+    digests = {entry.number: entry.digest for entry in entries}
+    problems += find_lost(found.id, digests, [*beside, *folders])
     return replace(found, problems=_sorted(problems), remarks=tuple(remarks))
+
+
+def _find_path(entry: Entry) -> Path | None:
+    """Where to look for a file. A name of another machine is not asked for: to ask would tell it who asks."""
+    text = None if entry.file is None else entry.file.path
+    if not text or "\0" in text or text.startswith(("//", "\\\\")) or not os.path.isabs(text):
+        return None
+    return Path(text)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False

@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ class Parents:
     """The file, or what was given instead,"""
     sha256: str | None = None
     """and the file's digest."""
+    path: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if any(len(column.codes) != len(self.counts) for column in self.columns):
@@ -129,7 +130,8 @@ def read_parents(given: Any, count: str | None = None) -> Parents:
     digest = hashlib.sha256(content).hexdigest()
     described = _read_description(path, digest)
     complete = bool(described.get("dense", True)) and not described.get("observed_cells_only", False)
-    return _take_apart(_decode(path, content), count or find_count_column(path), complete, path.name, digest)
+    found = _take_apart(_decode(path, content), count or find_count_column(path), complete, path.name, digest)
+    return replace(found, path=path.absolute())
 
 
 def find_families(parents: Parents, grid: Grid, places: Integers) -> Families:

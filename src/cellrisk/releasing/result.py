@@ -156,10 +156,15 @@ class Release:
 
         The description names the file's SHA-256, so that a pair can be known to belong together.
         """
-        target = check_format(path)
-        check_free(target, force)
+        target = self.check_place(path, force)
         content = self.encode(target.suffix.lower())
         return write_pair(target, content, self.describe_file(target.name, content), force=force)
+
+    def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
+        """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to."""
+        path_of_parents = None if self.parents is None else self.parents.path
+        inputs = {} if path_of_parents is None else {path_of_parents: "the parents"}
+        return check_free(check_format(path), force, inputs)
 
     def describe_file(self, name: str, content: bytes, **more: Any) -> str:
         """The description that stands beside a file of that name and content, as JSON; ``more`` is added to it."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from cellrisk.errors import InvalidInput
 from cellrisk.stopping import unfinished
-from cellrisk.writing import check_writable, write_whole
+from cellrisk.writing import check_writable, make_last, public_mode, refuse_inputs, write_through
 
 
 def sidecar_of(path: str | os.PathLike[str]) -> Path:
@@ -33,10 +35,12 @@ def find_count_column(path: str | os.PathLike[str]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def check_free(path: str | os.PathLike[str], force: bool) -> Path:
-    """Refuses a place that cannot be written to, or that is taken where ``force`` does not allow to replace it."""
+def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
+    """Refuses a place that cannot be written to, that is taken where ``force`` does not allow to replace it, or whose
+    file or description is one of the ``inputs``."""
     target = check_writable(path)
     for each in (target, check_writable(sidecar_of(target))):
+        refuse_inputs(each, inputs)
         if each.exists() and not force:
             raise InvalidInput(
                 "the output path exists", got=each, fix="choose another name, or replace it with force=True (--force)"
@@ -74,11 +78,11 @@ class Pair:
 
     def stage_description(self, description: str) -> None:
         """Writes the description under its hidden name."""
-        write_whole(self.new[0], description, public=True, replaces=self.ends[0])
+        _stage(self.new[0], description.encode("utf-8"))
 
     def stage_file(self, content: bytes) -> None:
         """Writes the file under its hidden name."""
-        write_whole(self.new[1], content, public=True, replaces=self.ends[1])
+        _stage(self.new[1], content)
 
     def publish(self, undo: ExitStack | None = None) -> None:
         """Moves what is staged into its place; where that was begun already, the rest of it.
@@ -88,11 +92,14 @@ class Pair:
         """
         for place, end, aside in reversed(list(zip(self.new, self.ends, self.old, strict=True))):
             if place.exists() and end.exists():
+                os.chmod(place, public_mode(end))
                 os.replace(end, aside)
                 if undo is not None:
                     undo.callback(os.replace, aside, end)
-        for place, end in zip(self.new, self.ends, strict=True):
+        for place, end, aside in zip(self.new, self.ends, self.old, strict=True):
             if place.exists():
+                if not aside.exists():
+                    os.chmod(place, public_mode(end))
                 os.replace(place, end)
                 if undo is not None:
                     undo.callback(_remove, end)
@@ -104,25 +111,13 @@ class Pair:
             _remove(aside)
 
     def discard(self) -> None:
-        """Removes what is staged, and what a death in the middle of staging may have left."""
-        with suppress(OSError):
-            for name in os.listdir(self.target.parent):
-                if name.startswith(".") and self.token in name:
-                    _remove(self.target.parent / name)
+        """Removes what is staged, whole or not, by its exact names."""
+        for place in self.new:
+            _remove(place)
 
     def _hidden(self, state: str) -> tuple[Path, Path]:
         description, file = (end.with_name(f".{end.name}.{self.token}.{state}") for end in self.ends)
         return description, file
-
-
-def make_last(folder: Path) -> None:
-    """Names in a folder outlive a loss of power from here on, where the system can see to that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *, force: bool = False) -> Path:
@@ -146,6 +141,15 @@ def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *
         raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
     pair.finish()
     return target
+
+
+def _stage(path: Path, content: bytes) -> None:
+    """Writes a private file under a name that nobody else has."""
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        write_through(handle, content)
+    finally:
+        os.close(handle)
 
 
 def _remove(path: Path) -> None:

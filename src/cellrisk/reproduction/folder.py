@@ -14,7 +14,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress, Report
 from cellrisk.reproduction.page import PICTURES_OF_SIZES, render_page
 from cellrisk.stopping import unfinished
-from cellrisk.writing import PRIVATE_FOLDER, choose_mode, write_whole
+from cellrisk.writing import PRIVATE_FOLDER, choose_mode, refuse_inputs, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +45,8 @@ def check_folder(path: str | os.PathLike[str], force: bool = False) -> Path:
             raise InvalidInput(
                 "the output folder exists", got=given, fix="choose another name, or replace it with --force"
             )
+        for each in target.iterdir():
+            refuse_inputs(each)
         others = sum(not _is_ours(each) for each in target.iterdir())
         if others:
             raise InvalidInput(

@@ -11,17 +11,20 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.tables.embedded import open_embedded
 from cellrisk.tables.engine import plain_refusals
-from cellrisk.tables.files import PARQUET_SUFFIXES
+from cellrisk.tables.files import PARQUET_SUFFIXES, find_files
 from cellrisk.tables.frames import find_frame_reader
 from cellrisk.tables.resources import Resources
 from cellrisk.tables.schema import Asked, Schema
 from cellrisk.tables.stored import find_stored
 from cellrisk.tables.streams import unwrap
+from cellrisk.writing import keep_inputs
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -56,6 +59,7 @@ def open_source(
     if engine is not None and engine not in ENGINES:
         raise UnknownName("unknown engine", got=repr(engine), allowed=", ".join(ENGINES))
     source = unwrap(source)
+    keep_inputs("the records", *list_files_of(source))
     with plain_refusals():
         if is_ibis(source) and (engine != "spark" or source.get_backend().name == "pyspark"):
             from cellrisk.tables.databases.expressions import open_expression
@@ -101,6 +105,26 @@ def open_records(
             if settled is choices[-1] or NO_COUNT not in others:
                 yield Opened(records, settled, others, held)
                 return
+
+
+def list_files_of(source: object) -> list[Path]:
+    """The files that a source is read from, as far as its name tells: a path, those that a glob matches, a database's.
+
+    >>> [path.name for path in list_files_of("sqlite://people.db")]
+    ['people.db']
+    """
+    if not isinstance(source, str | os.PathLike):
+        return []
+    given = os.fspath(source)
+    if is_address(given):
+        parts = urlsplit(given)
+        place = unquote(f"{parts.netloc}{parts.path}")
+        files = {place, place.lstrip("/")} if parts.scheme in ("sqlite", "duckdb") else set()
+        return [Path(file) for file in sorted(files) if file]
+    try:
+        return list(find_files(given))
+    except InvalidInput:
+        return []
 
 
 def is_spark(source: object) -> bool:

@@ -257,7 +257,7 @@ def describe_ledger(place: str) -> dict[str, Any]:
     """The releases of a ledger in their order, what each cohort has lost, and whether all is as it was written."""
     from cellrisk.ledger import Ledger
 
-    with Ledger(place, create=False) as ledger:
+    with Ledger(place) as ledger:
         verification = ledger.verify()
         if not verification.ok:
             return {"entries": [], "cohorts": [], "verified": False, "sentence": verification.sentence}

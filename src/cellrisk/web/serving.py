@@ -115,6 +115,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     ledger: str | os.PathLike[str] | None = None,
+    new_ledger: bool = False,
     upload_limit: int = UPLOAD_LIMIT,
     allow_remote: bool = False,
     password: str | None = None,
@@ -142,12 +143,14 @@ def serve(
     }
     given |= {"upload_limit": upload_limit, "allow_remote": allow_remote, "password": password, "policy": policy}
     Settings(host=host, **given)  # refuses before anything is opened
-    if ledger is not None:
-        from cellrisk.ledger import Ledger
-
-        Ledger(ledger).close()
+    if ledger is None and new_ledger:
+        raise InvalidInput("a new ledger needs a place", fix="name it: --ledger releases.db")
     with ExitStack() as held:
         listening = held.enter_context(listen(host, port))
+        if ledger is not None:
+            from cellrisk.ledger import Ledger
+
+            Ledger(ledger, create=new_ledger).close()
         settings = Settings(host=host, port=listening.getsockname()[1], **given)
         door = held.enter_context(private_door(settings.link)) if open_browser else None
         app = create_app(settings, lambda: door.unlink(missing_ok=True) if door is not None else None)

@@ -307,7 +307,7 @@ def write_release(
         place, kept = entry.pop("place"), Path(entry.pop("kept"))
         kept.mkdir(exist_ok=True)
         target = kept / f"{name}-{secrets.token_hex(4)}.{ending}"
-        with Ledger(place, create=False) as ledger, ledger.reserve(loss=mechanism, **columns, **entry) as reservation:
+        with Ledger(place) as ledger, ledger.reserve(loss=mechanism, **columns, **entry) as reservation:
             released = draw()
             reservation.save(released, target)
     archive = Path(folder, f"{name}.zip")
