@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     print(cr.assess(table, yearly, measures="local").headline)
 
     # The works council agreed to a limit on what anybody may lose in all. The ledger holds it.
-    with cr.Ledger(folder / "releases.db") as ledger:
+    with cr.Ledger(folder / "releases.db", create=True) as ledger:
         ledger.set_limit("everyone", epsilon=TOTAL)
         for year in (2023, 2024, 2025):
             release = {"attribute": "intention", "quasi_identifiers": QUASI_IDENTIFIERS, "loss": yearly}

@@ -26,7 +26,7 @@ PEOPLE = "sex,job\n" + "f,cook\nf,smith\nm,cook\nm,cook\n" * 3
 
 
 def make_command(source: object, place: object, output: object, *more: str, new: bool | None = None) -> list[str]:
-    """`cellrisk release ... --ledger`, as it is typed; it makes the ledger where that is not there, unless ``new`` says."""
+    """`cellrisk release ... --ledger`, as it is typed; it makes a ledger that is not there, unless ``new`` says."""
     columns = ["--qid", "sex", "--sensitive", "job", "--observed-levels"]
     record = ["--ledger", str(place), "--wait", str(LONG)]
     if (not Path(str(place)).exists() and "://" not in str(place)) if new is None else new:

@@ -1,0 +1,398 @@
+"""A ledger that somebody sent: whatever its rows say, nothing around it is touched, and what does not fit is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.cli import main
+from cellrisk.errors import CellriskError
+from cellrisk.ledger import Ledger, export_entries
+from cellrisk.ledger.chain import compute_digest
+from cellrisk.ledger.migrations import GUARDS
+from cellrisk.releasing import Release
+from tests.ledger.conftest import Where
+from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.soak import chosen
+
+FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
+BODY = {
+    "attribute": "job",
+    "quasi_identifiers": ["sex"],
+    "loss": {"flavour": "pure", "neighbours": "add-remove"},
+    "scale": None,
+    "purpose": "",
+    "cohort": "everyone",
+    "declares": False,
+    "part_of": None,
+    "host": "here",
+    "since": "2026-01-01T00:00:00.000000+00:00",
+}
+BODY["loss"] |= {"epsilon": 0.5, "delta": 0.0}
+TOKEN = "7f" * 16
+
+
+@pytest.fixture(scope="module")
+def released() -> Release:
+    return make_release()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, released: Release) -> Path:
+    """A ledger with every kind of entry, and a release that stands beside it."""
+    folder = tmp_path_factory.mktemp("sound")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CELLRISK_STATE", str(tmp_path_factory.mktemp("state")))
+        with Ledger(folder / "sent.ledger", create=True) as ledger:
+            ledger.set_limit("everyone", epsilon=9)
+            ledger.declare("north", part_of="everyone")
+            ledger.add(**FIELDS, purpose="by hand", cohort="north")
+            with ledger.reserve(**FIELDS, cohort="everyone") as reservation:
+                reservation.save(released, folder / "released.csv")
+    return folder
+
+
+class Scene:
+    """A copy of that ledger, and files around it that nobody may touch."""
+
+    def __init__(self, sound: Path, folder: Path) -> None:
+        shutil.copytree(sound, folder)
+        self.folder, self.path = folder, folder / "sent.ledger"
+        self.canaries = [
+            folder / name for name in (".bashrc", ".bash_history", "a.lock", "victim.csv", f".x.{TOKEN}.new")
+        ]
+        for canary in self.canaries:
+            canary.write_text(f"precious {canary.name}")
+        staged = folder / f".victim.csv.{TOKEN}.new"
+        staged.write_text("to be moved over the other")
+        (folder / f".victim.csv.json.{TOKEN}.new").write_text("{}")
+        os.mkfifo(folder / "pipe.csv")
+        self.before = self.look()
+        self.bodies = {n: json.loads(body) for n, body in self.execute("SELECT number, body FROM entries")}
+
+    def look(self) -> dict[str, bytes]:
+        found = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
+        return {name: content for name, content in found.items() if not name.startswith("sent.ledger")}
+
+    def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def disarm(self) -> None:
+        for name in ("updated", "deleted", "replaced"):
+            self.execute(f"DROP TRIGGER IF EXISTS entries_are_not_{name}")
+
+    def arm(self) -> None:
+        for statement in GUARDS["sqlite"]:
+            self.execute(statement.replace("TRIGGER ", "TRIGGER IF NOT EXISTS ", 1))
+
+    def reserve(self, token: Any = TOKEN, state: Any = "reserved", body: Any = None, **more: Any) -> None:
+        text = json.dumps({**BODY, **more}) if body is None else body
+        self.execute("INSERT INTO pending VALUES (?, ?, ?)", token, state, text)
+
+    def rewrite(self, number: int, body: str) -> None:
+        """Puts a body in place of an entry's and computes every digest anew, as a careful forger would."""
+        self.disarm()
+        rows = self.execute("SELECT number, body FROM entries ORDER BY number")
+        previous = self.execute("SELECT id FROM ledger")[0][0]
+        for at, old in rows:
+            text = body if at == number else old
+            digest = compute_digest(at, previous, text)
+            self.execute(
+                "UPDATE entries SET previous = ?, digest = ?, body = ? WHERE number = ?", previous, digest, text, at
+            )
+            previous = digest
+        self.execute("UPDATE ledger SET digest = ?", previous)
+        self.arm()
+
+
+@pytest.fixture
+def scene(sound: Path, tmp_path: Path) -> Scene:
+    return Scene(sound, tmp_path / "scene")
+
+
+def verify(scene: Scene, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = main(["ledger", "verify", str(scene.path), "--wait", "1"])
+    said = capsys.readouterr()
+    assert "internal error" not in said.err
+    return code, said.out + said.err
+
+
+def look_and_write(ledger: Ledger, released: Release, folder: Path) -> Iterator[Callable[[], object]]:
+    """All that the commands do: list, show, verify, head, export; and those that write."""
+    yield lambda: [(str(entry), entry.sentence, entry.to_dict()) for entry in ledger.entries()]
+    yield lambda: [(str(ledger.spent(each.name)), ledger.limit(each.name)) for each in ledger.cohorts()]
+    yield lambda: (str(ledger.verify()), json.dumps(ledger.verify().to_dict()))
+    yield ledger.note_head
+    for ending in ("jsonl", "csv", "yaml"):
+        yield lambda ending=ending: export_entries(ledger.entries(), folder / f"out.{ending}")
+    yield lambda: ledger.add(**FIELDS, cohort="north")
+    yield ledger.settle
+    yield lambda: ledger.abandon(TOKEN)
+    yield lambda: save(ledger, released, folder / "new.csv")
+
+
+def save(ledger: Ledger, released: Release, path: Path) -> None:
+    with ledger.reserve(**FIELDS, cohort="everyone") as reservation:
+        reservation.save(released, path, force=True)
+
+
+def is_done(act: Callable[[], object]) -> bool:
+    """Whether something was done, or refused in one line; anything else comes through."""
+    try:
+        act()
+    except CellriskError as refusal:
+        said = str(refusal)
+    else:
+        return True
+    assert "\n" not in said
+    return False
+
+
+def use(scene: Scene, released: Release) -> list[bool]:
+    """Does all of it; whether each was done or refused."""
+    done: list[bool] = []
+
+    def open_and_use() -> None:
+        with Ledger(scene.path, wait=1) as ledger:
+            done.extend(is_done(act) for act in look_and_write(ledger, released, scene.folder.parent))
+
+    is_done(open_and_use)
+    assert scene.look() == scene.before
+    return done
+
+
+def test_the_sound_one_is_whole(scene: Scene, released: Release, capsys: pytest.CaptureFixture[str]) -> None:
+    assert use(scene, released) == [*[True] * 9, False, True]
+    assert verify(scene, capsys)[0] == 0
+
+
+# What was seen to do harm.
+
+RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "empty token": ({"token": ""}, "a name that cellrisk never gives"),
+    "dot token": ({"token": "."}, "a name that cellrisk never gives"),
+    "short token": ({"token": "bash"}, "a name that cellrisk never gives"),
+    "path token": ({"token": "../../x"}, "a name that cellrisk never gives"),
+    "long token": ({"token": TOKEN + "0"}, "a name that cellrisk never gives"),
+    "capital token": ({"token": TOKEN.upper()}, "a name that cellrisk never gives"),
+    "NUL in the token": ({"token": TOKEN[:-1] + "\0"}, "a name that cellrisk never gives"),
+    "bytes for a token": ({"token": b"\xff" * 32}, "a name that cellrisk never gives"),
+    "negative loss": ({"loss": {**BODY["loss"], "epsilon": -5}}, "cannot be read"),
+    "endless loss": ({"body": json.dumps(BODY).replace("0.5", "Infinity")}, "cannot be read"),
+    "no number": ({"body": json.dumps(BODY).replace("0.5", "NaN")}, "cannot be read"),
+    "a loss past all numbers": ({"body": json.dumps(BODY).replace("0.5", "1e999")}, "cannot be read"),
+    "no loss": ({"loss": None}, "cannot be read"),
+    "unknown state": ({"state": "done"}, "cannot be read"),
+    "state of another type": ({"state": 5}, "cannot be read"),
+    "no JSON": ({"body": "{"}, "cannot be read"),
+    "a list": ({"body": "[]"}, "cannot be read"),
+    "bytes": ({"body": b"\xff\xfe"}, "cannot be read"),
+    "deep": ({"body": "[" * 200_000}, "cannot be read"),
+    "long": ({"body": json.dumps({**BODY, "purpose": "x" * 10_000_000})}, "cannot be read"),
+    "cohort of another type": ({"cohort": 5}, "cannot be read"),
+    "part of itself": ({"cohort": "x", "declares": True, "part_of": "x"}, "part of one never declared"),
+    "decided without an entry": ({"state": "decided", "entry": 99}, "decided, and its entry is not there"),
+    "decided by hand": ({"state": "decided", "entry": 4}, "decided, and its entry is not there"),
+}
+
+
+@pytest.mark.parametrize("name", RESERVATIONS)
+def test_a_reservation_that_does_not_fit_is_told_and_never_settled(
+    scene: Scene, released: Release, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    given, told = RESERVATIONS[name]
+    scene.reserve(**given)
+    kept = scene.execute("SELECT count(*) FROM pending")
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert told in text
+    assert main(["ledger", "list", str(scene.path)]) in (0, 2)
+    assert len(capsys.readouterr().err.splitlines()) <= 1
+    assert scene.execute("SELECT count(*) FROM pending") == kept
+    use(scene, released)
+
+
+@pytest.mark.parametrize("state", ["reserved", "decided"])
+def test_paths_that_a_reservation_names_are_not_believed(scene: Scene, released: Release, state: str) -> None:
+    """As earlier versions wrote them: a lock that was removed, a target that was moved to."""
+    lock, target = str(scene.folder / "a.lock"), str(scene.folder / "victim.csv")
+    scene.reserve(state=state, lock=lock, target=target, sha256="0" * 64, host=os.uname().nodename)
+    assert all(use(scene, released))  # it can be given up, too, which touches nothing either
+
+
+def test_a_journal_of_another_ledger_is_not_taken_for_its_own(scene: Scene) -> None:
+    """Somebody who knows the names gives a row the token of a journal that is ours: the place tells them apart."""
+    from cellrisk.ledger.journals import Note, open_journal
+
+    identity = scene.execute("SELECT id FROM ledger")[0][0]
+    journal = open_journal(identity, TOKEN, 0)
+    journal.write(Note("/another/place.ledger", scene.folder / "victim.csv", "0" * 64))
+    journal.close()
+    scene.reserve(state="decided", entry=5)
+    with Ledger(scene.path) as ledger:
+        assert len(ledger.settle()) == 1
+        ledger.add(**FIELDS, cohort="north")
+    assert scene.look() == scene.before
+    assert journal.path.exists()
+
+
+OBJECTS = {
+    "a trigger that writes": "CREATE TRIGGER more AFTER INSERT ON entries BEGIN DELETE FROM pending; END",
+    "a guard of another body": (
+        "CREATE TRIGGER entries_are_not_updated BEFORE UPDATE ON entries WHEN 0 "
+        "BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END"
+    ),
+    "a foreign table": "CREATE TABLE more (x)",
+    "a foreign view": "CREATE VIEW more AS SELECT 1",
+    "a foreign index": "CREATE INDEX more ON entries (body)",
+    "no guard": "SELECT 1",
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_foreign_or_missing_triggers_are_told_and_stop_those_who_write(
+    scene: Scene, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    if "guard" in name:
+        scene.execute("DROP TRIGGER entries_are_not_updated")
+    scene.execute(OBJECTS[name])
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert "trigger entries_are_not_updated, which guards" in text or "a foreign" in text
+    with Ledger(scene.path) as ledger:
+        assert len(ledger.entries()) == 5
+        with pytest.raises(CellriskError, match="was changed by other means, and is not written to"):
+            ledger.add(**FIELDS, cohort="north")
+
+
+def test_foreign_or_missing_triggers_in_a_database(in_database: Where) -> None:
+    with in_database.open() as ledger:
+        ledger.declare("everyone")
+        assert ledger.verify().ok
+        for change, told in (
+            ("ALTER TABLE entries DISABLE TRIGGER entries_are_not_changed", "was changed"),
+            ("DROP TRIGGER entries_are_not_emptied ON entries", "was removed"),
+            (
+                "CREATE TRIGGER more AFTER INSERT ON pending FOR EACH ROW EXECUTE FUNCTION refuse_to_change_entries()",
+                "a foreign trigger",
+            ),
+            ("CREATE RULE quiet AS ON DELETE TO pending DO INSTEAD NOTHING", "has rules or hides rows"),
+        ):
+            in_database.execute(change)
+            assert any(told in problem.text for problem in ledger.verify().problems), change
+            with pytest.raises(CellriskError, match="was changed by other means"):
+                ledger.declare("others", part_of="everyone")
+
+
+@pytest.mark.parametrize("table", ["ledger", "entries", "pending", "released_files"])
+def test_a_view_in_place_of_a_table_is_never_asked(scene: Scene, released: Release, table: str) -> None:
+    """A view can count for ever."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    columns = [name for _, name, *_ in scene.execute(f"PRAGMA table_info({table})")]
+    scene.execute(f"DROP TABLE {table}")
+    scene.execute(f"CREATE VIEW {table} AS {endless} SELECT {', '.join(f'i AS {name}' for name in columns)} FROM n")
+    assert use(scene, released) == []
+
+
+@pytest.mark.parametrize("end", ["-journal", "-wal"])
+def test_what_stands_beside_a_ledger_is_not_obeyed(scene: Scene, released: Release, end: str) -> None:
+    """A rollback journal can name another file, which SQLite then deletes; a link leads elsewhere."""
+    if end == "-wal":
+        Path(f"{scene.path}{end}").symlink_to(scene.folder / "victim.csv")
+    else:
+        Path(f"{scene.path}{end}").write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    assert use(scene, released) == []
+
+
+def test_cohorts_that_lead_round_in_a_circle_are_told(
+    scene: Scene, released: Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = json.loads(scene.execute("SELECT body FROM entries WHERE number = 3")[0][0])
+    for cohort, part_of in (("north", "north"), ("everyone", "north"), ("everyone", None)):
+        scene.rewrite(3, json.dumps({**told, "cohort": cohort, "part_of": part_of}))
+        assert verify(scene, capsys)[0] == 3
+        assert not any(use(scene, released)[:2])
+
+
+@pytest.mark.parametrize("path", ["pipe.csv", "sent.ledger", "victim.csv", "/dev/zero", "//host/share", "a\0b", "../x"])
+def test_a_path_that_an_entry_names_is_only_compared(
+    scene: Scene, released: Release, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    body = json.loads(scene.execute("SELECT body FROM entries WHERE number = 5")[0][0])
+    place = str(scene.folder / path) if path in ("pipe.csv", "sent.ledger", "victim.csv") else path
+    file = {"name": "../../x", "path": place, "sha256": "0" * 64, "bytes": 10**12}
+    scene.rewrite(5, json.dumps({**body, "file": file}))
+    code, text = verify(scene, capsys)
+    assert code == 3  # the note of where the file was written belongs to no entry now
+    assert "internal" not in text
+    use(scene, released)
+
+
+# Whatever else.
+
+
+def spoil_json(draw: random.Random, value: Any, strange: Callable[[], Any]) -> Any:
+    """A body with one part of it exchanged, left out or put in."""
+    if isinstance(value, dict) and value and draw.random() < 0.85:
+        name = draw.choice(list(value))
+        if draw.random() < 0.15:
+            return {key: part for key, part in value.items() if key != name}
+        if draw.random() < 0.1:
+            return {**value, "more": strange()}
+        return {**value, name: spoil_json(draw, value[name], strange)}
+    return strange()
+
+
+COLUMNS = {
+    "ledger": ("id", "what", "schema_version", "created", "number", "digest"),
+    "entries": ("number", "previous", "digest", "body"),
+    "pending": ("token", "state", "body"),
+    "released_files": ("number", "path", "salt"),
+}
+
+
+def spoil(scene: Scene, draw: random.Random) -> None:
+    """Changes a row: an entry, well chained, a reservation, or any column of any table."""
+    paths = [*map(str, scene.canaries), str(scene.folder), str(scene.path), "/etc/passwd", "/dev/zero"]
+    texts = ["", ".", "bash", "../../x", "a\0b", "\u202e", "x" * 300, "everyone", "north", "nobody", TOKEN, *paths]
+    others = [None, 0, 1, -5, 2**63 - 1, 10**400, 1.5, -0.0, 1e308, True, [], {}, ["sex"], {"epsilon": -1}, "\ud800"]
+    way = draw.random()
+    if way < 0.35:
+        at = draw.randrange(1, 6)
+        body = spoil_json(draw, scene.bodies[at], lambda: draw.choice([*texts, *others]))
+        scene.rewrite(at, json.dumps(body))
+    elif way < 0.65:
+        body = spoil_json(draw, BODY, lambda: draw.choice([*texts, *others]))
+        scene.execute("UPDATE pending SET body = ?", json.dumps(body))
+    else:
+        table = draw.choice(list(COLUMNS))
+        scene.disarm()
+        with suppress(sqlite3.Error):  # a key twice, or nothing where something must be
+            scene.execute(
+                f"UPDATE {table} SET {draw.choice(COLUMNS[table])} = ?",
+                draw.choice([*texts, None, b"\xff\0", 7, -1, 2**63 - 1, 1.5]),
+            )
+        scene.arm()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_at_random_do_no_harm(sound: Path, released: Release, tmp_path: Path, seed: int) -> None:
+    draw, done = random.Random(seed), set()
+    for number in range(chosen(12, 200)):
+        scene = Scene(sound, tmp_path / f"{number}" / "scene")
+        scene.reserve(state=draw.choice(["reserved", "decided"]), entry=5)
+        for _ in range(draw.randrange(1, 4)):
+            spoil(scene, draw)
+        done |= set(use(scene, released))
+        shutil.rmtree(tmp_path / f"{number}")
+    assert done == {True, False}

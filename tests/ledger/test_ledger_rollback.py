@@ -1,0 +1,238 @@
+"""An older copy in place of a ledger: descriptions and heads kept outside tell that something was lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.cli import main
+from cellrisk.errors import InvalidInput
+from cellrisk.ledger import Ledger, heads
+from cellrisk.ledger.heads import HeadFile, write_head
+from cellrisk.releasing import Release
+from tests.ledger.conftest import Where
+from tests.ledger.deaths import GEOMETRIC, make_release
+
+FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
+
+
+@pytest.fixture(scope="module")
+def released() -> Release:
+    return make_release()
+
+
+def save(ledger: Ledger, released: Release, path: Path, **options: Any) -> None:
+    with ledger.reserve(**FIELDS) as reservation:
+        reservation.save(released, path, **options)
+
+
+def go_back(where: Where, before: bytes) -> None:
+    assert where.file is not None
+    where.file.write_bytes(before)
+
+
+@pytest.mark.parametrize("name", ["second.csv", "first.csv", "elsewhere/second.csv"])
+def test_descriptions_tell_what_an_older_copy_has_lost(
+    in_file: Where, released: Release, tmp_path: Path, name: str
+) -> None:
+    """A new file, one that replaces another, and one in a folder that has to be named."""
+    (tmp_path / "elsewhere").mkdir()
+    assert in_file.file is not None
+    with in_file.open() as ledger:
+        save(ledger, released, tmp_path / "first.csv")
+        before = in_file.file.read_bytes()
+        save(ledger, released, tmp_path / name, force=True)
+        assert ledger.verify(folders=[tmp_path / "elsewhere"]).ok
+    go_back(in_file, before)
+    with in_file.open() as ledger:
+        folders = [tmp_path / "elsewhere"] if "/" in name else []
+        texts = [problem.text for problem in ledger.verify(folders=folders).problems]
+        assert any(f"lacks entry 3, which the description of {Path(name).name} names" in text for text in texts)
+        assert "/" not in name or ledger.verify().ok  # there it was not looked for
+        ledger.add(**FIELDS)  # another entry 3 is not that one
+        assert not ledger.verify(folders=folders).ok
+
+
+def change(path: Path, change_it: Callable[[str], str]) -> None:
+    path.write_text(change_it(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+EDITS: dict[str, Callable[[Path], object]] = {
+    "a number": lambda path: change(path, lambda text: text.replace('"epsilon": 0.1', '"epsilon": 0.01')),
+    "a word": lambda path: change(path, lambda text: text.replace("The guarantee holds", "The guarantee is absolute")),
+    "a space": lambda path: change(path, lambda text: text.replace("\n", "\n ", 1)),
+    "a key twice": lambda path: change(path, lambda text: text.replace("{", '{"sentence": "safe",', 1)),
+    "no ledger": lambda path: path.write_text(
+        json.dumps({key: part for key, part in json.loads(path.read_text()).items() if key != "ledger"}, indent=2)
+        + "\n"
+    ),
+    "another entry": lambda path: change(path, lambda text: text.replace('"entry": 2', '"entry": 1')),
+    "another digest": lambda path: change(path, lambda text: text[:-8] + "0" + text[-7:]),
+    "nothing": lambda path: path.write_text(""),
+    "deep": lambda path: path.write_text("[" * 100_000),
+    "bytes": lambda path: path.write_bytes(b"\xff\xfe"),
+    "deleted": lambda path: path.unlink(),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+}
+
+
+def test_a_description_that_was_edited_or_deleted_is_told(in_file: Where, released: Release, tmp_path: Path) -> None:
+    with in_file.open() as ledger:
+        save(ledger, released, tmp_path / "released.csv")
+        description = tmp_path / "released.csv.json"
+        sound = description.read_bytes()
+        assert ledger.verify().ok
+        for name, edit in EDITS.items():
+            edit(description)
+            told = [problem.text for problem in ledger.verify().problems if problem.entry == 2]
+            assert len(told) == 1, name
+            assert "the description released.csv.json of its file is not" in told[0], name
+            description.rmdir() if description.is_dir() else description.unlink(missing_ok=True)
+            description.write_bytes(sound)
+        assert ledger.verify().ok
+
+
+def test_the_note_of_where_a_file_is_cannot_be_edited_unseen(where: Where, released: Release, tmp_path: Path) -> None:
+    with where.open() as ledger:
+        save(ledger, released, tmp_path / "released.csv")
+        assert ledger.entry(2).file is not None
+        assert '"path"' not in ledger.entry(2).body
+        where.execute("UPDATE released_files SET path = '/elsewhere.csv'")
+        assert [problem.entry for problem in ledger.verify(files=False).problems] == [2]
+        where.execute("DELETE FROM released_files")
+        assert [problem.entry for problem in ledger.verify(files=False).problems] == [2]
+
+
+# Heads.
+
+
+def test_a_head_kept_outside_follows_every_write_and_finds_an_older_copy(
+    in_file: Where, released: Release, tmp_path: Path
+) -> None:
+    head = tmp_path / "kept" / "heads"
+    head.parent.mkdir()
+    assert in_file.file is not None
+    with in_file.open(head=head) as ledger:
+        assert not head.exists()
+        ledger.note_head()
+        ledger.declare("everyone")
+        before = in_file.file.read_bytes()
+        save(ledger, released, tmp_path / "released.csv")
+        assert head.read_text().splitlines()[-1] == write_head(ledger.head)
+        assert [line.split()[1] for line in head.read_text().splitlines()] == ["0", "1", "2"]
+    assert head.stat().st_mode & 0o777 == 0o600
+    go_back(in_file, before)
+    with in_file.open(head=head) as ledger:
+        for write in (lambda: ledger.add(**FIELDS), lambda: ledger.reserve(**FIELDS).__enter__(), ledger.note_head):
+            with pytest.raises(InvalidInput, match=r"the ledger lacks entry 2, .* restored from an older copy"):
+                write()
+        assert any("lacks entry 2" in problem.text for problem in ledger.verify(files=False).problems)
+        assert len(ledger.entries()) == 1  # to read is no harm
+    with in_file.open() as ledger:
+        ledger.add(**FIELDS)
+    with in_file.open(head=head) as ledger, pytest.raises(InvalidInput, match="the ledger lacks entry 2"):
+        ledger.add(**FIELDS)
+
+
+def test_a_writer_that_died_before_it_noted_the_head_locks_nobody_out(
+    in_file: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = tmp_path / "heads"
+    with in_file.open(head=head) as ledger:
+        ledger.declare("everyone")
+        with monkeypatch.context() as patch:
+            patch.setattr(HeadFile, "note", lambda file, head: None)
+            ledger.add(**FIELDS)
+        found = ledger.verify()
+        assert found.ok
+        assert [tuple(remark) for remark in found.remarks] == [
+            (1, "is the last that the file of the head notes; 1 came after")
+        ]
+        ledger.add(**FIELDS)
+        assert ledger.verify().remarks == ()
+
+
+def test_a_line_that_was_torn_is_passed_over(in_file: Where, tmp_path: Path) -> None:
+    head = tmp_path / "heads"
+    with in_file.open(head=head) as ledger:
+        ledger.declare("everyone")
+        head.write_text(head.read_text() + ledger.id + " 2 abc")
+        ledger.add(**FIELDS)
+        assert head.read_text().splitlines()[1:] == [f"{ledger.id} 2 abc", write_head(ledger.head)]
+
+
+def test_one_file_keeps_the_heads_of_several_ledgers_and_knows_a_stranger(tmp_path: Path) -> None:
+    head = tmp_path / "heads"
+    for name in ("one", "two"):
+        with Ledger(tmp_path / name, create=True, head=head) as ledger:
+            ledger.declare("everyone")
+    for name in ("one", "two"):
+        with Ledger(tmp_path / name, head=head) as ledger:
+            ledger.add(**FIELDS)
+    shutil.copy(tmp_path / "two", tmp_path / "one")
+    Ledger(tmp_path / "three", create=True).close()
+    with Ledger(tmp_path / "three", head=head) as ledger:
+        with pytest.raises(InvalidInput, match="nothing is noted of this ledger"):
+            ledger.declare("everyone")
+        assert ledger.note_head() in head.read_text()
+        ledger.declare("everyone")
+
+
+def test_heads_in_a_database_by_the_variable(
+    in_database: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(heads.VARIABLE, str(tmp_path / "heads"))
+    with in_database.open() as ledger:
+        ledger.declare("everyone")
+        ledger.add(**FIELDS)
+    in_database.disarm()
+    in_database.execute("DELETE FROM entries WHERE number = 2")
+    in_database.execute("UPDATE ledger SET number = 1, digest = (SELECT digest FROM entries)")
+    in_database.arm()
+    with in_database.open() as ledger, pytest.raises(InvalidInput, match="the ledger lacks entry 2"):
+        ledger.add(**FIELDS)
+
+
+def test_files_that_cannot_keep_a_head_are_refused(in_file: Where, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("sex,job\nf,cook\n")
+    in_file.open().close()
+    for path, message in (
+        (tmp_path / "people.csv", "holds something else"),
+        (in_file.address, "holds something else"),
+        (f"{in_file.address}-wal", "cannot be kept in the ledger"),
+        (tmp_path, "is no file"),
+        (tmp_path / "nowhere" / "heads", "does not exist"),
+        ("a\0b", "cannot hold NUL"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            Ledger(in_file.address, head=path)
+    assert sorted(os.listdir(tmp_path)) == ["people.csv", "releases.ledger"]
+    assert (tmp_path / "people.csv").read_text() == "sex,job\nf,cook\n"
+
+
+def test_the_commands_around_a_head(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger, head = str(tmp_path / "l.db"), str(tmp_path / "heads")
+    add = ["ledger", "add", ledger, "--attribute", "job", "--epsilon", "0.1", "--head", head]
+    assert main(["ledger", "create", ledger, "--head", head]) == 0
+    assert main(add) == 0
+    line = Path(head).read_text().splitlines()[-1]
+    assert f"Head, to be noted elsewhere: {line}\n" in capsys.readouterr().out
+    shutil.copy(ledger, tmp_path / "older")
+    assert main(add) == 0
+    assert main(["ledger", "verify", ledger, "--head", head]) == 0
+    assert main(["ledger", "verify", ledger, "--head", line.split()[2]]) == 0
+    shutil.copy(tmp_path / "older", ledger)
+    capsys.readouterr()
+    assert main(add) == 2
+    assert "restored from an older copy" in capsys.readouterr().err
+    assert main(["ledger", "verify", ledger, "--head", head]) == 3
+    assert main(["ledger", "verify", ledger, "--head", "nothing"]) == 2
+    assert main(["ledger", "head", ledger, "--head", str(tmp_path / "another")]) == 0
+    assert (tmp_path / "another").read_text().split() == capsys.readouterr().out.split()[-3:]
