@@ -110,8 +110,7 @@ class HeadFile:
                 wait_for_lock(handle)
                 noted = self.last(head.id)
                 if noted is None or noted[0] < head.number:
-                    end = os.fstat(handle).st_size
-                    torn = end and os.pread(handle, 1, end - 1) != b"\n"  # a writer died, or its disk was full
+                    torn = _is_torn(handle)
                     write_through(handle, f"{chr(10) if torn else ''}{write_head(head)}\n".encode())
             finally:
                 os.close(handle)
@@ -137,3 +136,11 @@ def _read_first_line(path: Path) -> str:
             return stream.read(200).partition(b"\n")[0].decode("ascii", "replace")
     except OSError as error:
         raise InvalidInput("the ledger's head cannot be read", got=f"{path} ({error.strerror})") from None
+
+
+def _is_torn(handle: int) -> bool:
+    """Whether the last line has no end, because its writer died or its disk was full."""
+    if not os.fstat(handle).st_size:
+        return False
+    os.lseek(handle, -1, os.SEEK_END)
+    return os.read(handle, 1) != b"\n"
