@@ -101,7 +101,7 @@ REFUSED = {
     "rule with records": (["--output", "a.csv", "--exclude", "sex=f"], "record"),
     "rule for nothing": (["--output", "a.csv", "--exclude", "height=1"], "height"),
     "sparse and signed": (["--output", "a.csv", "--no-clamp", "--sparse"], "all listed"),
-    "exists": (["--output", "people.csv"], "--force"),
+    "the records": (["--output", "people.csv"], "the output would replace the records"),
 }
 
 
