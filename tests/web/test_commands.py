@@ -230,7 +230,7 @@ class TestLedger:
             Loss(flavour="concentrated", rho=0.25),
         ]
         place = tmp_path / "releases.ledger"
-        with Ledger(place) as ledger:
+        with Ledger(place, create=True) as ledger:
             for number, loss in enumerate(losses):
                 fields = {"cohort": f"c{number}", "new_cohort": number > 0} if number else {}
                 ledger.add(attribute="job", quasi_identifiers="sex", loss=loss, **fields)
