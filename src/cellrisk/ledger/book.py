@@ -304,10 +304,14 @@ class Ledger:
         folders: where to look for further descriptions. Nothing is changed.
         """
         beside = self._store.place.folders
+        deadline = time.monotonic() + self._store.place.wait
         for _ in range(MOST_LOOKS):  # a file may be replaced, and its entry written, while files are read
-            self._wait_for_moves()
-            with self._store.read() as session:
-                examined = examine(session, head, self._store.heads)
+            while True:
+                with self._store.read() as session:
+                    examined = examine(session, head, self._store.heads)
+                    pendings = session.examine_pendings()[0]
+                if not self._await_moves(pendings, deadline):
+                    break
             looked = [*beside, *map(Path, folders)]
             found = compare_files(examined, looked, self._store.place.is_same) if files else examined.found
             if found.ok or not examined.found.ok or self.head.digest == found.head:
@@ -370,24 +374,29 @@ class Ledger:
 
     def _read(self) -> Standing:
         """How things stand. An entry whose file is being moved into its place is waited for."""
-        self._wait_for_moves()
-        with self._store.read() as session:
-            return self._follow(session, session.pendings())
-
-    def _wait_for_moves(self) -> None:
-        """Waits for those who move files into their place at this moment; what the dead have left is not waited for."""
         deadline = time.monotonic() + self._store.place.wait
         while True:
             with self._store.read() as session:
-                decided = [pending for pending in session.examine_pendings()[0] if pending.state == "decided"]
-            if not decided:
-                return
-            from cellrisk.ledger.journals import PAUSE
-            from cellrisk.ledger.pairing import is_alive
+                pendings = session.pendings()
+                standing = self._follow(session, pendings)
+            if not self._await_moves(pendings, deadline):
+                return standing
 
-            if not any(is_alive(self._id, pending) for pending in decided) or time.monotonic() > deadline:
-                return
-            time.sleep(PAUSE)
+    def _await_moves(self, pendings: Sequence[Pending], deadline: float) -> bool:
+        """Waits a little where somebody moves files into their place at this moment; whether that was so.
+
+        What the dead have left is not waited for.
+        """
+        decided = [pending for pending in pendings if pending.state == "decided"]
+        if not decided or time.monotonic() > deadline:
+            return False
+        from cellrisk.ledger.journals import PAUSE
+        from cellrisk.ledger.pairing import is_alive
+
+        if not any(is_alive(self._id, pending) for pending in decided):
+            return False
+        time.sleep(PAUSE)
+        return True
 
     def _follow(self, session: Session, pendings: list[Pending]) -> Standing:
         """The entries, each checked against its digest, those that were read before not again; and what is reserved."""
