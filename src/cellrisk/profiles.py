@@ -169,6 +169,28 @@ class Profiles:
         )
 
 
+class NoProfiles(Profiles):
+    """The profiles of a table without records. It can be released; of a risk there is nothing to say, so it refuses."""
+
+    def __init__(self, n_levels: int) -> None:
+        object.__setattr__(self, "n_levels", n_levels)
+
+    n_profiles = 0
+    n_cells = 0
+    n_records = 0
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        raise InvalidInput(
+            "the table has no record, so that there is no risk to compute",
+            got="0 records inside the declared labels",
+            fix="check the declared levels and bins; outside='error' says which column does not fit",
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class LevelCounts:
     """What an empirical prior on the labels needs: for each level, how its count is spread over the cells."""

@@ -27,7 +27,7 @@ PEOPLE = "sex,job\n" + "f,cook\nf,smith\nm,cook\nm,cook\n" * 3
 
 def make_command(source: object, place: object, output: object, *more: str, new: bool | None = None) -> list[str]:
     """`cellrisk release ... --ledger`, as it is typed; it makes a ledger that is not there, unless ``new`` says."""
-    columns = ["--qid", "sex", "--sensitive", "job", "--observed-levels"]
+    columns = ["--qid", "sex", "--sensitive", "job", "--observed-levels", "sex,job"]
     record = ["--ledger", str(place), "--wait", str(LONG)]
     if (not Path(str(place)).exists() and "://" not in str(place)) if new is None else new:
         record.append("--new-ledger")

@@ -44,13 +44,13 @@ def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str, str]:
 def test_release(people: Path, capsys: Capture, output: str) -> None:
     code, out, err = run(capsys, "release", people, *DECLARED, "--output", output)
     assert (code, err) == (0, "")
-    assert out.startswith("36 released counts, all 36, of job by age, sex: differentially private with epsilon 1.")
+    assert out.startswith("60 released counts, all 60, of job by age, sex: differentially private with epsilon 1.")
     frame = pd.read_parquet(output) if output.endswith("parquet") else pd.read_csv(output)
-    assert len(frame) == 3 * 3 * 4
+    assert len(frame) == 5 * 3 * 4
     assert frame["count"].min() >= 0
     described = json.loads(Path(f"{output}.json").read_text(encoding="utf-8"))
     assert described["mechanism"]["name"] == "geometric"
-    assert described["domain_size"] == 36
+    assert described["domain_size"] == 60
     assert "seed" not in json.dumps(described)
 
 
@@ -59,7 +59,7 @@ def test_options_reach_the_library(people: Path, capsys: Capture) -> None:
     code, out, _ = run(capsys, "release", people, *DECLARED, *extra, "--output", "a.csv", "--json")
     assert code == 0
     described = json.loads(out)
-    assert described["excluded"] == 3 * 1 * 2
+    assert described["excluded"] == 5 * 1 * 2
     assert described["clamp"] is False
     assert described["mechanism"]["delta"] == 1e-4
     code, out, _ = run(
@@ -76,8 +76,12 @@ def test_observed_only_in_so_many_words(people: Path, capsys: Capture) -> None:
     assert "age, sex, job" in err
     assert SECRET not in err
     assert os.listdir() == ["people.csv"]
-    code, out, _ = run(capsys, "release", people, *plain, "--observed-levels")
+    code, _, err = run(capsys, "release", people, *plain, "--observed-levels", "age,sex")
+    assert code == 2
+    assert "got job;" in err
+    code, out, _ = run(capsys, "release", people, *plain, "--observed-levels", "age,sex", "--observed-levels", "job")
     assert code == 0
+    assert "The labels of age, sex, job are those that occur" in " ".join(out.split())
     assert "does not cover which values exist" in " ".join(out.split())
     code, out, _ = run(capsys, "release", people, *DECLARED, "--observed-cells-only", "--output", "c.csv")
     assert code == 0
@@ -98,7 +102,9 @@ REFUSED = {
     "no folder": (["--output", "nowhere/a.csv"], "does not exist"),
     "continuous": (["--output", "a.csv", "--mechanism", "laplace"], "geometric"),
     "rule": (["--output", "a.csv", "--exclude", "sex"], "--exclude cannot be read"),
-    "rule with records": (["--output", "a.csv", "--exclude", "sex=f"], "record"),
+    "rule with records": (["--output", "a.csv", "--exclude", "sex=f", "--outside", "error"], "record"),
+    "rule for outside": (["--output", "a.csv", "--outside", "keep"], "error, drop"),
+    "observed nowhere": (["--output", "a.csv", "--observed-levels", "height"], "height"),
     "rule for nothing": (["--output", "a.csv", "--exclude", "height=1"], "height"),
     "sparse and signed": (["--output", "a.csv", "--no-clamp", "--sparse"], "all listed"),
     "the records": (["--output", "people.csv"], "the output would replace the records"),

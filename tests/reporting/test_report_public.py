@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
+from cellrisk.errors import InvalidInput
 from cellrisk.reporting import report
 from cellrisk.text import percent
 from tests.reporting.reading import AGES, SOURCE, TOWNS, TRADES, Reader, people, tabulated
@@ -65,9 +66,13 @@ def test_two_tables_give_the_public_the_same_page(asked: dict[str, Any]) -> None
     assert report(one, releases=1, **asked).html != report(other, releases=1, **asked).html
 
 
-def test_the_public_is_told_what_delta_tells(table: cr.FrequencyTable) -> None:
-    assert "order of magnitude" in report(table, "gaussian-analytic", epsilon=1.0, public=True).html
-    assert "order of magnitude" not in report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True).html
+def test_the_public_gets_no_delta_that_was_set_from_the_records(table: cr.FrequencyTable) -> None:
+    with pytest.raises(InvalidInput, match=r"a report for the public needs a delta: .* give delta= \(--delta\)"):
+        report(table, "gaussian-analytic", epsilon=1.0, public=True)
+    assert report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True).verdict == "open"
+    told = "Delta was set from the number of records, and tells its order of magnitude."
+    found = report(table, "gaussian-analytic", epsilon=1.0, delta=0.01, public=True, disclosures=[told]).html
+    assert found.count(told.removesuffix(".")) == 2  # among the notes, and in the record for the registry
 
 
 @pytest.mark.usefixtures("no_pictures")

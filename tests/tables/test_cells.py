@@ -83,7 +83,7 @@ def test_kinds_of_keys() -> None:
 def test_bins_are_ordered_and_edges_declare_the_domain(people: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(people)
     (age,) = cr.tabulate(frame, "age", "job", bins={"age": [0, 30, 40, 50]}).cells().domains
-    assert age == Domain("age", ("(0, 30]", "(30, 40]", "(40, 50]", "above 50"), ordered=True, declared=True)
+    assert age == Domain("age", ("up to 0", "(0, 30]", "(30, 40]", "(40, 50]", "above 50"), ordered=True, declared=True)
     (age,) = cr.tabulate(frame, "age", "job", bins={"age": 10}).cells().domains
     assert age == Domain("age", ("(30, 40]", "(40, 50]", "(60, 70]"), ordered=True)
 

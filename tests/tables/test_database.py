@@ -67,6 +67,20 @@ CASES: dict[str, tuple[list[str], str | list[str], dict[str, Any]]] = {
     "many levels": (["place"], "many", {}),
     "many and few": (["place", "flag"], ["many", "job"], {"count": "weight"}),
     "drop": (["place", "Age", "height"], ["job", "many"], {"missing": "drop"}),
+    "outside": (
+        ["place", "height", "text of number"],
+        ["job", "rank", "pay"],
+        {
+            "outside": "drop",
+            "levels": {"place": ["Ulm", "nowhere"], "height": [0, 1.5, -0.5, 2], "rank": [1, 2.0, 9, 0]},
+            "bins": {"text of number": [1, 3], "pay": [0, 1]},
+        },
+    ),
+    "outside with counts": (
+        ["flag", "Age"],
+        "job",
+        {"outside": "drop", "count": "weight", "missing": "drop", "levels": {"flag": [True], "Age": range(10, 40)}},
+    ),
     "drop with counts": (["place", "Age", "size"], ["job", "pay"], {"missing": "drop", "count": "weight"}),
 }
 

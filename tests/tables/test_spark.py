@@ -85,6 +85,18 @@ CASES: dict[str, dict[str, Any]] = {
         "levels": {"small": [0, 1, -128, 127, 5], "truth": [True, False]},
         "count": "weight",
     },
+    "outside": {
+        "quasi_identifiers": ["text", "real", "whole", "age"],
+        "sensitive": ["job", "price"],
+        "levels": {
+            "text": ["x", 1, "it's", "(missing)", ""],
+            "real": [0, 0.1, 1.5, 1e23],
+            "whole": [0, 1, -1],
+            "job": ["cook", "smith", "", "none"],
+        },
+        "bins": {"age": [0, 18, 65], "price": [0, 5]},
+        "outside": "drop",
+    },
 }
 OF_TEXT = ("text", "bins", "counts")
 

@@ -31,7 +31,7 @@ from cellrisk.tables.binning import EdgeBinning, WidthBinning, make_binning
         (np.float64(0.2), [0.6, 0.61], ["(0.4, 0.6]", "(0.6, 0.8]"]),
         ([0, 18, 65], [-3, 0, 18, 19, 65, 66], ["up to 0", "(0, 18]", "(18, 65]", "above 65"]),
         ((0.5, 1.50), [0.5, 1.5, 2], ["up to 0.5", "(0.5, 1.5]", "above 1.5"]),
-        (np.array([1, 2]), [1, 2], ["up to 1", "(1, 2]"]),
+        (np.array([1, 2]), [1, 2], ["up to 1", "(1, 2]", "above 2"]),
     ],
 )
 def test_labels(width: Any, values: list[float], expected: list[str]) -> None:

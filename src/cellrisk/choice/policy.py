@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 DELTA_RULE = re.compile(r"(\d+(?:\.\d+)?(?:[eE]-?\d+)?)\s*/\s*n(?:\s*\^\s*(\d+(?:\.\d+)?))?")
 
+DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its order of magnitude."
+CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -62,6 +65,17 @@ class Policy:
     @property
     def requirement(self) -> Requirement:
         return Requirement(self.max_risk, self.max_people, self.margin)
+
+    @property
+    def disclosures(self) -> list[str]:
+        """What it tells of the raw data that this policy is kept, a sentence each."""
+        rules = []
+        limits = self.requirement.describe()
+        if limits:
+            rules.append(limits)
+        if isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()):
+            rules.append(f"a delta of at most {self.delta.strip()}, n being the number of records")
+        return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
 
     def largest_delta(self, records: int) -> float | None:
         """The largest delta for that many records; None where there is no rule."""

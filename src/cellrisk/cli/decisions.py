@@ -182,7 +182,7 @@ def report_command(
 ) -> None:
     """A report for a disclosure review board."""
     from cellrisk.priors import Priors
-    from cellrisk.reporting import check_report_path, report
+    from cellrisk.reporting import check_public_delta, check_report_path, report
 
     policy = policy_of(context)
     if output is None:
@@ -191,7 +191,9 @@ def report_command(
     given = _limits(limits, policy)
     question = _question(risk, policy)
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
-    frequencies = table.tabulate()
+    if public:
+        check_public_delta(mechanism.mechanism, None if mechanism.delta is None else mechanism.deltas())
+    frequencies = table.tabulate(outside="drop" if public else "error")
     deltas = _deltas(mechanism, policy, frequencies.n_records)
     if deltas is not None and len(deltas) > 1:
         raise InvalidInput("a report is about one delta", got=f"{len(deltas)} of them")
@@ -207,6 +209,7 @@ def report_command(
         organisation=organisation,
         source=None if "://" in table.source else Path(table.source).name,
         preparation=[*table.preparation, *_rule_for_delta(mechanism, policy)],
+        disclosures=[] if policy is None else policy.disclosures,
         progress=progress_bar("reporting"),
         **given,
         **question,

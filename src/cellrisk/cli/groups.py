@@ -44,13 +44,18 @@ class TableOptions:
     bin: Annotated[Texts, option("age=5, or age=0/18/65/120 for edges.", "COLUMN=BINS")] = None
     levels: Annotated[Texts, option("Declared: income='<=50K|>50K'.", "COLUMN=LEVELS")] = None
     missing: Annotated[str, option("Missing values: category, drop or error.", "RULE")] = "category"
+    outside: Annotated[
+        Text,
+        option("Records outside the declared labels: error, or drop (default of release, report --public).", "RULE"),
+    ] = None
     engine: Annotated[Text, option("Where counting happens: duckdb or spark.", "NAME")] = None
     table: Annotated[Text, option("Table of a DuckDB file or of a database's address.", "NAME")] = None
     memory_limit: Annotated[
         Text, option("Memory for counting, for example 4GB; past it, it spills to disk.", "SIZE")
     ] = None
 
-    def tabulate(self) -> FrequencyTable:
+    def tabulate(self, outside: str = "error") -> FrequencyTable:
+        """The table; ``outside`` is the rule where no other is given."""
         from cellrisk.tables import tabulate
 
         if not self.qid:
@@ -67,6 +72,7 @@ class TableOptions:
             levels=parsing.parse_levels(self.levels),
             count=self.count,
             missing=self.missing,
+            outside=self.outside or outside,
             table=self.table,
             engine=self.engine,
             memory_limit=self.memory_limit,

@@ -97,8 +97,8 @@ def release_command(
     exclude: Annotated[Texts, option("Impossible: 'sex=m;pregnant=yes'; labels between |.", "RULE")] = None,
     may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
     observed_levels: Annotated[
-        bool, typer.Option("--observed-levels", help="Labels as they occur; the guarantee does not cover which.")
-    ] = False,
+        Texts, option("Column with labels as they occur; the guarantee does not cover which.", "COLUMN")
+    ] = None,
     observed_cells_only: Annotated[
         bool, typer.Option("--observed-cells-only", help="Noise on non-empty cells only; it does not cover which.")
     ] = False,
@@ -123,20 +123,22 @@ def release_command(
     record.check()
     setting = mechanism.one()
     rules = parsing.parse_rules(exclude)
-    frequencies = table.tabulate()
-    obey(policy_of(context), frequencies, setting, Priors())
+    frequencies = table.tabulate(outside="drop")
+    policy = policy_of(context)
+    obey(policy, frequencies, setting, Priors())
     with record.reserved(frequencies, setting) as reservation:
         released = release(
             frequencies,
             setting,
             exclude=rules,
             may_be_missing=parsing.split_names(may_be_missing),
-            observed_levels=observed_levels,
+            observed_levels=parsing.split_names(observed_levels),
             observed_cells_only=observed_cells_only,
             clamp=clamp,
             dense=dense,
             parents=parents,
             parent_count=parent_count,
+            disclosures=[] if policy is None else policy.disclosures,
             progress=progress_bar("releasing"),
         )
         entry = None if reservation is None else reservation.save(released, output, force=force)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,9 @@ from cellrisk.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.profiles import Integers
 from cellrisk.progress import Progress, Report
 from cellrisk.releasing.consistency import secure_keys
-from cellrisk.releasing.exclusions import Rule
-from cellrisk.releasing.grid import Grid, lay_grid, read_axes
+from cellrisk.releasing.domain import read_axes, read_columns, take_inside
+from cellrisk.releasing.exclusions import Rule, read_rules
+from cellrisk.releasing.grid import Grid, lay_grid
 from cellrisk.releasing.measurement import Measurement, calibrate
 from cellrisk.releasing.parents import check_constrained, find_families, read_parents
 from cellrisk.releasing.result import Release, build_frame, check_format
@@ -25,7 +26,6 @@ from cellrisk.releasing.tails import draw_places
 from cellrisk.releasing.waiting import MOST
 
 if TYPE_CHECKING:
-    from cellrisk.cells import Domain
     from cellrisk.tables import FrequencyTable
 
 __all__ = ["Release", "check_output", "find_count_column", "release"]
@@ -44,12 +44,13 @@ def release(
     sensitive: str | None = None,
     exclude: Sequence[Rule] = (),
     may_be_missing: str | Sequence[str] = (),
-    observed_levels: bool = False,
+    observed_levels: bool | str | Sequence[str] = (),
     observed_cells_only: bool = False,
     clamp: bool = True,
     dense: bool | None = None,
     parents: Any = None,
     parent_count: str | None = None,
+    disclosures: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Release:
     """The counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to be published.
@@ -58,10 +59,15 @@ def release(
     map confirms the loss. The domain is every combination of declared labels; it must not depend on the records.
     Counts below the mechanism's threshold become zero.
 
+    Records outside the domain are refused or left out, as ``outside`` said when the table was made: those with a
+    missing value in a declared column that is not in ``may_be_missing``, and those in an excluded combination. Where
+    they are refused, whether there is a release depends on the raw data, and the description says so.
+
     exclude: structural zeros. Each rule is a mapping from columns to labels and leaves out the combinations that match
-    in all its columns: ``[{"sex": "m", "pregnant": "yes"}]``. A combination that holds records is refused.
+    in all its columns: ``[{"sex": "m", "pregnant": "yes"}]``.
     may_be_missing: columns that can hold missing values. They have a label for it, whether any is missing or not.
-    observed_levels: accept labels that are only observed; the guarantee then does not cover which values exist.
+    observed_levels: columns whose labels may be those that occur, or True for all that are not declared; the guarantee
+    then does not cover which values of them exist.
     observed_cells_only: only non-empty cells get noise, with every level; the guarantee then does not cover which cells
     exist.
     clamp: False keeps negative counts, so that sums are unbiased; the threshold must then be the usual one.
@@ -74,6 +80,8 @@ def release(
     one too. Every count gets its noise; then the nearest whole numbers, in least squares, that are not negative and add
     up to each parent are released. That uses the noisy counts and published ones alone, so it costs no privacy.
     parent_count: the parents' column of counts, where no description beside the file names it and it is not "count".
+    disclosures: sentences on what else was taken from the raw data, such as whether a policy is kept: they stand in the
+    description, because the guarantee does not cover it.
     progress: called now and then with the share that is done.
 
     >>> import cellrisk as cr
@@ -93,20 +101,23 @@ def release(
         published, dense = read_parents(parents, parent_count), True
     elif parent_count is not None:
         raise InvalidInput("parent_count names a column of parents, and there are none", fix="leave it out")
-    columns = (may_be_missing,) if isinstance(may_be_missing, str) else tuple(may_be_missing)
+    attribute = table.attribute(sensitive)
+    columns = read_columns(may_be_missing, "may_be_missing", table, attribute.name)
     if columns and table.missing != "category":
         raise InvalidInput(
             "may_be_missing needs a table that keeps missing values",
             got=f"missing='{table.missing}'",
             fix="leave it out",
         )
-    attribute = table.attribute(sensitive)
+    accepted = _read_observed(observed_levels, table, attribute.name)
     cells = table.cells(attribute.name)
     axes = read_axes(cells.domains, attribute, columns)
     undeclared = tuple(axis.name for axis in (axes[-1:] if observed_cells_only else axes) if not axis.declared)
-    if undeclared and not observed_levels:
-        raise _refuse_observed(undeclared, axes)
-    grid = lay_grid(cells, axes, exclude, observed_cells_only)
+    refused = [name for name in undeclared if name not in accepted]
+    if refused:
+        raise _refuse_observed(refused)
+    exclusions = read_rules(exclude, axes)
+    grid = lay_grid(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
     families = None if published is None else find_families(published, grid, grid.every_place())
     if listed:
@@ -133,6 +144,9 @@ def release(
         observed_levels=undeclared,
         observed_cells_only=observed_cells_only,
         may_be_missing=columns,
+        missing=table.missing,
+        outside=table.outside,
+        disclosures=_read_sentences(disclosures),
         parents=published,
     )
 
@@ -180,18 +194,29 @@ def _check_modes(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
         )
 
 
-def _refuse_observed(undeclared: Sequence[str], axes: Sequence[Domain]) -> InvalidInput:
-    missing = [axis.name for axis in axes if axis.missing and axis.name in undeclared]
-    ways = ["declare the labels with levels= (--levels), or bins by their edges"]
-    if missing:
-        ways.append(f"name those with missing values in may_be_missing= ({', '.join(missing)})")
-    ways.append(
-        "accept with observed_levels=True (--observed-levels) that the guarantee does not cover which values exist"
+def _read_observed(given: bool | str | Iterable[str], table: FrequencyTable, sensitive: str) -> tuple[str, ...]:
+    """The columns whose observed labels are accepted."""
+    if isinstance(given, bool):
+        return (*table.quasi_identifiers, sensitive) if given else ()
+    return read_columns(given, "observed_levels", table, sensitive)
+
+
+def _read_sentences(given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(sentence, str) for sentence in given):
+        raise InvalidInput("disclosures must be a list of sentences", got=type(given).__name__)
+    return tuple(given)
+
+
+def _refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
+    ways = (
+        "declare the labels with levels= (--levels), or bins by their edges",
+        "accept with observed_levels= (--observed-levels), naming the columns, that the guarantee does not cover which "
+        "of their values exist",
     )
     return InvalidInput(
         "the labels of some columns are only those that occur, which would itself reveal something",
         got=", ".join(undeclared),
-        fix="; ".join(ways),
+        fix="; or ".join(ways),
     )
 
 
@@ -212,11 +237,13 @@ def _choose_dense(grid: Grid, clamp: bool, dense: bool | None) -> bool:
 
 
 def _check_rows(grid: Grid, mechanism: Mechanism) -> None:
-    """Refuses a sparse release that would not be small, and names the smallest threshold at which it is."""
+    """Refuses a sparse release that would not be small, and names the smallest threshold at which it is.
+
+    Looks at the size of the domain alone: how many counts are positive is not for a refusal to tell.
+    """
 
     def expect(at: Mechanism) -> float:
-        empty = max(grid.n_counts, grid.size / MOST_EXCLUDED)
-        return len(grid.counts) + empty * float(at.noise.survive(0, at.threshold))
+        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(at.noise.survive(0, at.threshold))
 
     if expect(mechanism) <= MOST_ROWS:
         return

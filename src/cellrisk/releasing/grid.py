@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from cellrisk.cells import Cells, Domain
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers
-from cellrisk.releasing.exclusions import Exclusions, Rule, read_rules
-from cellrisk.tables.levels import MISSING_LABEL
-
-if TYPE_CHECKING:
-    from cellrisk.tables import Attribute
+from cellrisk.releasing.exclusions import Exclusions
 
 MOST_PLACES = 2**60
 PLACES_AT_ONCE = 1_000_000
@@ -54,14 +49,8 @@ class Grid:
             )
         if len(self.places) != len(self.counts) or (np.diff(self.places) <= 0).any():
             raise InvalidInput("places must be ascending, with a count each")
-        records = int(self.counts[self.exclude(self.places)].sum())
-        if records:
-            named = dict.fromkeys(self.axes[axis].name for box in self.exclusions.boxes for axis in box)
-            raise InvalidInput(
-                f"exclude names combinations of {', '.join(named)} that do occur",
-                got=f"{records:,} records in them",
-                fix="exclude only what cannot occur, or correct the records",
-            )
+        if self.exclude(self.places).any():
+            raise InvalidInput("excluded places must hold no count")
         if self.n_counts == 0:
             raise InvalidInput("everything is excluded: there is nothing to release")
 
@@ -118,8 +107,8 @@ class Grid:
             yield places[kept], counts[kept]
 
 
-def lay_grid(cells: Cells, axes: Sequence[Domain], exclude: Sequence[Rule], observed_cells_only: bool) -> Grid:
-    """The grid of a table's cells on axes with the same labels, or with more at their end."""
+def lay_grid(cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, observed_cells_only: bool) -> Grid:
+    """The grid of cells that are inside the axes, which have the same labels as the cells, or more at their end."""
     if observed_cells_only:
         places = cells.cell * len(axes[-1]) + cells.level
     else:
@@ -130,32 +119,4 @@ def lay_grid(cells: Cells, axes: Sequence[Domain], exclude: Sequence[Rule], obse
             places = places * len(axis) + code
     order = np.argsort(places, kind="stable")
     observed = cells.codes if observed_cells_only else None
-    return Grid(tuple(axes), places[order], cells.count[order], read_rules(exclude, axes), observed)
-
-
-def read_axes(domains: Sequence[Domain], sensitive: Attribute, may_be_missing: Sequence[str]) -> tuple[Domain, ...]:
-    """The quasi-identifiers and the sensitive attribute as axes; those that may be missing have a label for that.
-
-    An axis counts as declared where its labels do not depend on the records. A label for missing values that stands
-    there only because some occur does, unless the column was said to have missing values.
-    """
-    last = Domain(sensitive.name, sensitive.levels.labels, declared=sensitive.declared, missing=sensitive.missing_level)
-    axes = (*domains, last)
-    names = [axis.name for axis in axes]
-    for name in may_be_missing:
-        if name not in names:
-            raise UnknownName(
-                "may_be_missing names a column that is not released", got=repr(name), allowed=", ".join(names)
-            )
-    return tuple(_read_axis(axis, axis.name in may_be_missing) for axis in axes)
-
-
-def _read_axis(axis: Domain, may_be_missing: bool) -> Domain:
-    if not may_be_missing:
-        return replace(axis, declared=axis.declared and not axis.missing)
-    if axis.missing:
-        return axis
-    label = MISSING_LABEL
-    while label in axis.labels:
-        label = f"({label})"
-    return replace(axis, labels=(*axis.labels, label), missing=True)
+    return Grid(tuple(axes), places[order], cells.count[order], exclusions, observed)

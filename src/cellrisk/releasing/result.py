@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".parquet", ".csv")
 COUNT = "count"
+GATE = "Whether there is a release was found from the data, which the guarantee does not cover"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,12 @@ class Release:
     """Columns whose labels are those that occur, which the guarantee does not cover."""
     observed_cells_only: bool = False
     may_be_missing: tuple[str, ...] = ()
+    missing: str = "category"
+    """What became of missing values,"""
+    outside: str = "error"
+    """and of records outside the declared labels."""
+    disclosures: tuple[str, ...] = ()
+    """What else was taken from the raw data, a sentence each."""
     parents: Parents | None = None
     """The published counts that these were made consistent with."""
 
@@ -72,7 +79,8 @@ class Release:
         """What was released, and with which guarantee."""
         delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
         what = "all" if self.dense else "the positive ones among"
-        covers = "" if not (self.observed_levels or self.observed_cells_only) else ", except for what is said below"
+        more = self.observed_levels or self.observed_cells_only or self.not_covered
+        covers = ", except for what is said below" if more else ""
         by = ", ".join(self.quasi_identifiers)
         return (
             f"{len(self.frame):,} released counts, {what} {self.domain_size:,}, of {self.sensitive} by {by}: "
@@ -99,6 +107,8 @@ class Release:
                 f"The labels of {', '.join(self.observed_levels)} are those that occur in the records: the guarantee "
                 "does not cover which values exist."
             )
+        said += self.left_out
+        said += self.not_covered
         if self.parents is not None:
             said.append(self.parents.statement)
         elif self.clamp:
@@ -113,6 +123,29 @@ class Release:
         if self.excluded:
             said.append(f"{self.excluded:,} combinations were declared impossible and are no part of the domain.")
         return tuple(said)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Which records are not in the counts; the same words whether there are such records or not."""
+        said = []
+        if self.missing == "drop":
+            said.append("Records with a missing value in one of the columns are left out.")
+        if self.outside == "drop":
+            said.append(
+                "Records outside the declared labels are left out: with a value that is not among them, with a missing "
+                "value where none was declared, or in a combination that was declared impossible."
+            )
+        return tuple(said)
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What was taken from the raw data without noise, beside labels and cells that are the observed ones."""
+        said = []
+        if self.missing == "error":
+            said.append(f"{GATE}: records with a missing value were not allowed.")
+        if self.outside == "error":
+            said.append(f"{GATE}: records outside the declared labels were not allowed.")
+        return (*said, *self.disclosures)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a count."""
@@ -146,6 +179,9 @@ class Release:
             "observed_levels": list(self.observed_levels),
             "observed_cells_only": self.observed_cells_only,
             "may_be_missing": list(self.may_be_missing),
+            "missing": self.missing,
+            "outside": self.outside,
+            "not_covered": list(self.not_covered),
         }
         if self.parents is not None:
             described["parents"] = self.parents.to_dict()

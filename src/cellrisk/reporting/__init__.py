@@ -13,7 +13,7 @@ from cellrisk.reporting.document import Report, check_report_path, render
 if TYPE_CHECKING:
     from cellrisk.tables import FrequencyTable
 
-__all__ = ["Report", "check_report_path", "report"]
+__all__ = ["Report", "check_public_delta", "check_report_path", "report"]
 
 
 def report(
@@ -40,6 +40,7 @@ def report(
     organisation: str | None = None,
     source: str | None = None,
     preparation: Sequence[str] = (),
+    disclosures: Sequence[str] = (),
     top: int = 15,
     cells: str = "domain",
     releases: int = 20,
@@ -50,8 +51,9 @@ def report(
 
     With ``epsilon`` that one is put to the board, and checked where limits are given too; without it, the limits choose
     it as `choose` does. ``source`` and ``preparation`` are printed as they are: the name of the data, and what was done
-    to them beforehand, a line each. ``public`` leaves out every figure that was computed from the raw data. The rest is
-    as in `choose`; ``top`` as in `explain`.
+    to them beforehand, a line each. ``public`` leaves out every figure that was computed from the raw data, and takes
+    no delta from the number of records; ``disclosures`` are sentences on what else was taken from the raw data, for the
+    public. The rest is as in `choose`; ``top`` as in `explain`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -64,6 +66,8 @@ def report(
     from cellrisk.reporting.public import public_page
     from cellrisk.reporting.verdict import name_table
 
+    if public:
+        check_public_delta(mechanism, delta)
     asked = Asked(
         table=table,
         mechanism=mechanism,
@@ -85,6 +89,7 @@ def report(
         cells=cells,
         releases=releases,
         seed=seed,
+        disclosures=tuple(disclosures),
     )
     if isinstance(preparation, str) or not all(isinstance(line, str) for line in preparation):
         raise InvalidInput("preparation must be a list of lines", got=type(preparation).__name__)
@@ -108,3 +113,14 @@ def report(
     if progress is not None:
         progress(1.0)
     return document
+
+
+def check_public_delta(mechanism: str, delta: object) -> None:
+    """Refuses a report for the public whose delta would be set from the number of records."""
+    from cellrisk.mechanisms import MECHANISMS
+
+    if delta is None and mechanism in MECHANISMS and not MECHANISMS[mechanism].pure:
+        raise InvalidInput(
+            "a report for the public needs a delta: one that is set from the number of records would tell of it",
+            fix="give delta= (--delta)",
+        )

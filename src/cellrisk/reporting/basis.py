@@ -43,9 +43,16 @@ NEIGHBOURS = {
     ),
 }
 MISSING = {
-    "category": "Missing values count as a value of their own.",
+    "category": (
+        "Missing values count as a value of their own. In a release they do so in the columns that were said to have "
+        "some; in the other columns that were declared they lie outside the declared labels."
+    ),
     "drop": "Records with a missing value in a column in use are left out.",
     "error": "Missing values were not allowed.",
+}
+OUTSIDE = {
+    "error": "Records outside the declared labels were not allowed: the data was checked for them.",
+    "drop": "Records outside the declared labels are left out.",
 }
 ATTACK = (
     "One attack is considered, the homogeneity attack: look up a person's cell in what is published, and where it "
@@ -73,6 +80,7 @@ def basis_section(table: FrequencyTable, asked: Asked, preparation: Sequence[str
                 ("Rounding and suppression", describe_threshold(asked.threshold)),
                 ("Counts that get noise", _describe_cells(asked)),
                 ("Missing values", _describe_missing(table, public)),
+                ("Other values", _describe_outside(table, public)),
                 *_describe_composition(table),
             )
         )
@@ -173,6 +181,11 @@ def _describe_missing(table: FrequencyTable, public: bool) -> str:
     counted = f"Records with a missing value: {found}." if found else "No column in use has a missing value."
     dropped = f" Records left out: {table.dropped_records:,}." if table.missing == "drop" else ""
     return f"{MISSING[table.missing]} {counted}{dropped}"
+
+
+def _describe_outside(table: FrequencyTable, public: bool) -> str:
+    left_out = "" if public or table.outside != "drop" else f" Records left out: {table.outside_records:,}."
+    return f"{OUTSIDE[table.outside]}{left_out}"
 
 
 def read_domains(table: FrequencyTable) -> tuple[Domain, ...]:

@@ -50,6 +50,8 @@ class Asked:
     cells: str
     releases: int
     seed: int
+    disclosures: tuple[str, ...] = ()
+    """What else was taken from the raw data, a sentence each, for the public."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cellrisk.choice.policy import CHECKED
 from cellrisk.reporting.basis import basis_section, mechanism_section
 from cellrisk.reporting.blocks import Bullets, Facts, Page, Section, Words
 from cellrisk.reporting.contents import SIGN_OFF
@@ -22,8 +23,6 @@ CHOSEN = (
     "Epsilon was chosen from the data, so that the choice itself discloses something about them; the guarantee does "
     "not cover it."
 )
-CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
-DELTA = "Delta was set from the number of records, and tells its order of magnitude."
 
 
 def public_page(
@@ -66,7 +65,6 @@ def _withheld_section(decision: Decision) -> Section:
         notes.append(CHOSEN)
     elif decision.kind != "open":
         notes.append(CHECKED)
-    if decision.asked.delta_from_data:
-        notes.append(DELTA)
+    notes += decision.asked.disclosures
     blocks = (Bullets(tuple(notes)),) if notes else (Words(("Epsilon was given beforehand.",)),)
     return Section("withheld", "What is withheld, and what the choice discloses", (WITHHELD,), blocks)

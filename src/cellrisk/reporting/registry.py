@@ -159,8 +159,13 @@ def _list_unprotected(decision: Decision) -> str | None:
         parts.append("which cells hold records")
     if decision.chosen_from_data:
         parts.append("epsilon, which was chosen from the data")
+    elif decision.kind != "open":
+        parts.append("whether the limits are kept, which was found from the data")
     if decision.asked.delta_from_data:
         parts.append("delta, which was set from the number of records")
+    if table.missing == "error" or table.outside == "error":
+        parts.append("that no record was refused, which was found from the data")
+    parts += [sentence.removesuffix(".") for sentence in decision.asked.disclosures]
     return "; ".join(parts) or "none"
 
 

@@ -16,8 +16,9 @@ from cellrisk.mechanisms import Mechanism
 from cellrisk.priors import Fitted
 from cellrisk.profiles import Floats, Integers
 from cellrisk.progress import Progress, Report
-from cellrisk.releasing.exclusions import Rule
-from cellrisk.releasing.grid import Grid, lay_grid, read_axes
+from cellrisk.releasing.domain import read_axes, read_columns, take_inside
+from cellrisk.releasing.exclusions import Rule, read_rules
+from cellrisk.releasing.grid import Grid, lay_grid
 from cellrisk.releasing.parents import Families, check_constrained, find_families, read_parents
 from cellrisk.simulation.attacks import Key, Outcomes, attack_cells
 from cellrisk.simulation.releases import COUNTS_AT_ONCE
@@ -73,8 +74,11 @@ def simulate_constrained(
     number, first = require_whole_number("releases", releases, 2), require_whole_number("seed", seed, 0)
     attribute = table.attribute(sensitive)
     cells = table.cells(attribute.name)
-    columns = (may_be_missing,) if isinstance(may_be_missing, str) else tuple(may_be_missing)
-    grid = lay_grid(cells, read_axes(cells.domains, attribute, columns), exclude, observed_cells_only=False)
+    columns = read_columns(may_be_missing, "may_be_missing", table, attribute.name)
+    axes = read_axes(cells.domains, attribute, columns)
+    exclusions = read_rules(exclude, axes)
+    cells = take_inside(cells, axes, exclusions, table.outside)
+    grid = lay_grid(cells, axes, exclusions, observed_cells_only=False)
     if max(grid.size, grid.n_counts) > MOST_COUNTS:
         raise InvalidInput(
             "the domain is too large to simulate whole releases",

@@ -91,8 +91,10 @@ class WidthBinning:
 class EdgeBinning:
     """Bins between given edges, (e0, e1], (e1, e2], ...; what lies outside has a bin of its own on either side.
 
+    All of them belong to the domain, the outer two as well, whether they hold records or not.
+
     >>> bins = EdgeBinning((0, 18, 65))
-    >>> [bins.label(index) for index in (-1, 0, 1, 2)]
+    >>> [bins.label(index) for index in bins.declared]
     ['up to 0', '(0, 18]', '(18, 65]', 'above 65']
     """
 
@@ -122,7 +124,7 @@ class EdgeBinning:
 
     @property
     def declared(self) -> Sequence[int]:
-        return range(len(self.edges) - 1)
+        return range(-1, len(self.edges))
 
     def expression(self, column: ir.NumericValue) -> ir.IntegerValue:
         import ibis

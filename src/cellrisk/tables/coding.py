@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_RECORDS = 2**53
 """Up to here every number of records is exact as a floating-point number too."""
+LEAVE_OUT = "correct these records, or leave them out with outside='drop'"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Flaw:
 
     where: ir.BooleanValue
     refuse: Callable[[str], InvalidInput]
+    outside: bool = False
+    """Whether it is a value outside the column's domain, which a rule may leave out; else the source is not sound."""
 
 
 @dataclass(frozen=True)
@@ -136,12 +139,17 @@ def code_bins(name: str, column: ir.Value, binning: Binning, flaws: list[Flaw]) 
         Flaw(
             column.notnull() & number.isnull(),
             lambda where: InvalidInput(
-                f"column '{name}' is to be binned but holds text that is not a number", got=where
+                f"column '{name}' is to be binned but holds text that is not a number", got=where, fix=LEAVE_OUT
             ),
+            outside=True,
         )
     )
     flaws.append(
-        Flaw(infinite, lambda where: InvalidInput(f"column '{name}' is to be binned but is infinite", got=where))
+        Flaw(
+            infinite,
+            lambda where: InvalidInput(f"column '{name}' is to be binned but is infinite", got=where, fix=LEAVE_OUT),
+            outside=True,
+        )
     )
     flaws.append(
         Flaw(
@@ -149,6 +157,7 @@ def code_bins(name: str, column: ir.Value, binning: Binning, flaws: list[Flaw]) 
             lambda where: InvalidInput(
                 f"column '{name}' holds numbers too large for bins of that width", got=where, fix="use a larger width"
             ),
+            outside=True,
         )
     )
     return binning.expression(ibis.cases((nan | infinite | far, ibis.null("float64")), else_=number))

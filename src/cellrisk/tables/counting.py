@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.profiles import Integers, LevelCounts, Profiles
+from cellrisk.profiles import Integers, LevelCounts, NoProfiles, Profiles
 from cellrisk.tables.engine import held
 from cellrisk.tables.levels import Levels
 from cellrisk.tables.sums import plan_sums, total
@@ -97,6 +97,17 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_l
         homogeneity = compare(vectors, columns, dense)
         missing = count_missing(vectors, quasi)
     return Tally(tuple(first for first, _ in results), tuple(second for _, second in results), homogeneity, missing)
+
+
+def tally_nothing(levels: Sequence[Levels], n_quasi: int) -> Tally:
+    """What counting finds where there is no record."""
+    none = np.zeros(0, np.int64)
+    return Tally(
+        tuple(NoProfiles(len(each.labels)) for each in levels),
+        tuple(LevelCounts(each.labels, none, none, none, np.zeros(len(each.labels))) for each in levels),
+        Homogeneity(0, 0, 0),
+        (0,) * n_quasi,
+    )
 
 
 def null_masks(cells: ir.Table, quasi: Sequence[str]) -> dict[str, ir.IntegerValue]:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cellrisk.cells import Cells, Domain, group_cells
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers
-from cellrisk.tables.coding import code_level
 from cellrisk.tables.counting import CHANGED, integers
-from cellrisk.tables.levels import NUMBER, Levels, Seen, order_values
+from cellrisk.tables.levels import NUMBER, Levels, Seen
 from cellrisk.tables.schema import Schema
 from cellrisk.tables.sums import total
-from cellrisk.tables.survey import Survey, find_values
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
+from cellrisk.tables.survey import Column, Survey
 
 MOST_COUNTS = 20_000_000
 """Positive counts that are brought into memory with their keys."""
@@ -30,10 +26,8 @@ def collect_cells(survey: Survey, schema: Schema, place: int) -> Cells:
     key = f"y{place}"
     pairs = coded.group_by([*quasi, key]).aggregate(c=total(coded))
     pairs = pairs.filter(pairs.c > 0)
-    values = {
-        name: pairs[name] if schema.binning(column) else code_level(pairs[name])
-        for name, column in zip(quasi, schema.quasi_identifiers, strict=True)
-    }
+    columns = [survey.columns[name] for name in quasi]
+    values = {column.role: column.value(pairs) for column in columns}
     found = pairs.select(key, "c", **values).limit(MOST_COUNTS + 1).to_pyarrow()
     if len(found) > MOST_COUNTS:
         raise InvalidInput(
@@ -42,8 +36,8 @@ def collect_cells(survey: Survey, schema: Schema, place: int) -> Cells:
             fix="use fewer or coarser quasi-identifiers; assess, curve and choose need no keys",
         )
     domains, codes = [], []
-    for name, column in zip(quasi, schema.quasi_identifiers, strict=True):
-        domain, code = encode(found[name], survey.kinds[name], column, schema)
+    for column in columns:
+        domain, code = encode(found[column.role], column)
         domains.append(domain)
         codes.append(code)
     return group_cells(
@@ -56,18 +50,12 @@ def collect_cells(survey: Survey, schema: Schema, place: int) -> Cells:
     )
 
 
-def encode(column: Any, kind: str, name: str, schema: Schema) -> tuple[Domain, Integers]:
+def encode(values: Any, column: Column) -> tuple[Domain, Integers]:
     """A column of keys as its domain and the place of each value in it."""
-    binning, given = schema.binning(name), schema.declared(name)
-    distinct = column.unique().to_pylist()
-    seen = [Seen(value, 1) for value in distinct]
-    if binning is not None and given is None:
-        seen += [Seen(index, 0) for index in binning.declared if index not in distinct]
-    values = order_values(name, seen, kind, binning, given)
-    named = values.labels[: len(values.labels) - values.missing]
-    ordered = binning is not None or all(NUMBER.fullmatch(label) for label in named)
-    declared = given is not None or (binning is not None and len(binning.declared) > 0)
-    return Domain(name, values.labels, ordered, declared, values.missing), translate(column, values)
+    levels = column.sort([Seen(value, 1) for value in values.unique().to_pylist()]).levels
+    named = levels.labels[: len(levels.labels) - levels.missing]
+    ordered = column.binning is not None or all(NUMBER.fullmatch(label) for label in named)
+    return Domain(column.name, levels.labels, ordered, levels.declared, levels.missing), translate(values, levels)
 
 
 def translate(column: Any, levels: Levels) -> Integers:
@@ -79,16 +67,3 @@ def translate(column: Any, levels: Levels) -> Integers:
         raise InvalidInput(CHANGED, fix="try again")
     places = np.array([*(levels.places[value] for value in values), levels.places.get(None, -1)], np.int64)
     return np.asarray(places[integers(encoded.indices.fill_null(len(values)))])
-
-
-def check_domains(survey: Survey, schema: Schema) -> None:
-    """Refuses quasi-identifiers that hold values outside their declared levels."""
-    coded: ir.Table = survey.coded
-    for place, column in enumerate(schema.quasi_identifiers):
-        given = schema.declared(column)
-        if given is not None:
-            name, binning = f"q{place}", schema.binning(column)
-            value = coded[name] if binning else code_level(coded[name])
-            records = coded.select(value=value, n=coded["w"] if "w" in coded.columns else 1)
-            grouped = records.group_by("value").aggregate(records=records.n.sum())
-            order_values(column, find_values(grouped, "value", column), survey.kinds[name], binning, given)

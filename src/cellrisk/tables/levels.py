@@ -107,34 +107,114 @@ INSTANT = re.compile(
 )
 
 
-def order_levels(name: str, seen: Sequence[Seen], kind: str, binning: Binning | None, given: Any) -> Levels:
-    """The levels of a sensitive column from what was seen and what was declared."""
-    levels = order_values(name, seen, kind, binning, given)
-    if len(levels.labels) < 2:
-        every = " (every value is missing)" if levels.missing else ""
+@dataclass(frozen=True)
+class Declaration:
+    """The labels that a column was said to have. They are known before any record is looked at."""
+
+    labels: tuple[str, ...]
+    spellings: Mapping[str, int]
+    """The place of the label that each text in the source counts as; one label may be spelt in several ways."""
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The values of a column as levels, and those among them that have no level."""
+
+    levels: Levels
+    outside: tuple[Seen, ...]
+    """Values that are not among the declared levels."""
+
+
+def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] | None) -> Declaration | None:
+    """What was declared of a column: levels, or bins by their edges with one more on either side; else None.
+
+    The labels are a function of the declaration alone, never of what occurs or of how it is stored.
+
+    >>> declare("paid", "text", None, [True, False]).labels, declare("rooms", "text", None, [1.0, 2.0]).labels
+    (('True', 'False'), ('1', '2'))
+    """
+    if given is None:
+        labels = [] if binning is None else [binning.label(index) for index in binning.declared]
+        return Declaration(tuple(labels), {label: place for place, label in enumerate(labels)}) if labels else None
+    levels = [scalar(level) for level in given]
+    if not levels:
+        raise InvalidInput(f"levels for column '{name}' are an empty list", allowed="one level or more")
+    if any(level is None or (isinstance(level, float) and math.isnan(level)) for level in levels):
+        raise InvalidInput(
+            f"levels for column '{name}' hold a missing value",
+            fix="leave it out: missing= decides about missing values",
+        )
+    labels = [label_level(level) for level in levels]
+    spellings: dict[str, int] = {}
+    for place, level in enumerate(levels):
+        for form in spell(level, "text" if binning else kind):
+            if spellings.setdefault(form, place) != place:
+                raise _declared_twice(name, len(levels))
+    if len(set(labels)) != len(labels):
+        raise _declared_twice(name, len(levels))
+    return Declaration(tuple(labels), spellings)
+
+
+def _declared_twice(name: str, number: int) -> InvalidInput:
+    return InvalidInput(f"levels for column '{name}' are declared twice", got=f"{number} with repeats")
+
+
+def sort_values(seen: Sequence[Seen], kind: str, binning: Binning | None, declaration: Declaration | None) -> Sorted:
+    """The levels of a column from what was declared, or else from what was seen; missing values come last."""
+    values = [value for value in seen if value.key is not None]
+    missing = any(value.key is None and value.records > 0 for value in seen)
+    outside: list[Seen] = []
+    if declaration is None:
+        labels, places = observe(values, kind, binning)
+    else:
+        labels, places = list(declaration.labels), {}
+        for value in values:
+            place = declaration.spellings.get(label_key(value.key, kind, binning))
+            if place is not None:
+                places[value.key] = place
+            elif value.records > 0:
+                outside.append(value)
+    if missing:
+        places[None] = len(labels)
+        labels.append(name_missing(labels))
+    return Sorted(Levels(tuple(labels), places, declaration is not None, missing), tuple(outside))
+
+
+def name_missing(labels: Sequence[str]) -> str:
+    """The label of missing values: one that is not taken.
+
+    >>> name_missing(["a", "(missing)"])
+    '((missing))'
+    """
+    label = MISSING_LABEL
+    while label in labels:
+        label = f"({label})"
+    return label
+
+
+def check_inside(name: str, found: Sorted, kind: str, binning: Binning | None) -> None:
+    """Refuses values that are not among the declared levels."""
+    if not found.outside:
+        return
+    spaces = sum(label_key(value.key, kind, binning).strip() in found.levels.labels for value in found.outside)
+    records = sum(value.records for value in found.outside)
+    strip, more = "strip the spaces around the values", "declare them with levels= as well"
+    raise InvalidInput(
+        f"column '{name}' holds values that are not among its declared levels",
+        got=f"{records:,} records with {len(found.outside):,} other values",
+        fix=f"{strip if spaces == len(found.outside) else more}, or leave these records out with outside='drop'",
+    )
+
+
+def check_several(name: str, levels: Levels) -> None:
+    """Refuses a sensitive column with one level; for a declared one, whatever its records are."""
+    if len(levels.labels) - (levels.missing and levels.declared) < 2:
+        every = " (every value is missing)" if levels.missing and not levels.declared else ""
         raise InvalidInput(
             f"sensitive column '{name}' has one level only{every}: there is nothing to protect",
             allowed="two levels or more",
             fix="declare the other levels with levels=",
         )
-    return levels
-
-
-def order_values(name: str, seen: Sequence[Seen], kind: str, binning: Binning | None, given: Any) -> Levels:
-    """The values of any column from what was seen and what was declared; missing ones come last."""
-    values = [value for value in seen if value.key is not None]
-    missing = any(value.key is None and value.records > 0 for value in seen)
-    if given is None:
-        labels, places = observe(values, kind, binning)
-    else:
-        labels, places = match(name, values, kind, binning, given)
-    if missing:
-        label = MISSING_LABEL
-        while label in labels:
-            label = f"({label})"
-        places[None] = len(labels)
-        labels.append(label)
-    return Levels(tuple(labels), places, given is not None, missing)
 
 
 def observe(values: Sequence[Seen], kind: str, binning: Binning | None) -> tuple[list[str], dict[Any, int]]:
@@ -149,42 +229,19 @@ def observe(values: Sequence[Seen], kind: str, binning: Binning | None) -> tuple
     return [label for label, _ in labelled], {key: place for place, (_, key) in enumerate(labelled)}
 
 
-def match(
-    name: str, values: Sequence[Seen], kind: str, binning: Binning | None, given: Sequence[Any]
-) -> tuple[list[str], dict[Any, int]]:
-    """Levels as declared, each matched with the value of the same text; other values are refused."""
-    given = [scalar(level) for level in given]
-    if not given:
-        raise InvalidInput(f"levels for column '{name}' are an empty list", allowed="one level or more")
-    if any(level is None or (isinstance(level, float) and math.isnan(level)) for level in given):
-        raise InvalidInput(
-            f"levels for column '{name}' hold a missing value",
-            fix="leave it out: missing= decides about missing values",
-        )
-    by_label = {label_key(value.key, kind, binning): value.key for value in values}
-    labels: list[str] = []
-    places: dict[Any, int] = {}
-    for level in given:
-        forms = spell(level, "text" if binning else kind)
-        label = next((form for form in forms if form in by_label), forms[0])
-        if label in labels:
-            raise InvalidInput(f"levels for column '{name}' are declared twice", got=f"{len(given)} with repeats")
-        if label in by_label:
-            places[by_label[label]] = len(labels)
-        labels.append(label)
-    outside = [value for value in values if value.key not in places and value.records > 0]
-    if outside:
-        spaces = sum(label_key(value.key, kind, binning).strip() in labels for value in outside)
-        raise InvalidInput(
-            f"column '{name}' holds values that are not among its declared levels",
-            got=f"{sum(value.records for value in outside):,} records with {len(outside):,} other values",
-            fix="strip the spaces around the values" if spaces == len(outside) else "declare them with levels= as well",
-        )
-    return labels, places
+def label_level(level: Any) -> str:
+    """The label of a declared level: text as it is, a number without trailing zeros, a truth value as Python says it.
+
+    >>> label_level("1.0"), label_level(1.0), label_level(True)
+    ('1.0', '1', 'True')
+    """
+    if isinstance(level, Real | Decimal) and not isinstance(level, bool) and math.isfinite(level):
+        return label_number(str(exact(level)))
+    return str(level)
 
 
 def spell(level: Any, kind: str) -> list[str]:
-    """The texts under which a declared level may occur, the likeliest first.
+    """The texts that count as a declared level in a column of some kind.
 
     >>> spell(True, "text"), spell(1.0, "text"), spell("1.0", "number")
     (['True', 'true', 'TRUE'], ['1', '1.0'], ['1'])
@@ -196,6 +253,4 @@ def spell(level: Any, kind: str) -> list[str]:
         return [text.strip().capitalize()]
     if kind in ("integer", *NUMBERS) and isinstance(level, str) and NUMBER.fullmatch(text.strip()):
         return [label_number(text.strip())]
-    if isinstance(level, Real | Decimal) and math.isfinite(level):
-        return list(dict.fromkeys([label_number(str(exact(level))), text]))
-    return [text]
+    return list(dict.fromkeys([label_level(level), text]))

@@ -161,6 +161,22 @@ def refuse_counts(
     )
 
 
+def refuse_count_names(others: Sequence[str]) -> None:
+    """Refuses a source with a column that is not in use and plainly named like counts, whatever it holds.
+
+    This is the rule where a table must be a function of what was declared: looking at the rows, one person could decide.
+
+    >>> refuse_count_names(["age", "weight"])
+    """
+    named = next((name for name in others if is_plainly_counts(name)), None)
+    if named is not None:
+        raise InvalidInput(
+            f"column '{named}' is named like counts, and is not in use",
+            fix=f"name it with --count {shlex.quote(named)} (in Python count=...), or say --count none (in Python "
+            "count=False) if each row is a person",
+        )
+
+
 def describe_numbers(source: Any, names: Sequence[str], opened: dict[str, Any]) -> list[Numbers]:
     """The columns of a source that hold numbers; those that cannot be read are passed over."""
     try:

@@ -13,6 +13,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.tables.binning import Binning, make_binning
 
 MISSING_RULES = ("category", "drop", "error")
+OUTSIDE_RULES = ("error", "drop")
 MOST_LISTED = 30
 MOST_COMPARED = 2000
 """Names among which one like another is looked for."""
@@ -35,6 +36,8 @@ class Schema:
     count: str | bool | None = None
     """The column of counts; False says that each row is a person, None that nobody has said."""
     missing: str = "category"
+    outside: str = "error"
+    """What becomes of records with a value outside the declared labels."""
 
     def __post_init__(self) -> None:
         quasi = read_names(self.quasi_identifiers, "quasi_identifiers")
@@ -54,6 +57,12 @@ class Schema:
                 raise InvalidInput(f"the count column '{self.count}' cannot also be a quasi-identifier or sensitive")
         if self.missing not in MISSING_RULES:
             raise InvalidInput("unknown rule for missing values", got=repr(self.missing), allowed=listed(MISSING_RULES))
+        if self.outside not in OUTSIDE_RULES:
+            raise InvalidInput(
+                "unknown rule for records outside the declared labels",
+                got=repr(self.outside),
+                allowed=listed(OUTSIDE_RULES),
+            )
         object.__setattr__(self, "quasi_identifiers", quasi)
         object.__setattr__(self, "sensitive", sensitive)
         object.__setattr__(self, "bins", self._read_bins(quasi + sensitive))
@@ -79,7 +88,10 @@ class Schema:
                 )
             if isinstance(given, str | bytes) or not isinstance(given, Iterable):
                 raise InvalidInput(f"levels for column '{name}' must be a list", got=f"a {type(given).__name__}")
-        return {name: tuple(given) for name, given in declared.items()}
+            declared[name] = tuple(given)
+            if self.outside == "drop" and any("\0" in str(level) for level in declared[name]):
+                raise InvalidInput(f"levels for column '{name}' hold a NUL character", fix="leave it out")
+        return declared
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
 MOST_SHOWN = 12
+WHOLE_TABLE = ("records", "cells", "dropped_records", "outside_records")
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Summary:
     completely_heterogeneous: int
     cell_sizes: CellSizes
     dropped_records: int
+    outside_records: int
     missing: str
     assumptions: tuple[str, ...]
 
@@ -113,6 +115,7 @@ class Summary:
             },
             "cell_sizes": self.cell_sizes.to_dict(),
             "dropped_records": self.dropped_records,
+            "outside_records": self.outside_records,
             "missing": self.missing,
             "assumptions": list(self.assumptions),
         }
@@ -125,7 +128,7 @@ class Summary:
 
     def _numbers(self) -> Iterator[tuple[str | None, str, float]]:
         document = self.to_dict()
-        yield from ((None, name, float(document[name])) for name in ("records", "cells", "dropped_records"))
+        yield from ((None, name, float(document[name])) for name in WHOLE_TABLE)
         yield from ((None, name, float(value)) for name, value in document["over_all_attributes"].items())
         sizes = document["cell_sizes"]
         yield from ((None, f"cell_size_{name}", float(sizes[name])) for name in ("min", "median", "mean", "max"))
@@ -211,6 +214,7 @@ def summarise(table: FrequencyTable) -> Summary:
         completely_heterogeneous=table.homogeneity.none,
         cell_sizes=describe_sizes(table.attributes[0].profiles),
         dropped_records=table.dropped_records,
+        outside_records=table.outside_records,
         missing=table.missing,
         assumptions=tuple(list_assumptions(table)),
     )
@@ -263,6 +267,8 @@ def list_assumptions(table: FrequencyTable) -> Iterator[str]:
         yield f"Missing values of quasi-identifiers are a category of their own: {listed}."
     if table.missing == "drop":
         yield f"Records with a missing value in a column in use were dropped: {table.dropped_records:,}."
+    if table.outside == "drop":
+        yield f"Records with a value outside the declared labels were left out: {table.outside_records:,}."
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:

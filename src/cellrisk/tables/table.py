@@ -64,6 +64,11 @@ class FrequencyTable(LeavesKeys):
     missing_records: tuple[tuple[str, int], ...] = ()
     """Records with a missing value, for each column in use that has any."""
     dropped_records: int = 0
+    """Records that were left out because a value is missing."""
+    outside: str = "error"
+    """What became of records outside the declared labels: "error" (there was none) or "drop"."""
+    outside_records: int = 0
+    """Records that were left out because a value of theirs is not among the declared labels."""
     read_cells: Callable[[int], Cells] | None = field(default=None, repr=False)
     """Reads the cells with the counts of the attribute at a place, from the source."""
     _cells: dict[int, Cells] = field(default_factory=dict, init=False, repr=False)
@@ -121,7 +126,8 @@ class FrequencyTable(LeavesKeys):
                     fix="tabulate the source again",
                 )
             cells = self.read_cells(place)
-            if not cells.profiles().equals(attribute.profiles):
+            same = cells.profiles().equals(attribute.profiles) if self.n_records else not cells.n_cells
+            if not same:
                 raise InvalidInput("the source has changed since it was tabulated", fix="tabulate it again")
             self._cells[place] = cells
         return self._cells[place]

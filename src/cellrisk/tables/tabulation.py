@@ -9,10 +9,10 @@ from cellrisk.cells import Cells
 from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress
 from cellrisk.tables.coding import MOST_RECORDS
-from cellrisk.tables.counting import CHANGED, count_cells
-from cellrisk.tables.keys import check_domains, collect_cells
-from cellrisk.tables.likeness import occur_once, refuse_counts
-from cellrisk.tables.packing import pack
+from cellrisk.tables.counting import CHANGED, count_cells, tally_nothing
+from cellrisk.tables.keys import collect_cells
+from cellrisk.tables.likeness import occur_once, refuse_count_names, refuse_counts
+from cellrisk.tables.packing import Packed, pack
 from cellrisk.tables.resources import Resources
 from cellrisk.tables.schema import Schema, read_names
 from cellrisk.tables.sources import has_dictionaries, open_records, open_source
@@ -29,6 +29,7 @@ def tabulate(
     levels: Mapping[str, Sequence[Any]] | None = None,
     count: str | bool | None = None,
     missing: str = "category",
+    outside: str = "error",
     table: str | None = None,
     engine: str | None = None,
     memory_limit: str | int | None = None,
@@ -40,13 +41,18 @@ def tabulate(
     object that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; or a DuckDB file
     or a database's address, with ``table``.
     quasi_identifiers, sensitive: a column name, or a list of them.
-    bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed.
-    levels: for a column, all its levels in order; default the observed ones, sorted. The levels of quasi-identifiers
-    are the declared domain.
+    bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed. Edges
+    declare their bins, and one on either side for what lies outside.
+    levels: for a column, all its levels in order; default the observed ones, sorted. They are the declared domain, and
+    their labels are as declared, however the source spells them: True counts true and TRUE in.
     count: the column of counts, where each row stands for that many records. False, or "none" where no column has that
-    name, says that each row is a person; where nothing is said, rows that look like a table of counts are refused.
+    name, says that each row is a person; where nothing is said, rows that look like a table of counts are refused (by
+    the names of their columns alone where ``outside`` is "drop").
     missing: "category" (missing values are a category of their own), "drop" (records with one are left out, and the
     summary says how many), or "error".
+    outside: what becomes of records outside the declared labels: those with a value that is not among the declared
+    levels of its column, or that cannot be put into a bin. "error" refuses the source; "drop" leaves them out, so that
+    what is released depends on what was declared and not on such a record. Then a table may hold no record at all.
     engine: "duckdb" (embedded, the default for files and frames) or "spark".
     memory_limit: what the embedded engine may hold, for example "4GB"; past it, it spills to a private folder. Default
     a share of the memory that is free.
@@ -70,6 +76,7 @@ def tabulate(
         levels,
         count,
         missing,
+        outside,
     )
     resources = Resources.of(memory_limit, progress)
 
@@ -78,11 +85,16 @@ def tabulate(
 
     with open_records(source, schema, resources, table=table, engine=engine) as (records, schema, others, held):
         survey = survey_source(records, schema)
-        check_domains(survey, schema)
-        packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
-        tally = count_cells(packed.coded, survey.levels, survey.records)
-        once = schema.count is None and bool(others) and occur_once(tally, packed.coded)
-    if schema.count is None:
+        if survey.records:
+            packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
+            tally = count_cells(packed.coded, survey.levels, survey.records)
+        else:
+            packed, tally = Packed(survey.coded, None), tally_nothing(survey.levels, len(schema.quasi_identifiers))
+        dropping = schema.outside == "drop"
+        once = schema.count is None and bool(others) and not dropping and occur_once(tally, packed.coded)
+    if schema.count is None and dropping:
+        refuse_count_names(others)
+    elif schema.count is None:
         refuse_counts(source, schema.columns, others, once, table=table, engine=engine)
     counted = {profiles.n_records for profiles in tally.profiles}
     if max(counted) > MOST_RECORDS:
@@ -104,6 +116,8 @@ def tabulate(
         schema.missing,
         tuple((name, records) for name, records in absent.items() if records),
         survey.dropped,
+        schema.outside,
+        survey.outside,
         read,
     )
 

@@ -55,6 +55,8 @@ def _table_options(recipe: Recipe, sensitive: str) -> Iterator[str]:
         yield from ("--count", recipe.count if isinstance(recipe.count, str) else "none")
     if recipe.missing != "category":
         yield from ("--missing", recipe.missing)
+    if recipe.outside != "error":
+        yield from ("--outside", recipe.outside)
 
 
 def _can_be_options(recipe: Recipe) -> bool:

@@ -14,6 +14,7 @@ FormName = Literal["published", "exact", "tight"]
 WeightsName = Literal["uniform", "records"]
 NeighboursName = Literal["add-remove", "replace"]
 MissingRule = Literal["category", "drop", "error"]
+OutsideRule = Literal["error", "drop"]
 CellsName = Literal["domain", "observed"]
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -42,6 +43,7 @@ class TableChoice(Model):
     bins: dict[str, Words] = Field(default_factory=dict, examples=[{"age": "5", "hours": "0/35/45/100"}])
     levels: dict[str, list[Words]] = Field(default_factory=dict, description="Declared levels, by column.")
     missing: MissingRule = "category"
+    outside: OutsideRule = Field(default="error", description="Records outside the declared labels.")
     count: Name | Literal[False] | None = Field(
         default=None,
         description="The column of counts, if rows are cells; false says that each row is a person. Where nothing is "
@@ -130,7 +132,9 @@ class DownloadQuestion(AtEpsilon):
     cohort: Words | None = Field(default=None, description="release: whose data, for the ledger.")
     new_cohort: bool = Field(default=False, description="release: no other cohort covers any of these people.")
     part_of: Words | None = Field(default=None, description="release: except for the cohort that contains them.")
-    observed_levels: bool = False
+    observed_levels: bool | list[Name] = Field(
+        default=False, description="release: columns with labels as they occur, or true for all that are not declared."
+    )
     observed_cells_only: bool = False
     clamp: bool = True
     may_be_missing: list[Name] = Field(default_factory=list, max_length=100)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cellrisk.cells import Cells
+from cellrisk.choice.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
 from cellrisk.progress import Progress
@@ -32,6 +33,7 @@ class Recipe:
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     missing: str = "category"
     count: str | bool | None = None
+    outside: str = "error"
 
     def tabulate(self, progress: Progress | None = None) -> FrequencyTable:
         """The table, which a worker can send."""
@@ -63,6 +65,7 @@ class Recipe:
             "levels": {name: list(labels) for name, labels in self.levels},
             "count": self.count,
             "missing": None if self.missing == "category" else self.missing,
+            "outside": None if self.outside == "error" else self.outside,
         }
         return {name: value for name, value in given.items() if value or value is False}
 
@@ -152,6 +155,16 @@ def offer_deltas(name: str, records: int) -> list[float]:
     if MECHANISMS[name].pure:
         return [0.0]
     return [float(f"{usual_delta(records) / factor:.1g}") for factor in (1, 10, 100)]
+
+
+def say_delta(name: str, delta: float | None, records: int) -> list[str]:
+    """What a delta that was offered from the number of records tells of it.
+
+    >>> say_delta("gaussian-analytic", 3e-06, 27504), say_delta("gaussian-analytic", 1e-6, 27504)
+    (['Delta was set from the number of records, and tells its order of magnitude.'], [])
+    """
+    offered = not MECHANISMS[name].pure and (delta is None or delta in offer_deltas(name, records))
+    return [DELTA_FROM_RECORDS] if offered else []
 
 
 def settle(name: str, epsilon: float, delta: float | None, neighbours: str, records: int) -> Mechanism:

@@ -17,7 +17,7 @@ from cellrisk.web import answers, models, places, questions, work
 from cellrisk.web.commands import write_commands
 from cellrisk.web.desk import Desk, Kept, NotThere
 from cellrisk.web.jobs import Job
-from cellrisk.web.recipes import Recipe, settle, settle_delta
+from cellrisk.web.recipes import Recipe, say_delta, settle, settle_delta
 
 SECONDS_FOR_A_PREVIEW = 1.5
 """A preview that is ready so soon is the answer; else the answer is its job."""
@@ -176,6 +176,7 @@ def make_table(choice: questions.TableChoice, desk: AtDesk) -> models.JobTicket:
         levels=tuple((name, tuple(labels)) for name, labels in choice.levels.items()),
         missing=choice.missing,
         count=choice.count,
+        outside=choice.outside,
     )
     recipe.arguments()
     return models.JobTicket(job=desk.tabulate(origin, recipe).id)
@@ -268,7 +269,10 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
         "recipe": kept.recipe,
         "sensitive": table.attribute(asked.sensitive).name,
     }
+    told = say_delta(asked.mechanism, asked.delta, table.n_records)
     if asked.kind == "release":
+        policy = desk.settings.policy
+        arguments["disclosures"] = [*told, *([] if policy is None else policy.disclosures)]
         arguments |= {"mechanism": mechanism, "policy": desk.settings.policy}
         arguments |= asked.model_dump(include=RELEASE_FIELDS)
         if desk.settings.ledger is not None:
@@ -280,6 +284,7 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
     arguments |= {"mechanism": asked.mechanism, "neighbours": asked.neighbours}
     arguments |= {"delta": settle_delta(asked.mechanism, asked.delta, table.n_records) or None}
     if asked.kind == "report":
+        arguments["disclosures"] = told
         arguments |= asked.model_dump(include=REPORT_FIELDS)
         return models.JobTicket(job=desk.write(work.write_report, arguments).id)
     arguments |= {"kind": asked.kind, "measures": [asked.measure]}

@@ -1,0 +1,398 @@
+"""What is published is a function of what was declared, and noise: no record decides on a row, a word or a refusal.
+
+Random schemas go through `release`, the command and the public report with inputs that differ in one record. All that a
+reader sees but the noise must be the same. Then faults are put back one by one, and this check must see each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+import cellrisk.releasing as package
+from cellrisk.cli import main
+from cellrisk.errors import InvalidInput
+from cellrisk.releasing import domain, release
+from cellrisk.releasing.result import Release
+from cellrisk.tables import binning, levels, survey
+from cellrisk.tables.schema import Schema
+from tests.releasing.neighbours import Case, Record, draw_case, look, look_at_command
+
+pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
+
+Capture = pytest.CaptureFixture[str]
+RULE = {"q0": ["(0, 18]"], "y": ["a"]}
+TOTALS = pd.DataFrame({"q0": ["up to 0", "(0, 18]", "(18, 65]", "above 65"], "count": [3, 9, 5, 0]})
+CASES = {
+    "text": Case(("text", "text"), may_be_missing=("q0",)),
+    "truth by numbers": Case(("truth", "numbers"), options={"dense": False}),
+    "numbers by truth, counts": Case(("numbers", "truth"), counted=True),
+    "sensitive bins": Case(("flags", "edges"), may_be_missing=("y",), options={"clamp": False}),
+    "excluded": Case(("edges", "text"), exclude=(RULE,)),
+    "excluded and sparse": Case(("edges", "text"), exclude=(RULE,), options={"dense": False}),
+    "parents": Case(("edges", "text"), options={"parents": TOTALS}),
+    "observed beside declared": Case(("observed", "typed"), counted=True, options={"dense": True}),
+    "replaced, dropped": Case(
+        ("typed edges", "typed"),
+        missing="drop",
+        mechanism=cr.Geometric(epsilon=0.5, neighbours="replace", threshold=3.5),
+    ),
+    **{f"drawn {seed}": draw_case(seed) for seed in (1, 4, 9)},
+}
+
+
+def differ(case: Case, inputs: list[list[Record]], **how: Any) -> list[int]:
+    """Which of the inputs a reader can tell from the usual one, which is released."""
+    usual = look(case, case.usual(), **how)
+    assert isinstance(usual, dict), usual
+    return [place for place, records in enumerate(inputs) if look(case, records, **how) != usual]
+
+
+EMPTY = ("text", "numbers by truth, counts", "excluded and sparse", "parents")
+"""The cases that are asked about nobody, too."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_neighbours_look_alike(name: str) -> None:
+    case = CASES[name]
+    generator = np.random.default_rng(len(name))
+    near = case.neighbours()
+    inputs = [*case.crowds()[: None if name in EMPTY else 1], near[int(generator.integers(len(near)))]]
+    assert differ(case, inputs, ending=[".csv", ".parquet"][len(name) % 2]) == []
+
+
+ALONE = {"text": ("unseen", " a", None), "edges": ("0", "nan", "thirty", "1e400", None), "typed": (7, None)}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_a_stranger_alone(kind: str) -> None:
+    case = Case((kind, "text"))
+    inputs = [
+        [[*case.usual(), (value, "a")], [(value, "a"), *case.usual()[1:]]][turn % 2]
+        for turn, value in enumerate(ALONE[kind])
+    ]
+    assert differ(case, inputs) == []
+
+
+COMMANDS = {
+    "plain": (Case(("edges", "text")), ()),
+    "sparse": (Case(("text", "edges"), may_be_missing=("q0",), options={"dense": False}), ()),
+    "drawn": (draw_case(12, ("text", "edges")), ("--json",)),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_looks_alike(name: str, tmp_path: Path, capsys: Capture) -> None:
+    case, more = COMMANDS[name]
+    inputs = [case.usual(), *case.crowds()[:2], case.neighbours()[4]]
+    seen = [
+        look_at_command(case, records, tmp_path / str(place), capsys, *more) for place, records in enumerate(inputs)
+    ]
+    assert seen[0][0] == 0, seen[0]
+    assert "Records outside the declared labels are left out" in seen[0][1]
+    assert [each == seen[0] for each in seen] == [True] * len(seen)
+
+
+def test_the_public_report_looks_alike(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(("edges", "text"))
+    seen = []
+    for place, records in enumerate([case.usual(), case.crowds()[0], case.neighbours()[3]]):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        case.frame(records).to_csv("people.csv", index=False)
+        declared = ["--qid", "q0", "--sensitive", "y", "--bin", "q0=0/18/65", "--levels", "y=a|b|never"]
+        code = main(["report", "people.csv", *declared, "--epsilon", "1", "--public", "--output", "report.html"])
+        seen.append((code, capsys.readouterr(), Path("report.html").read_text(encoding="utf-8")))
+    assert [each == seen[0] for each in seen] == [True] * 3
+    assert seen[0][0] == 0
+    assert _unprotected(seen[0][2]) == "none"
+
+
+def _unprotected(page: str) -> str:
+    after = page.partition("dp_variant.unprotected_quantities")[2]
+    return after.partition("<td>")[2].partition("</td>")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--epsilon", "1", "--max-risk", "0.9"], "whether the limits are kept"),
+        (["--max-risk", "0.9"], "epsilon, which was chosen from the data"),
+        (["--epsilon", "1", "--outside", "error"], "that no record was refused"),
+    ],
+)
+def test_the_public_report_lists_what_is_not_protected(
+    given: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case = Case(("edges", "text"))
+    case.frame(case.usual()).to_csv("people.csv", index=False)
+    declared = ["--qid", "q0", "--sensitive", "y", "--bin", "q0=0/18/65", "--levels", "y=a|b|never"]
+    main(["report", "people.csv", *declared, *given, "--public", "--output", "report.html"])
+    assert told in _unprotected(Path("report.html").read_text(encoding="utf-8"))
+
+
+def test_the_public_report_takes_no_delta_from_the_records(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["report", "nothing.csv", "--qid", "q", "--sensitive", "y", "--mechanism", "discrete-gaussian"]
+    assert main([*asked, "--epsilon", "1", "--public", "--output", "report.html"]) == 2
+    assert "a delta between 0 and 1" in capsys.readouterr().err
+    assert main([*asked, "--max-risk", "0.5", "--public", "--output", "report.html"]) == 2
+    assert "a report for the public needs a delta" in capsys.readouterr().err
+
+
+def test_a_refusal_that_depends_on_the_records_is_said() -> None:
+    case = Case(("edges", "text"))
+    found = look(case, case.usual(), outside="error")
+    told = [
+        "Whether there is a release was found from the data, which the guarantee does not cover: records outside the "
+        "declared labels were not allowed."
+    ]
+    assert found["described"]["not_covered"] == told
+    assert "except for what is said below" in found["described"]["sentence"]
+    assert look(case, case.usual()[1:], outside="error") == found
+    assert "not among its declared levels" in look(case, [*case.usual(), ("5", "unseen")], outside="error")
+    assert "is not a number" in look(case, [*case.usual(), ("five", "a")], outside="error")
+    assert "which are not among their labels; got 1 records" in look(
+        case, [*case.usual(), ("5", None)], outside="error"
+    )
+    assert "that do occur" in look(replace(case, exclude=(RULE,)), case.usual(), outside="error")
+    missing = look(replace(case, missing="error"), case.usual())
+    assert [
+        "records with a missing value were not allowed" in each for each in missing["described"]["not_covered"]
+    ] == [True]
+
+
+def test_the_policy_is_among_what_the_guarantee_does_not_cover(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case = Case(("edges", "text"))
+    Path("cellrisk.toml").write_text('[policy]\nmax-risk = 0.99\ndelta = "1/n"\n', encoding="utf-8")
+    case.frame(case.usual()).to_csv("people.csv", index=False)
+    declared = ["--qid", "q0", "--sensitive", "y", "--bin", "q0=0/18/65", "--levels", "y=a|b|never"]
+    assert main(["release", "people.csv", *declared, "--epsilon", "1", "--output", "out.csv"]) == 0
+    out = capsys.readouterr().out
+    (told,) = json.loads(Path("out.csv.json").read_text(encoding="utf-8"))["not_covered"]
+    assert told == (
+        "Whether the limits are kept was found from the data, which the guarantee does not cover: the policy asks for "
+        "a risk of at most 99.0% and a delta of at most 1/n, n being the number of records."
+    )
+    assert told in out
+
+
+def test_labels_are_those_declared_however_they_are_spelt() -> None:
+    rows = [("true", "1"), ("TRUE", "1.0"), ("True", "2"), ("False", "2.0"), ("false", "2"), ("true", "1.0")]
+    frame = pd.DataFrame(rows, columns=["q", "y"])
+    declared = {"q": [True, False], "y": [1.0, 2.0]}
+    for source, count in ((frame, None), (frame.assign(n=3), "n")):
+        table = cr.tabulate(source, "q", "y", levels=declared, count=count)
+        cells = table.cells()
+        assert [cells.domains[0].labels, cells.levels] == [("True", "False"), ("1", "2")]
+        found = dict(zip(zip(cells.codes[cells.cell, 0], cells.level, strict=True), cells.count, strict=True))
+        assert found == {key: n * (3 if count else 1) for key, n in {(0, 0): 3, (0, 1): 1, (1, 1): 2}.items()}
+        assert table.attribute().levels.totals.tolist() == [3 * (3 if count else 1)] * 2
+        assert sorted(table.profiles().rows()) == sorted(cells.profiles().rows())
+    for wrong in ([True, "true"], [1.0, "1.0"], ["a", "a"]):
+        with pytest.raises(InvalidInput, match="declared twice"):
+            cr.tabulate(frame, "q", "y", levels={"q": wrong})
+
+
+def test_bins_of_a_sensitive_column_are_its_levels() -> None:
+    frame = pd.DataFrame({"q": ["a", "a", "b"], "pay": [5, 30, 12]})
+    table = cr.tabulate(frame, "q", "pay", bins={"pay": [10, 20, 40]}, levels={"q": ["a", "b"]})
+    assert (table.attribute().n_levels, table.attribute().declared) == (4, True)
+    assert table.attribute().levels.labels == ("up to 10", "(10, 20]", "(20, 40]", "above 40")
+    assert release(table, cr.Geometric(epsilon=1.0)).domain_size == 2 * 4
+
+
+def test_observed_levels_are_accepted_by_column() -> None:
+    frame = pd.DataFrame({"q": ["a", "a", "b"], "p": ["u", "v", None], "y": ["n", "m", None]})
+    table = cr.tabulate(frame, ["q", "p"], "y", levels={"y": ["m", "n"]}, outside="drop")
+    mechanism = cr.Geometric(epsilon=1.0)
+    with pytest.raises(InvalidInput, match="got p; declare"):
+        release(table, mechanism, observed_levels="q")
+    found = release(table, mechanism, observed_levels=["q", "p"])
+    assert found.observed_levels == ("q", "p")
+    assert found.labels == {"q": ("a", "b"), "p": ("u", "v", "(missing)"), "y": ("m", "n")}
+    assert release(table, mechanism, observed_levels=True).labels == found.labels  # y stays as it was declared
+
+
+def test_a_table_without_records_is_released_and_not_assessed() -> None:
+    frame = pd.DataFrame({"q": ["elsewhere"], "y": ["n"]})
+    table = cr.tabulate(frame, "q", "y", levels={"q": ["a", "b"], "y": ["m", "n"]}, outside="drop")
+    assert (table.n_records, table.outside_records, table.dropped_records) == (0, 1, 0)
+    assert len(release(table, cr.Geometric(epsilon=1.0)).frame) == 4
+    for ask in (table.summary, lambda: cr.assess(table, cr.Laplace(epsilon=1.0), measures=["local"])):
+        with pytest.raises(InvalidInput, match="no record"):
+            ask()
+
+
+def test_records_left_out_are_counted_for_the_curator() -> None:
+    frame = pd.DataFrame({"q": ["1", "x", "3", None, "x"], "y": ["m", "n", "secret", "n", None]})
+    table = cr.tabulate(frame, "q", "y", bins={"q": [0, 2]}, levels={"y": ["m", "n"]}, missing="drop", outside="drop")
+    assert (table.n_records, table.outside_records, table.dropped_records) == (1, 3, 1)
+    summary = table.summary()
+    assert "left out: 3." in str(summary)
+    assert summary.to_dict()["outside_records"] == 3
+
+
+def test_a_column_may_hold_any_number_of_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "MOST_LEVELS", 3)
+    case = Case(("text", "typed"))
+    crowd = [("a", 1)] * 4 + [("b", 2)] * 4 + [(f"other {number}", 10 + number) for number in range(9)]
+    assert look(case, crowd) == look(case, crowd[:-1]) == look(case, case.usual())
+
+
+def test_the_size_of_a_sparse_release_is_judged_by_its_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "MOST_ROWS", 10)
+    case = Case(("text", "text"), options={"dense": False}, mechanism=cr.Geometric(epsilon=1.0, threshold=0.5))
+    assert differ(case, [[], case.usual()[1:], case.crowds()[0]]) == []
+
+
+def _old_edges(self: binning.EdgeBinning) -> range:
+    return range(len(self.edges) - 1)
+
+
+def _old_labels(seen: Any, kind: str, cut: Any, declaration: Any) -> Any:
+    """Labels as they occur, where they are declared in several spellings."""
+    found = levels.sort_values(seen, kind, cut, declaration)
+    if declaration is None or cut is not None:
+        return found
+    labels = list(found.levels.labels)
+    for key in sorted(key for key in found.levels.places if key is not None):
+        labels[found.levels.places[key]] = key
+    return replace(found, levels=replace(found.levels, labels=tuple(labels)))
+
+
+def _old_take_inside(cells: Any, axes: Any, exclusions: Any, rule: str) -> Any:
+    return domain.take_inside(cells, axes, exclusions, "error")
+
+
+def _old_axis(axis: Any, may_be_missing: bool) -> Any:
+    return axis if axis.missing or not may_be_missing else replace(axis, labels=(*axis.labels, "(m)"), missing=True)
+
+
+def _old_check_several(name: str, found: Any) -> None:
+    if len(found.labels) < 3 or found.missing:
+        raise InvalidInput("one level only")
+
+
+def _old_left_out(self: Release) -> tuple[str, ...]:
+    return (f"{self.frame.iloc[:, -1].sum() * 0 + len(SEEN)} records were left out.",)
+
+
+SEEN: list[int] = []
+FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Case, Record]] = {
+    "outer bins where they occur": (
+        lambda patch: patch.setattr(binning.EdgeBinning, "declared", property(_old_edges)),
+        Case(("edges", "text")),
+        ("0", "a"),
+    ),
+    "labels as they occur": (
+        lambda patch: patch.setattr(survey, "sort_values", _old_labels),
+        Case(("numbers", "text")),
+        ("3.0", "a"),
+    ),
+    "truth as it occurs": (
+        lambda patch: patch.setattr(survey, "sort_values", _old_labels),
+        Case(("truth", "text")),
+        ("FALSE", "a"),
+    ),
+    "missing values as they occur": (
+        lambda patch: patch.setattr(domain, "_read_axis", _old_axis),
+        Case(("text", "text")),
+        (None, "a"),
+    ),
+    "excluded records refused": (
+        lambda patch: patch.setattr(package, "take_inside", _old_take_inside),
+        Case(("text", "text"), exclude=({"q0": ["never"]},)),
+        ("never", "a"),
+    ),
+    "no number refused": (
+        lambda patch: patch.setattr(survey, "check_flaws", _strict_flaws),
+        Case(("edges", "text")),
+        ("thirty", "a"),
+    ),
+    "unseen refused": (
+        lambda patch: patch.setattr(survey, "filter_values", lambda table, columns, values: table),
+        Case(("text", "text")),
+        ("a", "unseen"),
+    ),
+    "unseen group refused": (
+        lambda patch: patch.setattr(survey, "find_inside", lambda *given: None),
+        Case(("text", "text")),
+        ("unseen", "a"),
+    ),
+    "number of levels as it occurs": (
+        lambda patch: patch.setattr(survey, "check_several", _old_check_several),
+        Case(("text", "text")),
+        ("a", None),
+    ),
+}
+
+
+def _strict_flaws(totals: dict[str, Any], flaws: Any, schema: Schema) -> None:
+    REAL_FLAWS(totals, flaws, replace(schema, outside="error"))
+
+
+REAL_FLAWS = survey.check_flaws
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_seen_when_it_is_put_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_back, case, record = FAULTS[name]
+    put_back(monkeypatch)
+    assert differ(case, [[*case.usual(), record]]) == [0]
+
+
+def test_a_refusal_of_nobody_is_seen_when_it_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(("text", "text"))
+    add_up = survey.add_up
+
+    def refuse(groups: Any, facts: Any) -> Any:
+        found = add_up(groups, facts)
+        survey.check_some(found, Schema(("q0",), ("y",)))
+        return found
+
+    monkeypatch.setattr(survey, "add_up", refuse)
+    assert differ(case, [[]]) == [0]
+
+
+def test_rows_judged_by_positive_counts_are_seen_when_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "MOST_ROWS", 8)
+    real = package._check_rows
+
+    def judge(grid: Any, mechanism: Any) -> None:
+        real(grid, mechanism)
+        if len(grid.counts) > 4:
+            raise InvalidInput("the release would have too many rows")
+
+    monkeypatch.setattr(package, "_check_rows", judge)
+    case = Case(("text", "text"), options={"dense": False}, mechanism=cr.Geometric(epsilon=5.0))
+    assert differ(case, [[*case.usual(), ("never", "a")]]) == [0]
+
+
+def test_a_number_in_the_statement_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = cr.tabulate
+
+    def remember(*given: Any, **more: Any) -> Any:
+        table = real(*given, **more)
+        SEEN[:] = [1] * table.outside_records
+        return table
+
+    monkeypatch.setattr(cr, "tabulate", remember, raising=False)
+    monkeypatch.setattr(Release, "left_out", property(_old_left_out))
+    case = Case(("text", "text"))
+    assert differ(case, [[*case.usual(), ("unseen", "a")]]) == [0]
