@@ -255,6 +255,21 @@ def test_a_column_may_hold_any_number_of_other_values(monkeypatch: pytest.Monkey
     assert look(case, crowd) == look(case, crowd[:-1]) == look(case, case.usual())
 
 
+@pytest.mark.parametrize(("unused", "refused"), [("pupils", False), ("count", True)])
+def test_the_name_alone_of_an_unused_column_is_looked_at(unused: str, refused: bool) -> None:
+    rows = [("a", "a", 3), ("a", "b", 7), ("b", "a", 12), ("b", "b", 9)]
+    seen = []
+    for records in (rows, [*rows, rows[0]], [*rows, ("b", "b", 1)]):
+        frame = pd.DataFrame(records, columns=["q", "y", unused])
+        try:
+            table = cr.tabulate(frame, "q", "y", levels={"q": ["a", "b"], "y": ["a", "b"]}, outside="drop")
+            seen.append(str(release(table, cr.Geometric(epsilon=1.0))))
+        except InvalidInput as refusal:
+            seen.append(str(refusal))
+    assert seen == seen[:1] * 3
+    assert ("is named like counts, and is not in use" in seen[0]) is refused
+
+
 def test_the_size_of_a_sparse_release_is_judged_by_its_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package, "MOST_ROWS", 10)
     case = Case(("text", "text"), options={"dense": False}, mechanism=cr.Geometric(epsilon=1.0, threshold=0.5))

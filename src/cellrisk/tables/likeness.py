@@ -164,7 +164,7 @@ def refuse_counts(
 def refuse_count_names(others: Sequence[str]) -> None:
     """Refuses a source with a column that is not in use and plainly named like counts, whatever it holds.
 
-    This is the rule where a table must be a function of what was declared: looking at the rows, one person could decide.
+    This is the rule where a table must be a function of what was declared: of rows, one person could decide.
 
     >>> refuse_count_names(["age", "weight"])
     """
