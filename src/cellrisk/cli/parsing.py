@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from cellrisk.errors import InvalidInput
@@ -82,12 +83,15 @@ def _pair(option: str, value: str, allowed: str) -> tuple[str, str]:
 def parse_whole(option: str, text: str) -> int:
     """A whole number.
 
-    >>> parse_whole("--seed", "7")
-    7
+    >>> parse_whole("--seed", "7"), parse_whole("--releases", "1e6")
+    (7, 1000000)
     """
     try:
         return int(text)
     except ValueError:
+        with suppress(ValueError, OverflowError):
+            if float(text).is_integer():
+                return int(float(text))
         raise InvalidInput(f"{option} must be a whole number", got=repr(text)) from None
 
 

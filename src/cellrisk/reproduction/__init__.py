@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
-from cellrisk.checks import require_whole_number
+from cellrisk.checks import MOST_RELEASES, require_whole_number
 from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress, share_of
 from cellrisk.reproduction.result import Reproduction
@@ -43,8 +43,8 @@ def reproduce(
     >>> len(found.sheets), found.experiments[0].table.n_cells, len(found.missing)
     (7, 5974, 1)
     """
-    require_whole_number("points", points, 2)
-    require_whole_number("releases", releases, 1)
+    require_whole_number("points", points, 2, 100_000)
+    require_whole_number("releases", releases, 1, MOST_RELEASES)
     require_whole_number("seed", seed, 0)
     from cellrisk.reproduction.bankruptcy import URL, WHERE, Records, fetch_bankruptcy, read_bankruptcy
     from cellrisk.reproduction.bundles import compute

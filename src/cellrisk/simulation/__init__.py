@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cellrisk.checks import require_whole_number
+from cellrisk.checks import MOST_RELEASES, require_whole_number
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import MEASURES, choose_words
 from cellrisk.mechanisms import Mechanism
@@ -68,7 +68,7 @@ def simulate(
     names = choose_words("measure", measures, tuple(MEASURES))
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput("simulate needs a mechanism", got=type(mechanism).__name__, fix="for example Laplace")
-    require_whole_number("releases", releases, 2)
+    require_whole_number("releases", releases, 2, MOST_RELEASES)
     require_whole_number("seed", seed, 0)
     if post is not None and not callable(post):
         raise InvalidInput("post must be a function", got=type(post).__name__, allowed="from releases to releases")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.cells import Cells
-from cellrisk.checks import require_whole_number
+from cellrisk.checks import MOST_RELEASES, require_whole_number
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
 from cellrisk.priors import Fitted
@@ -71,7 +71,7 @@ def simulate_constrained(
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput("simulate_constrained needs a mechanism", got=type(mechanism).__name__)
     check_constrained(mechanism, clamp=True, dense=True, observed_cells_only=False)
-    number, first = require_whole_number("releases", releases, 2), require_whole_number("seed", seed, 0)
+    number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
     attribute = table.attribute(sensitive)
     cells = table.cells(attribute.name)
     columns = read_columns(may_be_missing, "may_be_missing", table, attribute.name)
