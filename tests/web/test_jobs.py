@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -251,6 +253,31 @@ def test_where_no_process_can_be_started_the_job_fails_and_the_next_is_tried(
         assert end(pool.submit(die, {})).state == "failed"
         assert end(pool.submit(tell, {"value": 1})).error == module.NO_WORKER
     assert end(pool.submit(tell, {"value": 1})).state == "done"
+
+
+SERVER = """
+import sys, time
+from pathlib import Path
+from cellrisk.web.jobs import Jobs
+from tests.web.test_jobs import sleep
+
+Jobs(1, Path(sys.argv[1])).submit(sleep, {"folder": sys.argv[1]})
+time.sleep(600)
+"""
+
+
+def test_a_worker_in_the_middle_of_its_work_ends_with_a_server_that_was_killed(tmp_path: Path) -> None:
+    """The work itself would go on for a minute."""
+    server = subprocess.Popen([sys.executable, "-c", SERVER, str(tmp_path)], cwd=Path(__file__).parents[2])
+    try:
+        worker = begun(tmp_path)
+    finally:
+        server.kill()
+        server.wait(timeout=20)
+    until = time.monotonic() + 30
+    while is_running(worker) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not is_running(worker)
 
 
 def test_closing_ends_everything(tmp_path: Path) -> None:

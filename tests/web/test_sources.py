@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import binary, integers, lists
 
 import cellrisk as cr
 from cellrisk.web import questions
-from cellrisk.web.sources import MOST_UPLOADS
+from cellrisk.web.guard import TooLarge
+from cellrisk.web.sources import MOST_UPLOADS, Unpacking
 from tests.web.conftest import PEOPLE, Running, upload
 
 Look = Callable[[str], Any]
@@ -156,3 +164,65 @@ class TestUploads:
         (private,) = server.temporary.glob("cellrisk-web-*")
         assert private.stat().st_mode & 0o777 == 0o700
         assert (private / "uploads").stat().st_mode & 0o777 == 0o700
+
+
+class TestUnpacked:
+    """Uploads that are small until they are unpacked: the limit is ten times that of an upload."""
+
+    LIMIT = 10 * TestUploads.LIMIT
+
+    def text(self, size: int) -> bytes:
+        return b"x\n" + b"1\n" * ((size - 2) // 2)
+
+    @pytest.mark.parametrize("members", [1, 3], ids=["one-member", "three-members"])
+    def test_gzip_is_taken_up_to_the_limit_and_not_beyond(
+        self, server: Running, client: Any, look: Look, members: int
+    ) -> None:
+        parts = [self.text(self.LIMIT // members - 2)] + [b"1\n" * (self.LIMIT // members // 2 - 1)] * (members - 1)
+        fits = b"".join(map(gzip.compress, parts))
+        taken = client.post("/api/uploads", files={"file": ("a.csv.gz", fits)})
+        assert taken.status_code == 200
+        assert look(taken.json()["source"]).json()["rows"] == sum(map(len, parts)) // 2 - 1
+        before = TestUploads().kept(server)
+        answer = client.post("/api/uploads", files={"file": ("a.csv.gz", fits + gzip.compress(b"1\n" * 10))})
+        assert answer.status_code == 413
+        assert "unpacks to more than 10 times" in answer.json()["error"]
+        assert TestUploads().kept(server) == before
+
+    def test_a_bomb_is_not_unpacked(self, client: Any) -> None:
+        bomb = gzip.compress(b"0" * 100_000_000, 9)
+        assert len(bomb) < TestUploads.LIMIT
+        assert client.post("/api/uploads", files={"file": ("a.csv.gz", bomb)}).status_code == 413
+
+    @settings(max_examples=100, deadline=None)
+    @given(lists(binary(max_size=300), max_size=4), integers(0, 1000), integers(1, 400), binary(max_size=5))
+    def test_what_is_measured_is_what_gzip_unpacks(
+        self, parts: list[bytes], limit: int, step: int, rest: bytes
+    ) -> None:
+        """Cut anywhere, with any number of members, and whatever stands after them."""
+        packed = b"\0".join(map(gzip.compress, parts)) + rest
+        unpacking = Unpacking(limit)
+        fits = True
+        try:
+            for start in range(0, len(packed), step):
+                unpacking.feed(packed[start : start + step])
+        except TooLarge:
+            fits = False
+        assert fits == (sum(map(len, parts)) <= limit)
+
+    @pytest.mark.parametrize("way", ["preview", "table"])
+    def test_parquet_that_holds_too_many_values_is_refused(
+        self, client: Any, look: Look, finish: Callable[..., Any], way: str, tmp_path: Path
+    ) -> None:
+        """A column of one value takes almost no place, however often it is repeated."""
+        path = tmp_path / "a.parquet"
+        values = pa.array(np.zeros(self.LIMIT, dtype=np.int8))
+        pq.write_table(pa.table({"sex": values, "job": values}), path)
+        assert path.stat().st_size < TestUploads.LIMIT
+        source = client.post("/api/uploads", files={"file": ("a.parquet", path.read_bytes())}).json()["source"]
+        if way == "preview":
+            error = look(source).json()["error"]
+        else:
+            chosen = {"source": source, "quasi_identifiers": ["sex"], "sensitive": ["job"]}
+            error = finish(client.post("/api/tables", json=chosen), "failed")
+        assert "too large once it is unpacked" in error

@@ -141,7 +141,7 @@ class Desk:
             return {"source": origin.id}
 
         running = self.jobs.find_key(("look", origin.id))
-        arguments = {"path": str(origin.find()), "name": origin.name}
+        arguments = {"path": str(origin.find()), "name": origin.name, "unpacked_limit": origin.unpacked_limit}
         return running or self.jobs.submit(work.look, arguments, keep, ("look", origin.id))
 
     def preview(self, origin: Origin) -> Preview | None:
@@ -159,10 +159,11 @@ class Desk:
                     self._tables.popitem(last=False)
             return {"table": table}
 
-        job = self.jobs.submit(work.count, {"recipe": recipe}, keep, key)
+        arguments = {"recipe": recipe, "unpacked_limit": origin.unpacked_limit}
+        job = self.jobs.submit(work.count, arguments, keep, key)
         if job.result is not None and job.result["table"] not in self._tables:
             self.jobs.forget(key)
-            job = self.jobs.submit(work.count, {"recipe": recipe}, keep, key)
+            job = self.jobs.submit(work.count, arguments, keep, key)
         return job
 
     def write(self, function: Any, arguments: dict[str, Any]) -> Job:

@@ -101,8 +101,8 @@ class Guard:
                 await self.app(scope, incoming, answer.send)
             else:
                 await self.app(scope, limited(incoming, LARGEST_BODY), answer.send)
-        except TooLarge:
-            await answer.say(413, "the request is too large")
+        except TooLarge as refusal:
+            await answer.say(413, refusal.detail)
         except Exception as bug:  # its text might hold data
             await answer.say(500, f"internal error ({type(bug).__name__})")
 
@@ -280,8 +280,8 @@ class Answer:
 class TooLarge(HTTPException):
     """A request has more bytes than it may have."""
 
-    def __init__(self) -> None:
-        super().__init__(413, "the request is too large")
+    def __init__(self, why: str = "the request is too large") -> None:
+        super().__init__(413, why)
 
 
 def limited(receive: Receive, most: int) -> Receive:

@@ -271,6 +271,7 @@ def _work(connection: Connection, folder: str, warm_up: Callable[[], None] | Non
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     tempfile.tempdir = folder
+    threading.Thread(target=_end_with_the_server, name="cellrisk-server", daemon=True).start()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
@@ -281,6 +282,14 @@ def _work(connection: Connection, folder: str, warm_up: Callable[[], None] | Non
         while True:
             work, arguments = connection.recv()
             _do(connection, work, arguments)
+
+
+def _end_with_the_server() -> None:
+    """Ends this worker as soon as the server is gone, whatever it is doing: nobody would hear of it."""
+    server = multiprocessing.parent_process()
+    if server is not None:
+        server.join()
+        os._exit(1)
 
 
 def _do(connection: Connection, work: Work, arguments: dict[str, Any]) -> None:

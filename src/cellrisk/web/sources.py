@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ MOST_UPLOADS = 20
 MOST_AT_ONCE = 4
 AT_ONCE = 1_000_000
 """Bytes that are written to the disk at once."""
+UNPACKED_TIMES = 10
+"""How many times the limit of an upload its content may have once it is unpacked."""
+UNPACKED_AT_ONCE = 1_000_000
 ENVELOPE = 10_000
 """Bytes of an upload that are not the file's own."""
 ADULT = {
@@ -47,6 +51,8 @@ class Origin:
     command: str
     """The path for somebody who runs the same on a command line."""
     suggested: dict[str, Any] | None = None
+    unpacked_limit: int | None = None
+    """Bytes that its content may have once it is unpacked; none for files of the owner's own folder."""
 
     def stamp(self) -> tuple[int, int]:
         """What changes when the file does."""
@@ -118,7 +124,8 @@ class Sources:
         finally:
             self._arriving -= 1
             unfinished.unlink(missing_ok=True)
-        origin = Origin(identity, name, path.stat().st_size, lambda: path, name)
+        size = path.stat().st_size
+        origin = Origin(identity, name, size, lambda: path, name, unpacked_limit=UNPACKED_TIMES * self._limit)
         with self._lock:
             self._origins[identity], self._uploads[identity] = origin, path
             self._make_room()
@@ -149,6 +156,7 @@ class Envelope:
         self._inside = self._ended = False
         self._waiting: list[bytes] = []
         self.waiting = 0
+        self._unpacking: Unpacking | None = None
         self._parser = MultipartParser(
             boundary,
             {
@@ -174,6 +182,8 @@ class Envelope:
     def flush(self, stream: BinaryIO) -> None:
         for data in self._waiting:
             stream.write(data)
+            if self._unpacking is not None:
+                self._unpacking.feed(data)
         self._waiting, self.waiting = [], 0
 
     def finish(self) -> str:
@@ -197,7 +207,8 @@ class Envelope:
             if self._name is not None:
                 raise InvalidInput("the upload holds more than one file", fix="send one at a time")
             self._name, self._inside = clean_name(options[b"filename"].decode("utf-8", "replace")), True
-            ending_of(self._name)
+            if ending_of(self._name).endswith(".gz"):
+                self._unpacking = Unpacking(UNPACKED_TIMES * self._limit)
 
     def _take(self, data: bytes, start: int, end: int) -> None:
         if self._inside:
@@ -209,6 +220,37 @@ class Envelope:
 
     def _end(self) -> None:
         self._ended = True
+
+
+class Unpacking:
+    """What a gzip file unpacks to, measured as it comes and kept nowhere; ends in an exception once it is too large.
+
+    What is no gzip is left to those who read the file.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._member: Any = None
+        self._broken = False
+
+    def feed(self, data: bytes) -> None:
+        while data and not self._broken:
+            if self._member is None:
+                data = data.lstrip(b"\0")  # zeros may stand between and after the members of a gzip file
+                if not data:
+                    return
+                self._member = zlib.decompressobj(wbits=31)
+            try:
+                self._left -= len(self._member.decompress(data, UNPACKED_AT_ONCE))
+            except zlib.error:
+                self._broken = True
+                return
+            if self._left < 0:
+                raise TooLarge(f"the file unpacks to more than {UNPACKED_TIMES} times the limit of uploads")
+            if self._member.eof:
+                data, self._member = self._member.unused_data, None
+            else:
+                data = self._member.unconsumed_tail
 
 
 def clean_name(given: str) -> str:

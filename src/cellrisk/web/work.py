@@ -26,6 +26,8 @@ from cellrisk.priors import Priors
 from cellrisk.profiles import Floats
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.tables import FrequencyTable
+from cellrisk.tables.engine import plain_refusals
+from cellrisk.tables.files import check_parquet, is_parquet, refusals_of_the_system
 from cellrisk.tables.preview import Preview, preview_file
 from cellrisk.text import percent
 from cellrisk.web.jobs import Report
@@ -55,17 +57,36 @@ def warm_up() -> None:
     preview_file(datasets.adult_path())
 
 
-def look(report: Report, path: str, name: str) -> Preview:
+def look(report: Report, path: str, name: str, unpacked_limit: int | None = None) -> Preview:
     report("reading the columns", None)
     try:
+        check_unpacked(path, unpacked_limit)
         return preview_file(path, progress=partial(report, "reading the columns"))
     except CellriskError as refusal:
         raise InvalidInput(Recipe(path, name, (), ()).hide_path(str(refusal))) from None
 
 
-def count(report: Report, recipe: Recipe) -> Tabulated:
+def check_unpacked(path: str, limit: int | None) -> None:
+    """Refuses a Parquet file whose columns, as it says itself, hold more than a limit once they are unpacked. A value
+    counts for a byte at least: repeated values take almost no place in such a file. One that says less than it holds
+    meets the engine's own limit of memory. Gzip was measured as it came in.
+    """
+    if limit is None or not is_parquet(Path(path)):
+        return
+    import pyarrow.parquet as pq
+
+    check_parquet(Path(path))
+    with plain_refusals(), refusals_of_the_system(Path(path)):
+        said = pq.read_metadata(path)
+        unpacked = sum(said.row_group(number).total_byte_size for number in range(said.num_row_groups))
+    if max(unpacked, said.num_rows * said.num_columns) > limit:
+        raise InvalidInput("the file is too large once it is unpacked", allowed=f"{limit:,} bytes, and as many values")
+
+
+def count(report: Report, recipe: Recipe, unpacked_limit: int | None = None) -> Tabulated:
     """The table, with its cells where there are not too many."""
     report("counting", None)
+    check_unpacked(recipe.path, unpacked_limit)
     table = recipe.tabulate(partial(report, "counting"))
     values, once, read = {}, {}, {}
     if table.n_cells <= CELLS_KEPT:
