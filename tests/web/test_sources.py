@@ -194,6 +194,13 @@ class TestUnpacked:
         assert len(bomb) < TestUploads.LIMIT
         assert client.post("/api/uploads", files={"file": ("a.csv.gz", bomb)}).status_code == 413
 
+    def test_zstd_within_the_limit_is_read(self, client: Any, look: Look) -> None:
+        packed = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(packed, "zstd") as stream:
+            stream.write(PEOPLE.encode())
+        answer = client.post("/api/uploads", files={"file": ("a.csv.zst", packed.getvalue().to_pybytes())})
+        assert look(answer.json()["source"]).json()["rows"] == 400
+
     @settings(max_examples=100, deadline=None)
     @given(lists(binary(max_size=300), max_size=4), integers(0, 1000), integers(1, 400), binary(max_size=5))
     def test_what_is_measured_is_what_gzip_unpacks(
@@ -211,15 +218,20 @@ class TestUnpacked:
         assert fits == (sum(map(len, parts)) <= limit)
 
     @pytest.mark.parametrize("way", ["preview", "table"])
-    def test_parquet_that_holds_too_many_values_is_refused(
-        self, client: Any, look: Look, finish: Callable[..., Any], way: str, tmp_path: Path
+    @pytest.mark.parametrize("kind", ["a.parquet", "a.csv.zst"])
+    def test_what_holds_too_much_is_refused(
+        self, client: Any, look: Look, finish: Callable[..., Any], way: str, kind: str, tmp_path: Path
     ) -> None:
-        """A column of one value takes almost no place, however often it is repeated."""
-        path = tmp_path / "a.parquet"
-        values = pa.array(np.zeros(self.LIMIT, dtype=np.int8))
-        pq.write_table(pa.table({"sex": values, "job": values}), path)
+        """A column of one value takes almost no place, however often it is repeated; and so does text under zstd."""
+        path = tmp_path / kind
+        if kind == "a.parquet":
+            values = pa.array(np.zeros(self.LIMIT, dtype=np.int8))
+            pq.write_table(pa.table({"sex": values, "job": values}), path)
+        else:
+            with pa.CompressedOutputStream(str(path), "zstd") as stream:
+                stream.write(b"sex,job\n" + b"1,2\n" * (self.LIMIT // 4))
         assert path.stat().st_size < TestUploads.LIMIT
-        source = client.post("/api/uploads", files={"file": ("a.parquet", path.read_bytes())}).json()["source"]
+        source = client.post("/api/uploads", files={"file": (kind, path.read_bytes())}).json()["source"]
         if way == "preview":
             error = look(source).json()["error"]
         else:

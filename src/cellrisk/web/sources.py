@@ -18,11 +18,14 @@ from python_multipart.multipart import parse_options_header
 
 from cellrisk import datasets
 from cellrisk.errors import InvalidInput
-from cellrisk.tables.files import KINDS, PARQUET_SUFFIXES, TEXT_SUFFIXES
+from cellrisk.tables.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.web.guard import TooLarge
 from cellrisk.web.places import find_file
 
-ENDINGS = (*PARQUET_SUFFIXES, *TEXT_SUFFIXES, *(f"{ending}.gz" for ending in TEXT_SUFFIXES))
+ENDINGS = (
+    *PARQUET_SUFFIXES,
+    *(f"{ending}{packing}" for ending in TEXT_SUFFIXES for packing in ("", *PACKINGS)),
+)
 MOST_UPLOADS = 20
 MOST_AT_ONCE = 4
 AT_ONCE = 1_000_000
