@@ -18,6 +18,7 @@ from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
 from cellrisk.progress import Progress, Report
+from cellrisk.spreadsheets import write_frame
 from cellrisk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
 from cellrisk.text import aligned, paragraphs, percent
 from cellrisk.writing import write_whole
@@ -175,9 +176,10 @@ class RiskCurve:
             "words": self.words,
         }
 
-    def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """The tidy frame as a file, whole or not at all."""
-        return write_whole(path, self.to_frame().to_csv(index=False, lineterminator="\n"))
+    def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
+        """The tidy frame as a file, whole or not at all; on request with an apostrophe before what spreadsheets would
+        take for formulas."""
+        return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """The figure; saved where a path is given, in the format of its ending."""

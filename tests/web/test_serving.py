@@ -22,7 +22,7 @@ from cellrisk.web import desk as module
 from cellrisk.web.desk import Kept, NotRead, NotThere, open_desk
 from cellrisk.web.jobs import Job
 from cellrisk.web.recipes import Recipe
-from cellrisk.web.work import Tabulated
+from cellrisk.web.work import Tabulated, Written
 from tests.web.conftest import PEOPLE, SETTING, Running, start, stop, upload, wait_for
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
@@ -217,7 +217,7 @@ class TestDesk:
                 desk.cells(*asked[0])
 
 
-def write_something(report: Any, folder: str) -> tuple[str, str]:
+def write_something(report: Any, folder: str) -> Written:
     path = Path(folder) / "something.txt"
     path.write_text("something", encoding="utf-8")
-    return os.fspath(path), "done"
+    return Written(os.fspath(path), "done")

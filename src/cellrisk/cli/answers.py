@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -38,6 +39,15 @@ def answer(result: Any, as_json: bool, checks: Mapping[str, Any] | None = None, 
         return
     text = "\n\n".join([str(result), *(str(check) for check in (checks or {}).values())])
     say(f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
+
+
+def tell_formulas(path: Path) -> None:
+    """One line on standard error, where a spreadsheet would take cells of a CSV file for formulas."""
+    from cellrisk import spreadsheets
+
+    said = spreadsheets.tell_formulas(path)
+    if said is not None:
+        print(f"cellrisk: {said}", file=sys.stderr)
 
 
 def stop_above_limit(message: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, obey, say, stop_above_limit
+from cellrisk.cli.answers import answer, obey, say, stop_above_limit, tell_formulas
 from cellrisk.cli.config import policy_of
 from cellrisk.cli.groups import (
     LimitOptions,
@@ -16,6 +16,7 @@ from cellrisk.cli.groups import (
     OutputOptions,
     RiskOptions,
     SimulationOptions,
+    SpreadsheetSafe,
     TableOptions,
     Text,
     Texts,
@@ -40,6 +41,7 @@ def curve_command(
     output: OutputOptions,
     plot: Plot = None,
     csv: Csv = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Risk along epsilon, as numbers and as a picture.
 
@@ -59,7 +61,7 @@ def curve_command(
         progress=progress_bar("computing"),
         **risk.many(),
     )
-    _write(found, plot, csv)
+    _write(found, plot, csv, spreadsheet_safe)
     answer(found, output.as_json)
 
 
@@ -118,6 +120,7 @@ def utility_command(
     ways: Annotated[str, option("Marginals: 1, 2, 3 or several between commas.", "NUMBERS")] = "1,2,3",
     plot: Plot = None,
     csv: Csv = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """What noise leaves of the table's use.
 
@@ -130,7 +133,7 @@ def utility_command(
     chosen = [parsing.parse_whole("--ways", part) for part in ways.split(",")]
     frequencies = table.tabulate()
     found = utility(frequencies, settings, ways=chosen, progress=progress_bar("simulating"), **simulation.arguments())
-    _write(found, plot, csv)
+    _write(found, plot, csv, spreadsheet_safe)
     answer(found, output.as_json)
 
 
@@ -239,9 +242,9 @@ def _check_outputs(plot: str | None, csv: str | None = None) -> None:
         check_writable(csv)
 
 
-def _write(found: Any, plot: str | None, csv: str | None) -> None:
+def _write(found: Any, plot: str | None, csv: str | None, spreadsheet_safe: bool) -> None:
     if csv is not None:
-        found.to_csv(csv)
+        tell_formulas(found.to_csv(csv, spreadsheet_safe=spreadsheet_safe))
     if plot is not None:
         found.plot(plot)
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Text = str | None
 Texts = list[str] | None
+SpreadsheetSafe = Annotated[
+    bool, typer.Option("--spreadsheet-safe", help="CSV with an apostrophe before what would be a formula.")
+]
 
 
 def option(help: str, metavar: str, *names: str) -> Any:

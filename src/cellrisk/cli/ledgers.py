@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, say, stop_above_limit
-from cellrisk.cli.groups import OutputOptions, Text, Texts, grouped, option
+from cellrisk.cli.answers import answer, say, stop_above_limit, tell_formulas
+from cellrisk.cli.groups import OutputOptions, SpreadsheetSafe, Text, Texts, grouped, option
 from cellrisk.errors import InvalidInput
 from cellrisk.text import aligned
 
@@ -332,6 +332,7 @@ def export_command(
     form: Annotated[Text, option("json-lines, csv or registry, where the ending does not say.", "NAME")] = None,
     cohort: CohortOption = None,
     wait: Wait = "30",
+    spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
     from cellrisk.ledger import export_entries
@@ -340,7 +341,9 @@ def export_command(
         raise InvalidInput("no output file was given", fix="name it: --output ledger.jsonl")
     with open_ledger(ledger, wait) as opened:
         entries = opened.entries(cohort)
-    written = export_entries(entries, output, form)
+    written = export_entries(entries, output, form, spreadsheet_safe=spreadsheet_safe)
+    if "csv" in (form, written.suffix.lower().lstrip(".") if form is None else None):
+        tell_formulas(written)
     if settings.as_json:
         say(json.dumps({"file": str(written), "entries": len(entries)}))
     else:

@@ -12,7 +12,16 @@ import typer
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say
 from cellrisk.cli.config import policy_of
-from cellrisk.cli.groups import MechanismOptions, OutputOptions, TableOptions, Text, Texts, grouped, option
+from cellrisk.cli.groups import (
+    MechanismOptions,
+    OutputOptions,
+    SpreadsheetSafe,
+    TableOptions,
+    Text,
+    Texts,
+    grouped,
+    option,
+)
 from cellrisk.cli.ledgers import (
     CohortOption,
     HeadOption,
@@ -109,6 +118,7 @@ def release_command(
     parents: Annotated[Text, option("A coarser release that these counts shall add up to.", "FILE")] = None,
     parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Publish the table with differential privacy.
 
@@ -139,6 +149,7 @@ def release_command(
             parents=parents,
             parent_count=parent_count,
             disclosures=[] if policy is None else policy.disclosures,
+            spreadsheet_safe=spreadsheet_safe,
             progress=progress_bar("releasing"),
         )
         entry = None if reservation is None else reservation.save(released, output, force=force)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.ledger.entry import Entry, show_on_one_line
 from cellrisk.mechanisms import DiscreteGaussian
+from cellrisk.spreadsheets import write_rows
 from cellrisk.writing import write_whole
 
 if TYPE_CHECKING:
@@ -49,11 +48,9 @@ def _tell(entry: Entry) -> dict[str, Any]:
     return told
 
 
-def write_csv(entries: Sequence[Entry]) -> str:
+def write_csv(entries: Sequence[Entry], spreadsheet_safe: bool = False) -> str:
     """One entry a row, for spreadsheets; several quasi-identifiers are a JSON list, numbers are as exact as kept."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    rows = []
     for entry in entries:
         told = _tell(entry)
         loss, limit, file = (told.pop(name, None) or {} for name in ("loss", "limit", "file"))
@@ -61,8 +58,8 @@ def write_csv(entries: Sequence[Entry]) -> str:
         row |= {"sha256": file.get("sha256"), "bytes": file.get("bytes")}
         if "quasi_identifiers" in told:
             row["quasi_identifiers"] = json.dumps(told["quasi_identifiers"], ensure_ascii=False)
-        writer.writerow({name: row.get(name) for name in COLUMNS})
-    return stream.getvalue()
+        rows.append([row.get(name) for name in COLUMNS])
+    return write_rows(COLUMNS, rows, spreadsheet_safe=spreadsheet_safe)
 
 
 def write_registry(entries: Sequence[Entry]) -> str:
@@ -82,15 +79,18 @@ FORMS: dict[str, Callable[[Sequence[Entry]], str]] = {
 ENDINGS = {".jsonl": "json-lines", ".csv": "csv", ".yaml": "registry", ".yml": "registry"}
 
 
-def export_entries(entries: Sequence[Entry], path: str | os.PathLike[str], form: str | None = None) -> Path:
-    """Writes entries to a file, whole or not at all, in the form that is named or that its ending says."""
+def export_entries(
+    entries: Sequence[Entry], path: str | os.PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False
+) -> Path:
+    """Writes entries to a file, whole or not at all, in the form that is named or that its ending says. On request CSV
+    has an apostrophe before what spreadsheets would take for formulas."""
     target = Path(path)
     chosen = ENDINGS.get(target.suffix.lower()) if form is None else form
     if chosen is None:
         raise InvalidInput("an export's form is told by its ending", got=target.name, allowed=", ".join(ENDINGS))
     if chosen not in FORMS:
         raise UnknownName("unknown form of export", got=repr(form), allowed=", ".join(FORMS))
-    return write_whole(target, FORMS[chosen](entries))
+    return write_whole(target, write_csv(entries, spreadsheet_safe) if chosen == "csv" else FORMS[chosen](entries))
 
 
 def list_fields(entry: Entry, n_releases: int) -> Iterator[Field]:

@@ -51,6 +51,7 @@ def release(
     parents: Any = None,
     parent_count: str | None = None,
     disclosures: Sequence[str] = (),
+    spreadsheet_safe: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """The counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to be published.
@@ -82,6 +83,7 @@ def release(
     parent_count: the parents' column of counts, where no description beside the file names it and it is not "count".
     disclosures: sentences on what else was taken from the raw data, such as whether a policy is kept: they stand in the
     description, because the guarantee does not cover it.
+    spreadsheet_safe: a CSV file gets an apostrophe before labels that a spreadsheet would take for formulas.
     progress: called now and then with the share that is done.
 
     >>> import cellrisk as cr
@@ -148,6 +150,7 @@ def release(
         outside=table.outside,
         disclosures=_read_sentences(disclosures),
         parents=published,
+        spreadsheet_safe=spreadsheet_safe,
     )
 
 

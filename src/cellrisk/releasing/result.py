@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
 from cellrisk.releasing.saving import check_free, write_pair
+from cellrisk.spreadsheets import SAFE_WORDS, starts_formula, write_frame
 from cellrisk.text import aligned, paragraphs
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Release:
     """What else was taken from the raw data, a sentence each."""
     parents: Parents | None = None
     """The published counts that these were made consistent with."""
+    spreadsheet_safe: bool = False
+    """Whether a CSV file has an apostrophe before texts that a spreadsheet would take for formulas."""
 
     def __post_init__(self) -> None:
         if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:
@@ -122,7 +125,28 @@ class Release:
             said.append("Counts of the domain that are not listed are zero.")
         if self.excluded:
             said.append(f"{self.excluded:,} combinations were declared impossible and are no part of the domain.")
-        return tuple(said)
+        return (*said, *filter(None, [self.formulas]))
+
+    @property
+    def formula_columns(self) -> tuple[str, ...]:
+        """Columns with a name or a label that a spreadsheet would take for a formula. The labels are those of the
+        domain, whatever the rows hold; where the domain has none of its own, those that are released."""
+        found = []
+        for name in (*self.quasi_identifiers, self.sensitive):
+            labels = self.labels[name] if name in self.labels else self.frame[name].cat.categories
+            if any(map(starts_formula, (name, *labels))):
+                found.append(name)
+        return tuple(found)
+
+    @property
+    def formulas(self) -> str | None:
+        """What has to be said of such columns, if there are any."""
+        if not self.formula_columns:
+            return None
+        what = f"texts of {', '.join(self.formula_columns)} that a spreadsheet would take for formulas"
+        if self.spreadsheet_safe:
+            return f"In a CSV file of these counts an apostrophe stands before {what}."
+        return f"A CSV file of these counts holds {what}: {SAFE_WORDS}."
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -185,6 +209,8 @@ class Release:
         }
         if self.parents is not None:
             described["parents"] = self.parents.to_dict()
+        if self.spreadsheet_safe:
+            described["spreadsheet_safe"] = list(self.formula_columns)
         return copy.deepcopy(described)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -210,7 +236,7 @@ class Release:
     def encode(self, ending: str) -> bytes:
         """The counts as the content of a file with that ending."""
         if ending == ".csv":
-            return str(self.frame.to_csv(index=False, lineterminator="\n")).encode("utf-8")
+            return write_frame(self.frame, spreadsheet_safe=self.spreadsheet_safe).encode("utf-8")
         buffer = io.BytesIO()
         self.frame.to_parquet(buffer, index=False)
         return buffer.getvalue()

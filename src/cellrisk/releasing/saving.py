@@ -32,6 +32,12 @@ def find_count_column(path: str | os.PathLike[str]) -> str | None:
         name = described["count"] if described["file"] == Path(path).name else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    if described.get("spreadsheet_safe") and Path(path).suffix.lower() == ".csv":
+        raise InvalidInput(
+            "the release was written for spreadsheets: its texts are not those of the table",
+            got=Path(path).name,
+            fix="use one that was written without --spreadsheet-safe, or as .parquet",
+        )
     return name if isinstance(name, str) else None
 
 

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING
 from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress, Report
 from cellrisk.reproduction.page import PICTURES_OF_SIZES, render_page
+from cellrisk.spreadsheets import write_frame, write_rows
 from cellrisk.stopping import unfinished
 from cellrisk.writing import PRIVATE_FOLDER, choose_mode, refuse_inputs, write_whole
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from cellrisk.reproduction.result import Reproduction
 
 PAGE, STATEMENTS = "index.html", "statements.csv"
+DIGITS = "%.10g"
+"""Of the numbers in CSV files."""
 DOTS = 200
 """Dots per inch of the PNGs."""
 
@@ -74,8 +76,8 @@ def write_folder(
             _save(figure, place, name)
             report.add(1)
         for each in found.pictures:
-            write_whole(place / f"{each.name}.csv", _to_csv(each.to_frame()))
-        write_whole(place / STATEMENTS, _to_csv(found.to_frame()))
+            write_whole(place / f"{each.name}.csv", write_frame(each.to_frame(), float_format=DIGITS))
+        write_whole(place / STATEMENTS, write_frame(found.to_frame(), float_format=DIGITS))
         write_whole(place / f"{PICTURES_OF_SIZES}.csv", _sizes(found))
         write_whole(place / PAGE, render_page(found))
     return target
@@ -98,16 +100,12 @@ def _save(figure: Figure, place: Path, name: str) -> None:
     write_whole(place / f"{name}.png", to_png(figure, DOTS))
 
 
-def _to_csv(frame: pd.DataFrame) -> str:
-    return str(frame.to_csv(index=False, lineterminator="\n", float_format="%.10g"))
-
-
 def _sizes(found: Reproduction) -> str:
-    lines = ["experiment,reading,size,cells"]
+    rows: list[tuple[str, str, int, int]] = []
     for each in found.experiments:
         sizes, cells = each.table.profiles().sizes
-        lines += [f"{each.name},{each.reading},{size},{many}" for size, many in zip(sizes, cells, strict=True)]
-    return "\n".join([*lines, ""])
+        rows += [(each.name, each.reading, size, many) for size, many in zip(sizes, cells, strict=True)]
+    return write_rows(("experiment", "reading", "size", "cells"), rows)
 
 
 @contextmanager

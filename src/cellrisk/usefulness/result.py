@@ -15,6 +15,7 @@ from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.mechanisms import Mechanism
 from cellrisk.profiles import Floats, Integers
+from cellrisk.spreadsheets import write_frame
 from cellrisk.text import aligned, paragraphs, percent
 from cellrisk.writing import write_whole
 
@@ -194,9 +195,10 @@ class Utility:
         ways = [{"way": way, "marginals": len(self._rows(way)), **vars(self._spreads[place, way])} for way in self.ways]
         return {**self.mechanisms[place].to_dict(), "ways": ways}
 
-    def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """The tidy frame as a file, whole or not at all."""
-        return write_whole(path, self.to_frame().to_csv(index=False, lineterminator="\n"))
+    def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
+        """The tidy frame as a file, whole or not at all; on request with an apostrophe before what spreadsheets would
+        take for formulas."""
+        return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """The distances as box plots, one for each mechanism and way; drawn into a file where a path is given."""

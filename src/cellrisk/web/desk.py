@@ -172,15 +172,16 @@ class Desk:
         folder = self._private / "downloads" / download
         folder.mkdir(mode=0o700)
 
-        def keep(written: tuple[str, str]) -> dict[str, Any]:
-            path, sentence = Path(written[0]), written[1]
+        def keep(written: work.Written) -> dict[str, Any]:
+            path = Path(written.path)
             with self._lock:
                 self._downloads[download] = path
                 while len(self._downloads) > MOST_DOWNLOADS:
                     _, oldest = self._downloads.popitem(last=False)
                     shutil.rmtree(oldest.parent, ignore_errors=True)
             size = path.stat().st_size
-            return {"url": f"/api/downloads/{download}", "name": path.name, "bytes": size, "sentence": sentence}
+            told = {"sentence": written.sentence, "remark": written.remark}
+            return {"url": f"/api/downloads/{download}", "name": path.name, "bytes": size, **told}
 
         return self.jobs.submit(function, {**arguments, "folder": str(folder)}, keep)
 

@@ -242,6 +242,7 @@ class Download(Model):
     name: str
     bytes: int
     sentence: str
+    remark: str | None = Field(description="What has to be said of the file; null where there is nothing.")
 
 
 class TableMade(Model):

@@ -138,4 +138,5 @@ class DownloadQuestion(AtEpsilon):
     observed_cells_only: bool = False
     clamp: bool = True
     may_be_missing: list[Name] = Field(default_factory=list, max_length=100)
+    spreadsheet_safe: bool = Field(default=False, description="CSV: an apostrophe before what would be a formula.")
     ending: Literal["csv", "parquet"] = Field(default="csv", description="release: the format of the counts.")

@@ -287,13 +287,13 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
         arguments["disclosures"] = told
         arguments |= asked.model_dump(include=REPORT_FIELDS)
         return models.JobTicket(job=desk.write(work.write_report, arguments).id)
-    arguments |= {"kind": asked.kind, "measures": [asked.measure]}
+    arguments |= {"kind": asked.kind, "measures": [asked.measure], "spreadsheet_safe": asked.spreadsheet_safe}
     return models.JobTicket(job=desk.write(work.write_curve, arguments).id)
 
 
 REPORT_FIELDS = {"epsilon", "measure", "form", "weights", "max_risk", "public", "title", "organisation"}
 ENTRY_FIELDS = {"purpose", "cohort", "new_cohort", "part_of"}
-RELEASE_FIELDS = {"observed_levels", "observed_cells_only", "clamp", "may_be_missing", "ending"}
+RELEASE_FIELDS = {"observed_levels", "observed_cells_only", "clamp", "may_be_missing", "ending", "spreadsheet_safe"}
 
 
 @api.get(

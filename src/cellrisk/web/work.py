@@ -24,6 +24,7 @@ from cellrisk.mechanisms import Mechanism
 from cellrisk.people import count_people
 from cellrisk.priors import Priors
 from cellrisk.profiles import Floats
+from cellrisk.spreadsheets import tell_formulas
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.tables import FrequencyTable
 from cellrisk.tables.engine import plain_refusals
@@ -280,7 +281,16 @@ def _compare_in_words(a: dict[str, Any], b: dict[str, Any]) -> str:
     return f"A ({say(a)}). B ({say(b)}). B exposes {change}{' as A' if not difference else ' than A'}."
 
 
-def write_report(report: Report, table: FrequencyTable, recipe: Recipe, folder: str, **asked: Any) -> tuple[str, str]:
+@dataclass(frozen=True)
+class Written:
+    """A file to be downloaded, and what is said with it."""
+
+    path: str
+    sentence: str
+    remark: str | None = None
+
+
+def write_report(report: Report, table: FrequencyTable, recipe: Recipe, folder: str, **asked: Any) -> Written:
     """The report for a board, as the command line writes it."""
     from cellrisk.reporting import report as make_report
 
@@ -293,17 +303,26 @@ def write_report(report: Report, table: FrequencyTable, recipe: Recipe, folder: 
         progress=partial(report, "writing the report"),
     )
     written = found.save(Path(folder) / f"{stem(recipe.name)}-report.html")
-    return str(written), found.headline
+    return Written(str(written), found.headline)
 
 
 def write_curve(
-    report: Report, table: FrequencyTable, recipe: Recipe, folder: str, kind: str, sensitive: str | None, **asked: Any
-) -> tuple[str, str]:
+    report: Report,
+    table: FrequencyTable,
+    recipe: Recipe,
+    folder: str,
+    kind: str,
+    sensitive: str | None,
+    spreadsheet_safe: bool = False,
+    **asked: Any,
+) -> Written:
     """The curve as numbers or as a picture, as the command line writes it."""
     found = curve(narrow(table, sensitive), **asked, progress=partial(report, "computing the risks"))
     target = Path(folder) / f"{stem(recipe.name)}-{kind}"
-    written = found.to_csv(target) if kind.endswith(".csv") else found.plot(target)
-    return str(written), found.headline
+    if not kind.endswith(".csv"):
+        return Written(str(found.plot(target)), found.headline)
+    written = found.to_csv(target, spreadsheet_safe=spreadsheet_safe)
+    return Written(str(written), found.headline, tell_formulas(written))
 
 
 def write_release(
@@ -317,7 +336,7 @@ def write_release(
     policy: Policy | None,
     entry: dict[str, Any] | None = None,
     **asked: Any,
-) -> tuple[str, str]:
+) -> Written:
     """The release and its description in one archive. Where there is a ledger, with their entry or not at all; they
     then stay where the entry says that they are."""
     from cellrisk.releasing import release
@@ -347,7 +366,7 @@ def write_release(
             packed.write(path, path.name)
             if entry is None:
                 path.unlink()
-    return str(archive), released.sentence
+    return Written(str(archive), released.sentence, released.formulas if ending == "csv" else None)
 
 
 def stem(name: str) -> str:

@@ -30,10 +30,11 @@ export async function copyCode(event) {
 }
 
 export async function download(kind, place, words, more = {}) {
-  const file = await work(place, words, () => askTable("downloads", { kind, ...presentSetting(), ...more }));
+  const asked = { kind, ...presentSetting(), spreadsheet_safe: at("spreadsheet-safe").checked, ...more };
+  const file = await work(place, words, () => askTable("downloads", asked));
   if (!file) return false;
   const link = make("a", { href: file.url, download: file.name }, file.name);
-  showNote(place, "Saved: ", link, ` (${size(file.bytes)})`);
+  showNote(place, "Saved: ", link, ` (${size(file.bytes)})`, file.remark ? `. ${file.remark}` : "");
   announce(`Saved: ${file.name}`);
   link.click();
   return true;
