@@ -100,7 +100,6 @@ UPLOAD = ("/api/uploads", "Content-Type: multipart/form-data; boundary=b")
         "half-a-body",
         "half-a-chunk",
         "half-an-upload",
-        "half-a-second",
     ],
 )
 def test_whoever_stops_in_the_middle_is_given_up(impatient: Running, saying: Callable[[Running, Any], bytes]) -> None:
