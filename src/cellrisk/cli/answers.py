@@ -47,7 +47,7 @@ def tell_formulas(path: Path) -> None:
 
     said = spreadsheets.tell_formulas(path)
     if said is not None:
-        print(f"cellrisk: {said}", file=sys.stderr)
+        say(f"cellrisk: {said}", err=True)
 
 
 def stop_above_limit(message: str) -> None:
