@@ -104,9 +104,8 @@ def _show_one(block: Block, n_levels: int, survival: Survival) -> Floats:
     """P(a cell of each profile is released with exactly one label): (profiles, noises)."""
     n_present = block.counts.shape[1]
     n_absent = n_levels - n_present
-    present = [block.counts[:, label] for label in range(n_present)]
-    vanish = [survival.vanish(counts) for counts in present]
-    survive = [survival.survive(counts) for counts in present]
+    counts, shape = block.counts.T.reshape(-1), (n_present, len(block), len(survival))
+    vanish, survive = list(survival.vanish(counts).reshape(shape)), list(survival.survive(counts).reshape(shape))
     q = survival.vanish_empty
     if n_absent:  # all absent labels together: none of them shows, or exactly one does
         one_absent = n_absent * survival.survive(np.array([0]))[0] * q ** (n_absent - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,6 +14,7 @@ from cellrisk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published
 from cellrisk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.measures.sequences import convolve_fast
 from cellrisk.measures.survival import Survival, SurvivalTable
+from cellrisk.measures.transforms import MANY, risk_by_transform
 from cellrisk.profiles import Block, Floats, Integers
 
 ROWS_AT_ONCE = 1 << 15
@@ -70,6 +72,8 @@ def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> t
     if counts.shape[1] == 1:
         risk = survival.survive(sizes)
         return risk, risk
+    if counts.shape[1] > MANY:
+        return _many_labels(counts, sizes, survival)
     table = survival.up_to(int(sizes.max()))
     exact = np.zeros((len(sizes), len(survival)))
     tight = np.zeros_like(exact)
@@ -82,6 +86,19 @@ def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> t
         exact[rows], records = _together(large, small, sizes[rows])
         exact[rows] /= chance
         tight[rows] = records / (chance * sizes[rows][:, None])
+    return exact, tight
+
+
+def _many_labels(counts: Integers, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
+    """The same where a cell has so many labels that their transforms are multiplied."""
+    exact = np.empty((len(sizes), len(survival)))
+    tight = np.empty_like(exact)
+    for noise in range(len(survival)):
+        table = survival.some([noise]).up_to(int(sizes.max()))
+        for row, size in enumerate(sizes):
+            means, times = np.unique(counts[row], return_counts=True)
+            both = risk_by_transform(means / size, times, math.inf, sizes[row : row + 1], table)
+            exact[row, noise], tight[row, noise] = both[0][0], both[1][0]
     return exact, tight
 
 

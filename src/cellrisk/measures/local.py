@@ -43,16 +43,10 @@ class Local(Measure):
             distinct, where = np.unique(block.counts, return_inverse=True)
             row = where.reshape(block.counts.shape)
             all_q, all_s = survival.vanish(distinct), survival.survive(distinct)
-            q = [all_q[row[:, label]] for label in range(n_present)]
-            s = [all_s[row[:, label]] for label in range(n_present)]
+            q, s = all_q[row.T], all_s[row.T]  # (labels, profiles, noises)
             absent = survival.vanish_empty ** (n_levels - n_present)
             if "exact" in forms:
                 risks["exact"] = exactly_one(q, s) * absent
             if "tight" in forms:
-                risks["tight"] = exactly_one(q, _weighted(s, block)) * absent
+                risks["tight"] = exactly_one(q, s * (block.counts / block.sizes[:, None]).T[..., None]) * absent
         return risks
-
-
-def _weighted(survive: list[Floats], block: Block) -> list[Floats]:
-    shares = block.counts / block.sizes[:, None]
-    return [s * shares[:, label, None] for label, s in enumerate(survive)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import special
@@ -14,6 +15,10 @@ from cellrisk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.measures.sizes import CellSizes
 from cellrisk.measures.survival import Survival, exactly_one
 from cellrisk.profiles import Block, Floats, Integers, Profiles
+
+CHEBYSHEV = 16
+NEGLIGIBLE = 1e-24
+"""Sizes less likely than this, and labels less likely to be alone, are left out."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,17 @@ class Marginal(Measure):
     def _published(self, block: Block, n_levels: int, survival: Survival) -> Floats:
         sizes = np.arange(1, self.sizes.last() + 1)
         chance = self.sizes.pmf(sizes)
+        sizes, chance = sizes[chance > NEGLIGIBLE], chance[chance > NEGLIGIBLE]
         same, mixed = published_terms(sizes, n_levels, survival)
-        log_shares = np.log(block.counts / block.sizes[:, None])
-        total = np.zeros((len(block), len(survival)))
+        shares = block.counts / block.sizes[:, None]
+        total = np.repeat((chance @ mixed)[None], len(block), axis=0)
+        difference = (same - mixed) * chance[:, None]
         step = max(1, NUMBERS_AT_ONCE // block.counts.size)
         for start in range(0, len(sizes), step):
             few = slice(start, start + step)
-            all_same = np.exp(log_shares[..., None] * sizes[few]).sum(axis=1)
-            total += (all_same * chance[few]) @ same[few] + ((1.0 - all_same) * chance[few]) @ mixed[few]
+            likely = (shares ** float(sizes[start])).max(axis=0) > NEGLIGIBLE  # p^n of the other labels is next to none
+            all_same = np.exp(np.log(shares[:, likely, None]) * sizes[few]).sum(axis=1)
+            total += all_same @ difference[few]
         return total
 
 
@@ -82,13 +90,74 @@ def _mixed(block: Block, survival: Survival, rates: Floats, weights: Floats, rec
     q, s = _poisson_means(shares[:, None] * rates, survival, 1 if record_aside else 0)
     if record_aside:
         s = s * shares[:, None, None]
-    labels = range(block.counts.shape[1])
-    risk = exactly_one([q[row[:, label]] for label in labels], [s[row[:, label]] for label in labels])
+    risk = exactly_one(q[row.T], s[row.T])
     return np.asarray(np.einsum("l,cle->ce", weights, risk))
 
 
 def _poisson_means(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:
-    """E q(N), and E s(N) 1(N > 0) or, with a record set aside, E s(N + 1), for N ~ Poisson(mean): (..., noises)."""
+    """E q(N), and E s(N) 1(N > 0) or, with a record set aside, E s(N + 1), for N ~ Poisson(mean): (..., noises).
+
+    Where means are very many, they are interpolated between few. Half a standard deviation of N, or two records, is
+    where 16 Chebyshev points leave an error below 1e-15 of the value at the start: the n-th derivative in the mean is
+    the n-th difference of q or s, averaged over N.
+    """
+    most = float(means.max())
+    edges = _panels(most)
+    if means.size <= 2 * CHEBYSHEV * len(edges):
+        return _summed_means(means, survival, aside)
+    kept = _INTERPOLANTS.setdefault(survival, {})
+    key = aside, len(edges)
+    if key not in kept:
+        kept[key] = _interpolants(edges, survival, aside)
+    low, half = edges[:-1], 0.5 * np.diff(edges)
+    flat = means.reshape(-1)
+    found = np.empty((2, means.size, len(survival)))
+    step = NUMBERS_AT_ONCE // CHEBYSHEV
+    for start in range(0, means.size, step):
+        few = slice(start, start + step)
+        panel = np.searchsorted(edges[1:-1], flat[few], side="right")
+        x = (flat[few] - low[panel]) / half[panel] - 1.0
+        for part in range(2):
+            for noise in range(len(survival)):
+                found[part, few, noise] = _clenshaw(kept[key][part, noise][panel].T, x)
+    q, s = found.reshape(2, *means.shape, len(survival))
+    return q, s if aside else s * means[..., None]
+
+
+_INTERPOLANTS: WeakKeyDictionary[Survival, dict[tuple[int, int], Floats]] = WeakKeyDictionary()
+"""Kept as long as the noises that they belong to."""
+
+
+def _interpolants(edges: Floats, survival: Survival, aside: int) -> Floats:
+    """Chebyshev coefficients of E q(N), and of E s(N + 1) or E s(N) 1(N > 0) / mean: (2, noises, panels, orders)."""
+    angles = np.pi * (np.arange(CHEBYSHEV) + 0.5) / CHEBYSHEV
+    points = edges[:-1, None] + 0.5 * np.diff(edges)[:, None] * (1.0 + np.cos(angles))
+    q, s = _summed_means(points, survival, aside)
+    if not aside:
+        s = s / points[..., None]  # which does not vanish where the mean does
+    to_coefficients = np.cos(np.outer(np.arange(CHEBYSHEV), angles)) * (2.0 / CHEBYSHEV)
+    to_coefficients[0] *= 0.5
+    return np.stack([np.einsum("kn,pne->epk", to_coefficients, values) for values in (q, s)])
+
+
+def _clenshaw(coefficients: Floats, x: Floats) -> Floats:
+    """sum_k c_k T_k(x), T the Chebyshev polynomials: (orders, points) and points; not below 0."""
+    later, last = np.zeros_like(x), np.zeros_like(x)
+    for row in coefficients[:0:-1]:
+        later, last = row + 2.0 * x * later - last, later
+    return np.asarray(np.maximum(coefficients[0] + x * later - last, 0.0))
+
+
+def _panels(most: float) -> Floats:
+    """Edges from 0 to a mean or beyond it, two records or half a standard deviation apart."""
+    edges = [0.0]
+    while edges[-1] < most or len(edges) % 16 != 1:  # a multiple of 16 panels, so that a few ranges serve all
+        edges.append(edges[-1] + max(2.0, 0.5 * edges[-1] ** 0.5))
+    return np.array(edges)
+
+
+def _summed_means(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:
+    """The same, a sum over counts for each mean."""
     order = np.argsort(means, axis=None)
     mean = means.reshape(-1)[order]
     table = survival.up_to(int(last_count(mean[-1])) + 1)

@@ -12,15 +12,20 @@ import numpy as np
 
 from cellrisk.measures.dirichlet import Dirichlet, all_same
 from cellrisk.measures.expected import chance_of_some
+from cellrisk.measures.label_counts import count_log_pmf, count_pmf
 from cellrisk.measures.measure import Measure, Risks, published_risk
-from cellrisk.measures.pmf import negative_binomial_log_pmf, poisson_log_pmf
 from cellrisk.measures.sequences import convolve
 from cellrisk.measures.sizes import CellSizes
 from cellrisk.measures.survival import Survival, SurvivalTable
+from cellrisk.measures.transforms import MANY, risk_by_transform
 from cellrisk.profiles import Block, Floats, Integers, Profiles
 
 NUMBERS_IN_MEMORY = 1 << 24
 """The convolutions of many labels are kept; noises are taken few at a time where they would need more than this."""
+
+
+LONG = 512
+"""Sequences of more counts are convolved by Fourier transform."""
 
 
 @dataclass(frozen=True)
@@ -100,15 +105,15 @@ def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
     if prior.concentration == 0:
         return np.ones(len(sizes))
     total = np.zeros(len(sizes))
-    whole = _count_log_pmf(sizes, 1.0, prior.concentration, sizes)
+    whole = count_log_pmf(sizes, 1.0, prior.concentration, sizes)
     for share, times in Counter(share for share in prior.mean if share > 0).items():
         if share == 1:
             total += 1.0
         elif math.isinf(prior.concentration):
             total += times * chance_of_some(share, sizes)
         else:
-            none = _count_log_pmf(np.zeros(len(sizes), np.int64), share, prior.concentration, sizes)
-            others = _count_log_pmf(sizes, 1.0 - share, prior.concentration, sizes)
+            none = count_log_pmf(np.zeros(len(sizes), np.int64), share, prior.concentration, sizes)
+            others = count_log_pmf(sizes, 1.0 - share, prior.concentration, sizes)
             total += times * -np.expm1(np.minimum(none + others - whole, 0.0))
     return total
 
@@ -122,19 +127,41 @@ def _dirichlet_multinomial_risk(prior: Dirichlet, sizes: Integers, survival: Sur
     absent = survival.vanish_empty ** (n_levels - labels.total())
     exact = np.empty((len(sizes), len(survival)))
     tight = np.empty_like(exact)
-    for rows in _groups(prior.concentration, sizes):
+    few = labels.total() <= MANY
+    small = (sizes <= LONG) & few
+    short = (survival.reaches <= LONG) & few
+    for rows, noises in ((small, np.ones_like(short)), (~small, short)):
+        if rows.any() and noises.any():
+            risks = _term_by_term(prior.concentration, labels, sizes[rows], survival.some(np.flatnonzero(noises)))
+            exact[np.ix_(rows, noises)], tight[np.ix_(rows, noises)] = risks
+    if not small.all():
+        shares, times = np.array(list(labels)), np.array(list(labels.values()))
+        for noise in np.flatnonzero(~short).tolist():
+            table = survival.some([noise]).up_to(int(sizes.max()))
+            both = risk_by_transform(shares, times, prior.concentration, sizes[~small], table)
+            exact[~small, noise], tight[~small, noise] = both
+    return exact * absent, tight * absent
+
+
+def _term_by_term(
+    concentration: float, labels: Counter[float], sizes: Integers, survival: Survival
+) -> tuple[Floats, Floats]:
+    """Exact and tight risk over labels that are few and sequences that are short: (sizes, noises)."""
+    exact = np.empty((len(sizes), len(survival)))
+    tight = np.empty_like(exact)
+    for rows in _groups(concentration, sizes):
         here = sizes[rows]
         largest = int(here.max())
         table = survival.up_to(largest)
-        laws = {share: _count_pmf(np.arange(largest + 1), share, prior.concentration, largest) for share in labels}
-        total = _count_pmf(here, 1.0, prior.concentration, largest)
+        laws = {share: count_pmf(np.arange(largest + 1), share, concentration, largest) for share in labels}
+        total = count_pmf(here, 1.0, concentration, largest)
         step = max(1, NUMBERS_IN_MEMORY // (labels.total() * min(largest + 1, table.end + 1)))
         for start in range(0, len(survival), step):
             few = slice(start, start + step)
             one, records = _survivors(labels, laws, table[few], here)
             exact[rows, few] = one / total[:, None]
             tight[rows, few] = records / (total * here)[:, None]
-    return exact * absent, tight * absent
+    return exact, tight
 
 
 def _survivors(
@@ -180,21 +207,10 @@ def _leave_one_out(labels: Counter[float], vanish: dict[float, Floats], limit: i
         after = convolve(after, vanish[share], limit)
 
 
-def _count_pmf(counts: Integers, share: float, concentration: float, size: int) -> Floats:
-    """A label's count before the total is fixed: negative binomial, Poisson in the limit, with mean share * size."""
-    return np.exp(_count_log_pmf(counts, share, concentration, np.asarray(size)))
-
-
-def _count_log_pmf(counts: Integers, share: float, concentration: float, sizes: Integers) -> Floats:
-    if math.isinf(concentration):
-        return poisson_log_pmf(counts, share * sizes)
-    return negative_binomial_log_pmf(counts, share * concentration, share * sizes)
-
-
 def _groups(concentration: float, sizes: Integers) -> Iterator[Integers]:
     """Rows of sizes that one choice of the common mean serves without underflow: largest sizes first."""
     left = np.argsort(-sizes, kind="stable")
     while len(left):
-        fits = _count_pmf(sizes[left], 1.0, concentration, int(sizes[left[0]])) > 1e-200
+        fits = count_pmf(sizes[left], 1.0, concentration, int(sizes[left[0]])) > 1e-200
         yield left[fits]
         left = left[~fits]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -19,6 +19,7 @@ ENDLESS = 1 << 62
 """The reach of noise without bound: past every count."""
 
 NOISES_AT_ONCE = 64
+MANY_LABELS = 16
 TABULATED = 4096
 """Counts below this are looked up in a table of all of them; larger ones are rare and computed one by one."""
 
@@ -71,6 +72,15 @@ class Survival:
         """The last count whose vanishing probability matters under any of the noises."""
         widest = {type(noise): noise for noise in sorted(self.noises, key=lambda noise: noise.scale)}
         return max(_last_vanishing(noise, self.threshold) for noise in widest.values())
+
+    @cached_property
+    def reaches(self) -> Integers:
+        """The same under each noise."""
+        return np.array([_last_vanishing(noise, self.threshold) for noise in self.noises])
+
+    def some(self, chosen: Iterable[int]) -> Survival:
+        """The noises at these places."""
+        return Survival(tuple(self.noises[place] for place in chosen), self.threshold)
 
     def up_to(self, last: int) -> SurvivalTable:
         """q and s at every count from 0 to at least ``last``, cut at the reach."""
@@ -127,14 +137,17 @@ def _last_vanishing(noise: Noise, threshold: float) -> int:
     return high
 
 
-def exactly_one(vanish: Sequence[Floats], survive: Sequence[Floats]) -> Floats:
+def exactly_one(vanish: Sequence[Floats] | Floats, survive: Sequence[Floats] | Floats) -> Floats:
     """sum_k survive_k prod_{j != k} vanish_j: the probability that one independent label survives and the rest vanish.
 
-    One pass with one bit of state (has the survivor been chosen), so every term is positive and nothing cancels.
+    One pass over the labels with one bit of state (has the survivor been chosen), so every term is positive and nothing
+    cancels. Many labels are joined two by two instead, all pairs at once.
 
     >>> float(exactly_one([np.array(0.5), np.array(0.2)], [np.array(0.5), np.array(0.8)]))
     0.5
     """
+    if len(vanish) > MANY_LABELS:
+        return _exactly_one_of_many(np.asarray(vanish), np.asarray(survive))
     none, one = vanish[0], survive[0]
     for q, s in zip(vanish[1:], survive[1:], strict=True):
         one = one * q + none * s
@@ -157,3 +170,13 @@ def each_alone(vanish: Sequence[Floats], survive: Sequence[Floats]) -> list[Floa
         found[last] = found[last] * after
         before, after = before * vanish[first], after * vanish[last]
     return found
+
+
+def _exactly_one_of_many(none: Floats, one: Floats) -> Floats:
+    while len(none) > 1:
+        half = len(none) // 2
+        first, second, rest = slice(0, half), slice(half, 2 * half), slice(2 * half, None)
+        joined = one[first] * none[second] + none[first] * one[second]
+        one = np.concatenate([joined, one[rest]])
+        none = np.concatenate([none[first] * none[second], none[rest]])
+    return np.asarray(one[0])

@@ -1,0 +1,174 @@
+"""Cells of 10^5 records and a thousand labels: Fourier transforms against sums that share no code with them."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from cellrisk.measures import Dirichlet, Expected, Survival, marginal, shrinkage
+from cellrisk.measures.label_counts import consecutive_pmf, count_pmf, window
+from cellrisk.measures.shrinkage import risk_by_size
+from cellrisk.measures.survival import exactly_one
+from cellrisk.measures.transforms import TOLERANCE
+from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise, NoNoise
+from cellrisk.profiles import Floats, Profiles
+
+ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
+
+
+def rising(alpha: float, last: int) -> Floats:
+    """log of alpha (alpha+1) ... (alpha+m-1) / m!, m from 0 to last, in extended precision, a factor at a time."""
+    m = np.arange(last, dtype=np.longdouble)
+    return np.concatenate([[np.longdouble(0)], np.cumsum(np.log((np.longdouble(alpha) + m) / (m + 1)))])
+
+
+def geometric_oracle(alpha: tuple[float, ...], n: int, scale: float) -> tuple[float, float]:
+    """Under geometric noise q(m) = a^m/(1+a), so that all labels but one are one negative binomial: a single sum."""
+    m = np.arange(n + 1, dtype=np.longdouble)
+    a = -1 / np.longdouble(scale)
+    survive = 1 - np.exp(a * m) / (1 + np.exp(a))
+    every = math.fsum(alpha)
+    total = rising(every, n)[n]
+    exact = tight = np.longdouble(0)
+    for label in alpha:
+        terms = np.exp(rising(label, n) + (rising(every - label, n) + a * m)[::-1] - total)[1:] * survive[1:]
+        exact, tight = exact + terms.sum(), tight + (terms * m[1:]).sum() / n
+    others = (1 + np.exp(a)) ** (1 - len(alpha))
+    return float(exact * others), float(tight * others)
+
+
+def two_label_oracle(alpha: tuple[float, float], n: int, noise: Noise) -> tuple[float, float]:
+    """One label survives and the other vanishes: a single sum, whatever the noise."""
+    first = np.arange(n + 1)
+    second = n - first
+    law = np.exp(rising(alpha[0], n) + rising(alpha[1], n)[::-1] - rising(math.fsum(alpha), n)[n])
+    exact = tight = 0.0
+    for shown, hidden in ((first, second), (second, first)):
+        terms = law * noise.survive(shown) * noise.vanish(hidden) * (shown > 0)
+        exact, tight = exact + float(terms.sum()), tight + float((terms * shown).sum()) / n
+    return exact, tight
+
+
+@pytest.mark.parametrize("scale", [40.0, 1000.0, 1e6])
+@pytest.mark.parametrize("size", [2_000, 104_087])
+def test_seven_labels_under_geometric_noise(size: int, scale: float) -> None:
+    """The stated error is 1e-12; what is seen is a thousand times less, and relative to the risk."""
+    risks = risk_by_size(
+        Dirichlet.given(ALPHA, 7), np.array([size]), Survival((GeometricNoise(scale),)), ("exact", "tight")
+    )
+    for form, theirs in zip(("exact", "tight"), geometric_oracle(ALPHA, size, scale), strict=True):
+        assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-11, abs=1e-15)
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, DiscreteGaussianNoise])
+@pytest.mark.parametrize("scale", [300.0, 20_000.0])
+def test_two_labels_under_any_noise(kind: type[Noise], scale: float) -> None:
+    noise, alpha, size = kind(scale), (0.3, 1.9), 100_000
+    risks = risk_by_size(Dirichlet.given(alpha, 2), np.array([size]), Survival((noise,)), ("exact", "tight"))
+    for form, theirs in zip(("exact", "tight"), two_label_oracle(alpha, size, noise), strict=True):
+        assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-11, abs=1e-15)
+
+
+@pytest.mark.parametrize("concentration", [0.02, 6.0, 500.0, 1e6, math.inf])
+@pytest.mark.parametrize("noise", [LaplaceNoise(400.0), GaussianNoise(150.0), GeometricNoise(9.0), NoNoise()])
+def test_transforms_agree_with_sums_term_by_term(
+    noise: Noise, concentration: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways at one size after another: alone, near each other, and far apart."""
+    prior = Dirichlet((0.5, 0.25, 0.125, 0.125), concentration, "given")
+    sizes = np.array([1, 2, 40, 700, 701, 702, 1500])
+    found = {}
+    for name, limit in (("terms", 10**9), ("transforms", 0)):
+        monkeypatch.setattr(shrinkage, "LONG", limit)
+        found[name] = risk_by_size(prior, sizes, Survival((noise,)), ("exact", "tight"))
+    for form in ("exact", "tight"):
+        assert np.allclose(found["transforms"][form], found["terms"][form], rtol=1e-10, atol=0.1 * TOLERANCE)
+
+
+def test_consecutive_sizes_agree_with_sums_term_by_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where many sizes are asked for, the last step is a transform too."""
+    prior, sizes = Dirichlet.given(ALPHA, 7), np.arange(1, 1201)
+    found = {}
+    for name, limit in (("terms", 10**9), ("transforms", 0)):
+        monkeypatch.setattr(shrinkage, "LONG", limit)
+        found[name] = risk_by_size(prior, sizes, Survival((LaplaceNoise(90.0),)), ("exact", "tight"))
+    for form in ("exact", "tight"):
+        assert np.allclose(found["transforms"][form], found["terms"][form], rtol=0, atol=TOLERANCE)
+
+
+def test_many_labels_agree_with_the_closed_form() -> None:
+    alpha = tuple(0.2 + 0.005 * label for label in range(200))
+    sizes = np.array([1, 30, 400])
+    survival = Survival((GeometricNoise(300.0), GeometricNoise(2.0)))
+    risks = risk_by_size(Dirichlet.given(alpha, 200), sizes, survival, ("exact", "tight"))
+    for row, size in enumerate(sizes.tolist()):
+        for column, noise in enumerate(survival.noises):
+            theirs = geometric_oracle(alpha, size, noise.scale)
+            empty = float(noise.vanish(0)) ** 199  # what a risk is measured by where no label is certain to be seen
+            for form, value in zip(("exact", "tight"), theirs, strict=True):
+                assert risks[form][row, column] == pytest.approx(value, rel=1e-9, abs=TOLERANCE * empty)
+
+
+def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
+    """Near-multinomial cells in which one label alone is large: every other may vanish, that one cannot."""
+    prior = Dirichlet((0.99, 0.005, 0.005), math.inf, "given")
+    survival = Survival((GeometricNoise(40.0),))  # a reach of 1,600
+    exact = risk_by_size(prior, np.array([4000]), survival, ("exact",))["exact"][0, 0]
+    a = mp.exp(-mp.mpf(1) / 40)
+    theirs = sum(((p + a * (1 - p)) ** 4000 for p in map(mp.mpf, (0.99, 0.005, 0.005))), mp.mpf(0)) / (1 + a) ** 2
+    assert exact == pytest.approx(float(theirs), rel=1e-10)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 3.0, 1e5, math.inf])
+def test_windows_leave_out_next_to_nothing(concentration: float) -> None:
+    shares = np.array([0.01, 0.1, 0.89])
+    first, last = window(shares, concentration, 300)
+    for share, low, high in zip(shares, first, last, strict=True):
+        law = count_pmf(np.arange(low, high + 1), share, concentration, 300)
+        assert math.fsum(law) == pytest.approx(1.0, abs=1e-11)
+        fast = consecutive_pmf(np.array([low]), int(high - low) + 1, np.array([share]), concentration, 300)[0]
+        assert np.allclose(fast, law, rtol=2e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize("scale", [1.0, 80.0])
+def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) -> None:
+    """Geometric noise: (1+a)^-(K-1) sum_k [ (p_k + a(1-p_k))^n - a^n (1-p_k)^n a/(1+a) - a^n/(1+a) ]."""
+    cell = np.arange(1, 61) % 7 + 1
+    n, a = int(cell.sum()), mp.exp(-1 / mp.mpf(scale))
+    shares = [mp.mpf(int(count)) / n for count in cell]
+    others = (1 + a) ** -(len(cell) - 1)
+    exact = others * mp.fsum(
+        (p + a * (1 - p)) ** n - a**n * (1 - p) ** n * a / (1 + a) - a**n / (1 + a) for p in shares
+    )
+    tight = others * mp.fsum(p * ((p + a * (1 - p)) ** (n - 1) - a**n / (1 + a)) for p in shares)
+    block = Profiles.from_cells([cell], n_levels=60).blocks[0]
+    risks = Expected().risk(block, 60, Survival((GeometricNoise(scale),)), ("exact", "tight"))
+    for form, theirs in (("exact", exact), ("tight", tight)):
+        assert risks[form][0, 0] == pytest.approx(float(theirs), rel=1e-9, abs=TOLERANCE * float(others))
+
+
+@pytest.mark.parametrize("aside", [0, 1])
+def test_interpolated_means_are_the_sums(aside: int) -> None:
+    """Very many means are interpolated; each is also a sum over counts, to thirteen digits, however small the mean."""
+    noises = (LaplaceNoise(0.3), GeometricNoise(30.0), GaussianNoise(7.0), DiscreteGaussianNoise(1.5), NoNoise())
+    for survival in (Survival(noises), Survival(noises, 3.5)):
+        means = np.concatenate([np.geomspace(1e-7, 1.0, 5_000), np.linspace(1.0, 900.0, 15_000)])
+        few = np.sort(np.random.default_rng(2).choice(len(means), 300, replace=False))
+        for ours, theirs in zip(
+            marginal._poisson_means(means, survival, aside),
+            marginal._summed_means(means[few], survival, aside),
+            strict=True,
+        ):
+            assert np.allclose(ours[few], theirs, rtol=1e-12, atol=1e-15)
+
+
+def test_exactly_one_of_many_labels_survives() -> None:
+    generator = np.random.default_rng(3)
+    vanish = generator.uniform(0.9, 1.0, (75, 4, 2))
+    survive = 1.0 - vanish
+    theirs = sum(survive[k] * np.prod(np.delete(vanish, k, axis=0), axis=0) for k in range(75))
+    assert np.allclose(exactly_one(vanish, survive), theirs, rtol=1e-12, atol=0)
+    assert np.allclose(exactly_one(vanish[:7], survive[:7]), exactly_one(list(vanish[:7]), list(survive[:7])))
