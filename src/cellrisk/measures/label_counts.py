@@ -69,7 +69,7 @@ def window(shares: Floats, concentration: float, size: int) -> tuple[Integers, I
     of the mean m against that of the true one.
 
     >>> [bound.tolist() for bound in window(np.array([0.2, 0.8]), 1e9, 1000)]
-    [[74, 538], [534, 1107]]
+    [[76, 533], [358, 1100]]
     """
     mean = shares * size
     high = mean + 1.0

@@ -18,7 +18,7 @@ from cellrisk.profiles import Block, Floats, Integers, Profiles
 
 CHEBYSHEV = 16
 NEGLIGIBLE = 1e-24
-"""Sizes less likely than this, and labels less likely to be alone, are left out."""
+"""Labels less likely than this to be alone are left out."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,7 @@ class Marginal(Measure):
         return risks
 
     def _published(self, block: Block, n_levels: int, survival: Survival) -> Floats:
-        sizes = np.arange(1, self.sizes.last() + 1)
-        chance = self.sizes.pmf(sizes)
-        sizes, chance = sizes[chance > NEGLIGIBLE], chance[chance > NEGLIGIBLE]
+        sizes, chance = self.sizes.likely()
         same, mixed = published_terms(sizes, n_levels, survival)
         shares = block.counts / block.sizes[:, None]
         total = np.repeat((chance @ mixed)[None], len(block), axis=0)

@@ -70,14 +70,12 @@ class MarginalShrinkage(Measure):
         return Profiles(profiles.n_levels, (whole,))
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
-        sizes = np.arange(1, self.sizes.last() + 1)
-        chance = self.sizes.pmf(sizes)
+        sizes, chance = self.sizes.likely()
         some = 1.0 if self.sizes.truncated else self.sizes.not_empty
         return np.full(len(block), chance @ labels_drawn(self.prior, sizes)), np.full(len(block), some)
 
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
-        sizes = np.arange(1, self.sizes.last() + 1)
-        chance = self.sizes.pmf(sizes)
+        sizes, chance = self.sizes.likely()
         risks = risk_by_size(self.prior, sizes, survival, forms)
         return {form: np.repeat((chance @ risk)[None], len(block), axis=0) for form, risk in risks.items()}
 

@@ -16,7 +16,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.measures import size_fits
 from cellrisk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
 from cellrisk.measures.pmf import negative_binomial_pmf, poisson_pmf
-from cellrisk.profiles import Floats, Profiles
+from cellrisk.profiles import Floats, Integers, Profiles
 
 FAMILIES = ("poisson", "negbin")
 METHODS = ("mle", "moments", "bayes")
@@ -26,6 +26,7 @@ _SOURCES = {
     "moments": "by moments",
     "bayes": "by its posterior mean",
 }
+UNLIKELY = 1e-24
 _NEARLY_ZERO = 1e-15
 """Stands for rate 0 where a weight would be infinite: g(rate) / (1 - e^-rate) is then within 1e-15 of its limit."""
 
@@ -119,6 +120,17 @@ class CellSizes(ABC):
             middle = (low + high) // 2
             low, high = (low, middle) if self.tail(middle) * self._factor < tail else (middle, high)
         return high
+
+    def likely(self) -> tuple[Integers, Floats]:
+        """The sizes n >= 1 that a sum over n needs, and f(n) of each: those below 1e-24 are left out.
+
+        >>> sizes, chance = PoissonSizes(1e6, truncated=True, source="given").likely()
+        >>> int(sizes[0]), len(sizes), round(float(chance.sum()), 12)
+        (990276, 17677, 1.0)
+        """
+        sizes = np.arange(1, self.last() + 1)
+        chance = self.pmf(sizes)
+        return sizes[chance > UNLIKELY], chance[chance > UNLIKELY]
 
     def describe(self) -> str:
         """One line for people: the parameters, how they came about, and at which limit they lie."""
