@@ -299,6 +299,7 @@ def test_a_reservation_of_a_lost_machine_is_given_up(
         ("ledger", "verify", "new.db"),
         ("ledger", "settle", "new.db"),
         (*RELEASE, "--epsilon", "1", "--output", "r.csv", "--ledger", "new.db"),
+        ("serve", "--ledger", "new.db", "--no-browser"),
     ],
 )
 @pytest.mark.parametrize("empty", [False, True])
