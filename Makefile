@@ -17,7 +17,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test docs soak lint peers browser bench clean
+.PHONY: help setup run test docs soak lint peers browser bench processors clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -29,6 +29,7 @@ help:
 	@echo 'make peers   install the tools that audits are compared with into .venv-peers'
 	@echo 'make browser install Chromium for the browser tests, where that is possible'
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
+	@echo 'make processors run the tests of numbers as other processors would'
 	@echo 'make clean   remove .venv and everything else that was made'
 
 setup: $(DEVELOPMENT)
@@ -68,6 +69,16 @@ browser:
 	{ echo 'Installing Chromium for the browser tests.'; apt-get update -qq >/dev/null 2>&1; \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; }; } || \
 	echo 'Skipped: browser tests. There is no Chromium (on Debian or Ubuntu: apt install chromium).'
+
+NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/usefulness tests/simulation \
+	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py tests/test_search.py \
+	tests/test_choice.py tests/test_choice_bends.py tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py
+
+# Sums come out different in their last digits on another processor, or with another number of threads: no test may mind.
+processors: setup
+	@for setting in OPENBLAS_CORETYPE=Prescott OPENBLAS_CORETYPE=Haswell 'NPY_DISABLE_CPU_FEATURES=X86_V3 X86_V4' \
+	OPENBLAS_NUM_THREADS=1 OPENBLAS_NUM_THREADS=2; do echo "$$setting"; \
+	env "$$setting" $(BIN)/python -m pytest $(PYTEST_ARGS) -q $(NUMERICAL) || exit 1; done
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

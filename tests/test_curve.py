@@ -142,3 +142,28 @@ def test_types_refuse() -> None:
         Setting("uniform")
     with pytest.raises(InvalidInput):
         read_epsilons([[1.0], [2.0]])
+
+
+@pytest.mark.parametrize("attack", ["homogeneity", "plurality", "proportional"])
+@pytest.mark.parametrize("name", ["gaussian-analytic", "discrete-gaussian"])
+def test_mechanisms_whose_noise_stays_finite(name: str, attack: str) -> None:
+    """With delta fixed, the noise of these two does not grow without bound: all that is said is of their own limit."""
+    frame = pd.DataFrame({"q": ["a"] * 40 + ["b"] * 7 + ["c"] * 3, "y": ["s"] * 40 + ["t"] * 7 + ["s", "t", "t"]})
+    table = cr.tabulate(frame, "q", "y")
+    least = {"epsilon": 1e-9, "delta": 0.05}
+    asked = {"epsilon": [1e-9, 0.1, 1.0, 10.0], "delta": 0.05, "attack": attack, "forms": "tight", "weights": "records"}
+    (line,) = cr.curve(table, name, measures="local", **asked).lines  # type: ignore[arg-type]
+    assert line.limits.chance == pytest.approx(line.risk[0], rel=1e-6)
+    assert line.limits.chance > 0.3
+    assert "that is chance" not in line.words
+    assert f"{100 * line.risk[0]:.1f}%" in line.words
+    at_least = cr.assess(table, cr.mechanism(name, **least), attack=attack, measures="local")  # type: ignore[arg-type]
+    assert at_least.exposures[0].chance_share == pytest.approx(line.risk[0], rel=1e-6)
+    assert "Noise alone" not in str(at_least)
+    assert "would still be given away" in str(at_least)
+    pure = cr.curve(table, "laplace", epsilon=[0.1, 1.0], measures="local", attack=attack).lines[0]
+    assert "that is chance" in pure.words
+    choice = cr.choose(table, name, delta=0.05, margin=0.02, attack=attack)
+    assert choice.limits.chance == pytest.approx(line.risk[0], rel=1e-6)
+    assert choice.risk is not None
+    assert choice.risk <= line.risk[0] + 0.02 + 1e-9

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.attacks import GUESSES, Confidence, choose_risks, find_confidence, guess_by_chance
+from cellrisk.attacks import GUESSES, Confidence, choose_risks, find_confidence
 from cellrisk.errors import UnknownName
-from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival, average_risks, choose_words
+from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks, choose_words
 from cellrisk.mechanisms import Mechanism
 from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Fitted, Priors
-from cellrisk.profiles import Profiles
 from cellrisk.sweep import Limits, find_limits
 from cellrisk.text import aligned, paragraphs, percent
 
@@ -63,11 +62,9 @@ class Exposure:
     best_guess_share: float
     """Always guessing the commonest value: max_k p_k."""
     n_levels: int
-
-    @property
-    def chance_share(self) -> float:
-        """What the attacker gets right where noise has drowned the counts, so that each survives half of the time."""
-        return 0.5**self.n_levels if self.attack == "homogeneity" else guess_by_chance(self.n_levels)
+    chance_share: float
+    """What the attacker gets right as epsilon falls to 0: by luck where noise then drowns the counts, more where the
+    mechanism's delta keeps its noise finite."""
 
     @property
     def share(self) -> float:
@@ -102,7 +99,8 @@ class Assessment:
         for name, measure in dict.fromkeys((row.sensitive, row.measure) for row in self.risks):
             asked = choose_risks(self.exposures[0].attack, measure, forms)
             made = asked.make(measure, self.fitted[name].measure)
-            ends[name, measure] = find_limits(self.table.profiles(name), made, forms, self.mechanism.threshold)
+            where = self.mechanism.threshold, self.mechanism.limit_noise
+            ends[name, measure] = find_limits(self.table.profiles(name), made, forms, *where)
         return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
 
     def value(
@@ -167,7 +165,8 @@ class Assessment:
                 f"{name}: {counts['levels']:,} levels; {self.table.n_cells:,} cells, {counts['homogeneous']:,} "
                 f"homogeneous, {counts['heterogeneous']:,} heterogeneous, {counts['unique']:,} unique"
             )
-            confidence = _describe_confidence(next(each for each in self.exposures if each.sensitive == name))
+            exposure = next(each for each in self.exposures if each.sensitive == name)
+            confidence = _describe_confidence(exposure, self.mechanism)
             parts.append(
                 "\n".join(
                     [title, _risk_table(self.risks, self.limits, name), *self.fitted[name].describe(), confidence]
@@ -250,21 +249,20 @@ def find_row(
 def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity", empty: int = 0) -> Exposure:
     """The headline's numbers for one sensitive attribute."""
     profiles, shares = attribute.profiles, attribute.levels.shares
+    measure = GUESSES[attack]() if attack in GUESSES else Local()
+    ends = find_limits(profiles, measure, ("tight",), mechanism.threshold, mechanism.limit_noise)["tight", "records"]
     return Exposure(
         sensitive=attribute.name,
         attack=attack,
         records=profiles.n_records,
         people=count_people(profiles, mechanism, attack),
         confidence=find_confidence(profiles, Survival((mechanism.noise,), mechanism.threshold), empty)[0],
-        raw_share=attribute.exposed_share if attack == "homogeneity" else _guessed_share(profiles, mechanism, attack),
+        raw_share=attribute.exposed_share if attack == "homogeneity" else ends.raw,
         guess_share=float(shares @ shares),
         best_guess_share=float(shares.max()),
         n_levels=profiles.n_levels,
+        chance_share=ends.chance,
     )
-
-
-def _guessed_share(profiles: Profiles, mechanism: Mechanism, attack: str) -> float:
-    return find_limits(profiles, GUESSES[attack](), ("tight",), mechanism.threshold)["tight", "records"].raw
 
 
 def _counts_of(attribute: Attribute) -> dict[str, int]:
@@ -278,7 +276,7 @@ def _counts_of(attribute: Attribute) -> dict[str, int]:
     }
 
 
-def _describe_confidence(exposure: Exposure) -> str:
+def _describe_confidence(exposure: Exposure, mechanism: Mechanism) -> str:
     found = exposure.confidence
     if not math.isfinite(found.people_precision):
         return "No released cell would look homogeneous."
@@ -289,9 +287,15 @@ def _describe_confidence(exposure: Exposure) -> str:
             f" Of all released cells that look homogeneous, empty ones too, {percent(found.precision_with_empty)} show "
             f"a value that is there; without the empty ones {percent(found.precision)}."
         )
+    share = percent(exposure.chance_share)
+    alone = (
+        f"Noise alone gives away {share}."
+        if math.isinf(mechanism.limit_noise.scale)
+        else f"As epsilon falls to 0, with delta as it is, {share} would still be given away."
+    )
     return (
         f"Of the people in released cells that look homogeneous, {precision} have the value shown; by chance it would "
-        f"be {chance}. Noise alone gives away {percent(exposure.chance_share)}.{with_empty}"
+        f"be {chance}. {alone}{with_empty}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,8 +69,14 @@ class Line:
     def words(self) -> str:
         """The shape of the line and its two ends, for a reader who sees no picture."""
         low, high = self.limits.chance, self.limits.raw
+        scale = self.setting.limit_noise.scale
+        why = (
+            "that is chance, what noise alone gives away"
+            if math.isinf(scale)
+            else f"with delta as it is, the noise grows to a scale of {scale:.3g} and no further"
+        )
         start = (
-            f"As epsilon falls to 0 the risk tends to {percent(low)}: that is chance, what noise alone gives away. "
+            f"As epsilon falls to 0 the risk tends to {percent(low)}: {why}. "
             f"As epsilon grows it tends to {percent(high)}, the raw table's own risk."
         )
         if abs(high - low) < 0.005:
@@ -118,7 +125,7 @@ class RiskCurve:
             risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.3g}" for epsilon in shown)
             epsilon, people = self.people[line.setting, line.sensitive]
             sentences.append(
-                f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; chance is "
+                f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; {line.setting.lower_end} is "
                 f"{percent(line.limits.chance)}, the raw table {percent(line.limits.raw)}. At epsilon {epsilon:.3g}, "
                 f"{people.describe()} of {self.table.n_records:,} people are exposed."
             )
@@ -261,8 +268,8 @@ def curve(
         profiles = table.profiles(name)
         fitted = priors.fit(table.attribute(name), asked.measures)
         for measure in (asked.make(each, fitted.measure) for each in asked.measures):
-            limits = find_limits(profiles, measure, asked.forms, threshold)
             for setting in settings:
+                limits = find_limits(profiles, measure, asked.forms, threshold, setting.limit_noise)
                 survival = setting.survival(within[setting])
                 parts = []
                 for few in survival.groups:

@@ -73,7 +73,8 @@ def count_people(profiles: Profiles, mechanism: Mechanism, attack: str = "homoge
             chance = GUESSES[attack]().name_each(block, profiles.n_levels, survival)
         else:
             chance = shown_alone(block, profiles.n_levels, survival)
-        laws.append(Law(block.counts, chance, block.cells))
+        whole = np.maximum(chance.sum(axis=1, keepdims=True), 1.0)  # above 1 by rounding alone
+        laws.append(Law(block.counts, chance / whole, block.cells))
     mean = sum(float(law.cells @ law.mean) for law in laws)
     variance = sum(float(law.cells @ law.variance) for law in laws)
     found = find_interval(laws, TAIL)

@@ -16,6 +16,19 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+SIZE_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
+"""First and last size of each class by which cells are told, in words and in pictures; the last has no end."""
+
+
+def name_sizes(low: int, high: int | None) -> str:
+    """A class of sizes in words.
+
+    >>> [name_sizes(*each) for each in SIZE_CLASSES[1:3] + SIZE_CLASSES[-1:]]
+    ['2', '3-4', '1000+']
+    """
+    return f"{low}" if low == high else f"{low}-{high}" if high else f"{low}+"
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Profiles with the same number of labels present, so that arithmetic on them is rectangular."""

@@ -31,7 +31,7 @@ class Limits:
     """Where a risk goes at the two ends of epsilon."""
 
     chance: float
-    """As epsilon goes to 0: only noise is seen, and what is read off a cell is luck."""
+    """As epsilon goes to 0: what is read off a cell is luck, unless the mechanism's delta keeps its noise finite."""
     raw: float
     """As epsilon grows without bound: the raw table's own risk."""
 
@@ -61,6 +61,16 @@ class Setting:
     def largest_epsilon(self) -> float:
         """Where the mechanism's guarantee ends; infinity where it does not."""
         return LARGEST_CLASSICAL if self.name == "gaussian" else math.inf
+
+    @property
+    def limit_noise(self) -> Noise:
+        """The noise as epsilon falls to 0."""
+        return self.at(LEAST_EPSILON).limit_noise
+
+    @property
+    def lower_end(self) -> str:
+        """What the risk as epsilon falls to 0 is called."""
+        return "chance" if math.isinf(self.limit_noise.scale) else "its limit as epsilon falls to 0"
 
     def covered(self, epsilons: Floats) -> Floats:
         """Those epsilons, ascending, for which the mechanism has a guarantee; refuses where there are none."""
@@ -187,7 +197,10 @@ class Question:
 
     def ask(self, setting: Setting, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""
-        survival = setting.survival(epsilons)
+        return self.under(setting.survival(epsilons))
+
+    def under(self, survival: Survival) -> Floats:
+        """(attributes, noises): the risk of each attribute under each noise."""
         return np.stack(
             [
                 measure.average(attribute.profiles, survival, (self.form,))[self.form, self.weights]
@@ -195,9 +208,10 @@ class Question:
             ]
         )
 
-    def limits(self, threshold: float) -> tuple[Limits, ...]:
+    def limits(self, setting: Setting) -> tuple[Limits, ...]:
         """The two ends of each attribute's risk."""
+        ends = setting.threshold, setting.limit_noise
         return tuple(
-            find_limits(attribute.profiles, measure, (self.form,), threshold)[self.form, self.weights]
+            find_limits(attribute.profiles, measure, (self.form,), *ends)[self.form, self.weights]
             for attribute, measure in zip(self.attributes, self.measures, strict=True)
         )

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+
+DIGITS = 5
+"""Of an epsilon that was searched for, wherever it is shown."""
 
 KEPT = "\n\t"
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -71,3 +75,35 @@ def number_of(count: int, noun: str, several: str | None = None) -> str:
     ('1 release', '1,200 losses', '2 entries')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + ('es' if noun.endswith('s') else 's')}"
+
+
+def round_down(epsilon: float) -> float:
+    """An epsilon to five digits, not above it: what is shown is admissible, and is what is used.
+
+    >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0)
+    (1.0904, 0.0012345, 100.0)
+    """
+    return float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+
+
+def round_up(epsilon: float) -> float:
+    """An epsilon to five digits, not below it.
+
+    >>> round_up(1.0904253)
+    1.0905
+    """
+    return float(Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(repr(float(epsilon))))
+
+
+def show_down(epsilon: float) -> str:
+    """The same in words.
+
+    >>> show_down(1.64567), show_down(100.0)
+    ('1.6456', '100')
+    """
+    return f"{round_down(epsilon):.{DIGITS}g}"
+
+
+def show_up(epsilon: float) -> str:
+    """An epsilon in words, not below it."""
+    return f"{round_up(epsilon):.{DIGITS}g}"

@@ -11,9 +11,9 @@ from scipy import fft, special
 
 from cellrisk.profiles import Floats, Integers
 
-OUTSIDE = 1e-9
+OUTSIDE = 1e-7
 """Probability on each side of the window that the total is computed over."""
-SETTLED = 1e-7
+SETTLED = 1e-6
 """Cells that take another than their likeliest value with less probability than this, all together, are fixed at it."""
 ROUNDING = 1e-9
 """What rounding may have done to a probability."""
@@ -73,7 +73,7 @@ def find_interval(laws: Sequence[Law], tail: float) -> Interval:
 
     A few cells much larger than the spread of all others are convolved value by value. The total R of the others is
     computed from its characteristic function, the product over cells of 1 + sum_k P_k (e^(i w n_k) - 1), over a window
-    outside which Bennett's inequality leaves less than 1e-9. Where that takes too many frequencies, a normal law Z of
+    outside which Bennett's inequality leaves less than 1e-7. Where that takes too many frequencies, a normal law Z of
     small deviation s is added, which cuts them off: P(R <= x) P(Z <= c s) <= P(R + Z <= x + c s) for every c, so ends
     move outwards, by 6 s at most. What was neglected is added to both tails.
 
@@ -201,7 +201,7 @@ class _Bulk:
         mean = sum(float(law.cells @ law.mean) for law in laws)
         spread = sum(float(law.cells @ law.variance) for law in laws)
         most = sum(int(law.cells @ law.values.max(axis=1)) for law in laws)
-        reach = _reach(spread, float(max(law.values.max() for law in laws)))
+        reach = find_reach(spread, float(max(law.values.max() for law in laws)), OUTSIDE)
         start, stop = max(0, math.floor(mean - reach)), min(most, math.ceil(mean + reach))
         length = fft.next_fast_len(stop - start + 1, real=True)
         entries = sum(law.values.size for law in laws)
@@ -271,15 +271,15 @@ class _Bulk:
         return [(shift * self.deviation, float(special.ndtr(shift))) for shift in SHIFTS]
 
 
-def _reach(spread: float, largest: float) -> float:
-    """How far from its mean a total of independent numbers goes with probability 1e-9 on either side, at most.
+def find_reach(spread: float, largest: float, outside: float) -> float:
+    """How far from its mean a total of independent numbers goes with probability ``outside`` on either side, at most.
 
     Bennett (1962): P(total - mean >= t) <= exp(-(v/m^2) h(t m/v)), h(u) = (1 + u) log(1 + u) - u, with v the variance
     and m the farthest that any of them is from its mean.
     """
     if spread <= 0:
         return 0.0
-    wanted = -math.log(OUTSIDE) * largest**2 / spread
+    wanted = -math.log(outside) * largest**2 / spread
     low, high = 0.0, 1.0
     while (1.0 + high) * math.log1p(high) - high < wanted:
         low, high = high, high * 2.0

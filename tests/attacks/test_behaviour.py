@@ -9,10 +9,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cellrisk.attacks import GUESSES, Plurality, Proportional
+from cellrisk.attacks import GUESSES, Guess, Plurality, Proportional
 from cellrisk.measures import Local, Measure, Survival
 from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Floats, Profiles
+from cellrisk.profiles import Block, Floats, Profiles
 
 KINDS: list[type[Noise]] = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
 ATTACKERS: list[Measure] = [Plurality(), Proportional()]
@@ -120,3 +120,24 @@ def test_order_of_labels_range_and_floor(
         assert 0 <= found <= 1 + 1e-12
         assert found >= local - 1e-12
         assert found == pytest.approx(risks(attack, [tuple(shuffled)], kind(scale), threshold)[0], abs=1e-13)
+
+
+@pytest.mark.parametrize("attack", [Plurality(), Proportional()], ids=lambda each: each.attack)
+def test_no_probability_is_above_one(attack: Guess) -> None:
+    """Cells whose value is all but certain to be guessed, among them those whose terms add up to a rounding above 1."""
+    profiles = Profiles.from_cells([[size] for size in range(1, 60)], n_levels=1)
+    noises = tuple(LaplaceNoise(1.0 / epsilon) for epsilon in (0.3, 1.0, 2.5, 7.0, 30.0))
+    for block in profiles.blocks:
+        risk = attack.risk(block, 1, Survival(noises), ("tight",))["tight"]
+        assert risk.max() <= 1.0
+        assert attack.expect(block, 1, Survival(noises), np.ones(block.counts.shape)).max() < 1.0 + 1e-12
+
+
+def test_a_probability_that_is_none_is_not_cut_off() -> None:
+    class Wrong(Plurality):
+        def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
+            return np.full((len(block), len(survival)), 1.01)
+
+    profiles = Profiles.from_cells([[3]], n_levels=1)
+    with pytest.raises(ArithmeticError, match="above 1"):
+        Wrong().average(profiles, Survival((LaplaceNoise(1.0),)), ("tight",))

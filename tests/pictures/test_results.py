@@ -9,8 +9,13 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, sizes, to_svg
+from cellrisk.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, reproduction, to_svg
+from cellrisk.profiles import SIZE_CLASSES, name_sizes
+from cellrisk.tables.summary import describe_sizes
+from cellrisk.text import show_down
 from tests.pictures.drawing import drawn_lines, levels_of, words_of
+
+SIZE_NAMES = [name_sizes(*each) for each in SIZE_CLASSES]
 
 # Sizes
 
@@ -29,17 +34,32 @@ def test_sizes_count_every_cell_once(name: str, request: pytest.FixtureRequest) 
 
 def test_sizes_of_adult(adult: cr.FrequencyTable) -> None:
     (axes,) = draw_sizes(adult).axes
-    assert len(axes.containers[0]) == 15
     assert sum(bar.get_height() for container in axes.containers for bar in container) == 5009
+
+
+@pytest.mark.parametrize("name", ["adult", "two", "several"])
+def test_the_picture_of_sizes_has_the_classes_of_the_text(name: str, request: pytest.FixtureRequest) -> None:
+    table: cr.FrequencyTable = request.getfixturevalue(name)
+    for axes, attribute in zip(draw_sizes(table).axes, table.attributes, strict=True):
+        alike, mixed = ([int(bar.get_height()) for bar in container] for container in axes.containers)
+        told = [cells for _, cells in describe_sizes(attribute.profiles).distribution]
+        shown = [one + other for one, other in zip(alike, mixed, strict=True)]
+        assert shown + [0] * (len(told) - len(shown)) == told
+        names = [
+            label.get_text().replace("\u2013\n", "-").replace("\nor more", "+") for label in axes.get_xticklabels()
+        ]
+        assert names == [name.replace("1000", "1,000") for name in SIZE_NAMES[: len(names)]]
 
 
 @pytest.mark.parametrize("largest", [1, 7, 20, 21, 50, 51, 3_000, 10**9])
 def test_sizes_are_put_together_without_gaps(largest: int) -> None:
-    bins = sizes.choose_bins(largest)
-    assert len(bins) <= sizes.MOST_BARS
-    assert bins[0][0] == 1
-    assert bins[-1][0] <= largest <= bins[-1][1]
-    assert all(following[0] == before[1] + 1 for before, following in itertools.pairwise(bins))
+    for bins in (reproduction.choose_bins(largest), SIZE_CLASSES):
+        assert len(bins) <= reproduction.MOST_BARS
+        assert bins[0][0] == 1
+        assert all(following[0] == before[1] + 1 for before, following in itertools.pairwise(bins))  # type: ignore[operator]
+    *_, (low, high) = reproduction.choose_bins(largest)
+    assert low <= largest
+    assert high is None or largest <= high
 
 
 # Usefulness
@@ -150,11 +170,9 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
 
 
 def test_recommended_epsilon_is_never_rounded_up() -> None:
-    from cellrisk.pictures.choices import round_down
-
     for epsilon in np.geomspace(1e-3, 1e2, 500):
-        assert float(round_down(float(epsilon))) <= epsilon * (1 + 1e-9)
-        assert float(round_down(float(epsilon))) == pytest.approx(epsilon, rel=0.01)
+        assert float(show_down(float(epsilon))) <= epsilon * 1.0
+        assert float(show_down(float(epsilon))) == pytest.approx(epsilon, rel=1e-4)
 
 
 # Explanations

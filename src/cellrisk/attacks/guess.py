@@ -13,6 +13,9 @@ from cellrisk.measures import Local, Measure, Survival
 from cellrisk.measures.measure import Risks
 from cellrisk.profiles import Block, Floats
 
+ROUNDING = 1e-9
+"""How far above 1 a probability may come out, a sum of many rounded terms, before it is taken for a mistake."""
+
 
 class Guess(Measure):
     """How often is a person's value guessed? The share of a cell's people whose own value is named: tight, alone."""
@@ -33,7 +36,10 @@ class Guess(Measure):
 
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
         self._check(forms)
-        return {"tight": self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])}
+        named = self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])
+        if named.size and float(named.max()) > 1.0 + ROUNDING:
+            raise ArithmeticError("a probability came out above 1 by more than rounding explains")
+        return {"tight": np.minimum(named, 1.0)}  # a sum of many terms, rounded up by less than ROUNDING
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return Local().labels_present(block)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.assessment import CURATOR_NOTE
+from cellrisk.choice.analytic import find_epsilons
 from cellrisk.choice.requirement import Requirement, Test
-from cellrisk.choice.search import Admissible, find_admissible
+from cellrisk.choice.search import Admissible
 from cellrisk.choice.tradeoff import TradeOff, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.people import People, count_people
@@ -20,7 +21,7 @@ from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
 from cellrisk.progress import Progress
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Question, Setting, read_settings
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, paragraphs, percent, show_down, show_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +116,7 @@ class Choice:
             for attribute, found in zip(self.question.attributes, self.alternatives[1].people, strict=True)
         )
         return (
-            f"Choose epsilon {round_down(first.epsilon)}, the largest of {first.setting.describe()} with {wanted}. "
+            f"Choose epsilon {show_down(first.epsilon)}, the largest of {first.setting.describe()} with {wanted}. "
             f"The {self.question.name}, is then {percent(first.risk)}; {people}."
         )
 
@@ -163,7 +164,7 @@ class Choice:
             parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))
         if self.alternatives:
             rows = [
-                [each.role, f"{each.epsilon:.4g}", percent(each.risk)]
+                [each.role, show_down(each.epsilon), percent(each.risk)]
                 + [f"{people.mean:,.0f}" for people in each.people]
                 + ([] if each.tvd is None else [f"{each.tvd:.4f}"])
                 + [each.verdict]
@@ -218,19 +219,21 @@ def choose(
     requirement = Requirement(max_risk, max_people, margin)
     question = Question.of(table, measure, form, weights, Priors(alpha, sizes, sizes_fit, zero_truncation), attack)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
-    limits = max(question.limits(threshold), key=lambda each: each.raw)
+    limits = max(question.limits(settings[0]), key=lambda each: each.raw)
     trade_off = None
     options = []
     for number, setting in enumerate(settings):
         low, high = _range(setting, least_epsilon, largest_epsilon)
-        found = find_admissible(Test(requirement, question, setting).excess(), low, high)
+        n_levels = max(attribute.n_levels for attribute in question.attributes)
+        found = find_epsilons(Test(requirement, question, setting).excesses(), setting, n_levels, low, high)
         within = found.intervals
         if number == 0 and max_tvd is not None:
             trade_off = find_trade_off(
                 table, question, setting, (low, high), max_tvd, way, releases, seed, cells, progress
             )
             within = trade_off.restrict(within)
-        options.append(_answer(setting, question, found, within, (low, high), limits, trade_off))
+        ends = limits if number == 0 else max(question.limits(setting), key=lambda each: each.raw)
+        options.append(_answer(setting, question, found, within, (low, high), ends, trade_off))
         if progress is not None:
             progress((number + 1) / len(settings))
     first = options[0]
@@ -257,10 +260,10 @@ def _answer(
     limits: Limits,
     trade_off: TradeOff | None,
 ) -> Option:
-    lowest = _worst(question, setting, found.where)
+    lowest, lower = _worst(question, setting, found.where), setting.lower_end
     if within:
         epsilon = within[-1][1]
-        spans = ", and ".join(f"from {round_up(low)} to {round_down(high)}" for low, high in within)
+        spans = ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in within)
         why = f"admissible is epsilon {spans}"
         if epsilon == searched[1]:
             why += " (the end of the range searched)"
@@ -270,11 +273,11 @@ def _answer(
                 "epsilon: choose by other standards"
             )
         if within[0][0] > searched[0] and trade_off is None:
-            why += f"; below that, noise itself shows one value alone too often (chance is {percent(limits.chance)})"
+            why += f"; below that, noise itself shows one value alone too often ({lower} is {percent(limits.chance)})"
         return Option(setting, epsilon, _worst(question, setting, epsilon), within, lowest, found.where, searched, why)
     if found.intervals:
         why = (
-            f"the limits on risk allow epsilon up to {round_down(found.intervals[-1][1])}, the limit on the TVD asks "
+            f"the limits on risk allow epsilon up to {show_down(found.intervals[-1][1])}, the limit on the TVD asks "
             "for " + ("more" if trade_off is None else trade_off.describe_least())
         )
     else:
@@ -282,7 +285,8 @@ def _answer(
             f"between epsilon {searched[0]:g} and {searched[1]:g} it comes nearest at {found.where:.4g}, where the "
             f"risk is {percent(lowest)}"
         )
-        why += f"; chance alone gives {percent(limits.chance)}, the raw table {percent(limits.raw)}"
+        alone = "chance alone gives" if lower == "chance" else f"{lower} is"
+        why += f"; {alone} {percent(limits.chance)}, the raw table {percent(limits.raw)}"
     return Option(setting, None, None, (), lowest, found.where, searched, why)
 
 
@@ -295,7 +299,7 @@ def weigh(
 ) -> tuple[Alternative, ...]:
     """An epsilon beside half and twice it, where the mechanism goes so far: risk, people, utility, limits broken."""
     looser = min(epsilon * FACTOR, setting.largest_epsilon)
-    excess = None if requirement is None else Test(requirement, question, setting).excess()
+    test = None if requirement is None else Test(requirement, question, setting)
     found = []
     for role, value in zip(ROLES, (epsilon / FACTOR, epsilon, looser), strict=True):
         mechanism = setting.at(value)
@@ -304,7 +308,7 @@ def weigh(
         )
         tvd = None if trade_off is None else trade_off.at(value)
         broken = []
-        if excess is not None and excess(np.array([value]))[0] > 0:
+        if test is not None and test.excess(mechanism) > 0:
             broken.append("risk")
         if trade_off is not None and trade_off.breaks(value):
             broken.append("TVD")
@@ -334,19 +338,4 @@ def _option(option: Option) -> dict[str, Any]:
 
 
 def _numbers(option: Option) -> list[str]:
-    return [round_down(option.epsilon or 0.0), percent(option.risk or 0.0)]
-
-
-def round_down(epsilon: float) -> str:
-    """The number to five digits, not above it."""
-    return _rounded(epsilon, np.floor)
-
-
-def round_up(epsilon: float) -> str:
-    """The number to five digits, not below it."""
-    return _rounded(epsilon, np.ceil)
-
-
-def _rounded(epsilon: float, towards: Any) -> str:
-    digits = 4 - int(np.floor(np.log10(epsilon)))
-    return f"{towards(round(epsilon * 10.0**digits, 6)) / 10.0**digits:.5g}"
+    return [show_down(option.epsilon or 0.0), percent(option.risk or 0.0)]

@@ -100,7 +100,7 @@ class Policy:
         setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
         question = self.question(table, priors)
         epsilon = np.array([mechanism.epsilon])
-        if Test(self.requirement, question, setting).excess()(epsilon)[0] > 0:
+        if Test(self.requirement, question, setting).excess(mechanism) > 0:
             risk = percent(float(question.ask(setting, epsilon).max()))
             found.append(f"the policy asks for {self.requirement.describe()} ({question.name}); it is {risk}")
         largest = self.largest_delta(table.n_records)

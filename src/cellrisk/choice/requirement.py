@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cellrisk.errors import InvalidInput
+from cellrisk.measures import Survival
+from cellrisk.mechanisms import Mechanism
+from cellrisk.noise import Noise
 from cellrisk.profiles import Floats
 from cellrisk.sweep import Question, Setting
 from cellrisk.text import percent
@@ -62,25 +65,29 @@ class Test:
     question: Question
     setting: Setting
 
-    def excess(self) -> Callable[[Floats], Floats]:
-        """The largest excess over any limit, for any attribute: at most zero where all limits are kept."""
+    def excesses(self) -> Callable[[tuple[Noise, ...]], Floats]:
+        """How far each attribute's risk is above each limit, under many noises at once: (limits, noises)."""
         required = self.requirement
-        chance = np.array([limits.chance for limits in self.question.limits(self.setting.threshold)])[:, None]
-        attributes = self.question.attributes
+        chance = np.array([limits.chance for limits in self.question.limits(self.setting)])[:, None]
         people = self.question.people
-        records = attributes[0].profiles.n_records
+        records = self.question.attributes[0].profiles.n_records
 
-        def largest(epsilons: Floats) -> Floats:
+        def each(noises: tuple[Noise, ...]) -> Floats:
+            survival = Survival(noises, self.setting.threshold)
             found = []
             if required.max_risk is not None or required.margin is not None:
-                risk = self.question.ask(self.setting, epsilons)
+                risk = self.question.under(survival)
                 found += [risk - required.max_risk] if required.max_risk is not None else []
                 found += [risk - chance - required.margin] if required.margin is not None else []
             if required.max_people is not None:
-                found.append(people.ask(self.setting, epsilons) - required.max_people / records)
-            return np.asarray(np.concatenate(found).max(axis=0))
+                found.append(people.under(survival) - required.max_people / records)
+            return np.concatenate(found)
 
-        return largest
+        return each
+
+    def excess(self, mechanism: Mechanism) -> float:
+        """The largest excess over any limit, for any attribute: at most zero where all limits are kept."""
+        return float(self.excesses()((mechanism.noise,)).max())
 
 
 def _is_number(value: object) -> bool:

@@ -14,6 +14,8 @@ SCANNED = 129
 POINTS_AT_A_BEND = 14
 EDGE = 1e-8
 """Relative width to which an edge is narrowed; the admissible end of that width is returned."""
+ROUNDING = 1e-14
+"""An edge is moved inwards until the excess is below zero by this: added up in another order it is not above."""
 ROUNDS_AT_A_BEND = 3
 
 Excess = Callable[[Floats], Floats]
@@ -35,8 +37,9 @@ class Admissible:
 def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
     """Scans the range evenly in log epsilon, looks closer at every bend, then narrows each edge to its safe side.
 
-    A risk changes over a factor of about two in epsilon or more, and the scan's step is a tenth of that, so that two
-    edges can hide between neighbours only at a bend, which is where it looks closer.
+    For functions of which nothing is known but that they change over a factor of about two in epsilon or more: the
+    step is a tenth of that, so that two edges can hide between neighbours only at a bend, or at an end of the range,
+    which is where it looks closer. `find_epsilons` knows more of a risk, and overlooks nothing.
 
     >>> found = find_admissible(lambda epsilon: (epsilon - 1.0) * (epsilon - 2.0) * (epsilon - 4.0), 0.5, 10.0)
     >>> [(round(low, 6), round(high, 6)) for low, high in found.intervals]
@@ -54,18 +57,21 @@ def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
         epsilon, value = epsilon[order], value[order]
     fine = value <= 0
     edges = np.flatnonzero(fine[1:] != fine[:-1])
-    ends = [_narrow(excess, epsilon[place : place + 2], value[place : place + 2]) for place in edges]
-    if fine[0]:
-        ends = [low, *ends]
-    if fine[-1]:
-        ends = [*ends, high]
-    for _ in range(0 if ends else ROUNDS_AT_A_BEND):
+    ends = [narrow(excess, epsilon[place : place + 2], value[place : place + 2]) for place in edges]
+    intervals = join(low, high, value, ends)
+    for _ in range(0 if intervals else ROUNDS_AT_A_BEND):
         least = int(np.argmin(value))
         around = epsilon[max(least - 1, 0)], epsilon[min(least + 1, len(epsilon) - 1)]
         epsilon = _between(*around, 2 * POINTS_AT_A_BEND + 1)
         value = excess(epsilon)
     least = int(np.argmin(value))
-    return Admissible(tuple(zip(ends[::2], ends[1::2], strict=True)), float(value[least]), float(epsilon[least]))
+    return Admissible(intervals, float(value[least]), float(epsilon[least]))
+
+
+def join(low: float, high: float, value: Floats, ends: list[float]) -> tuple[tuple[float, float], ...]:
+    """The intervals between these edges, the ends of the range among them where they are admissible."""
+    edges = [*([low] if value[0] <= 0 else []), *ends, *([high] if value[-1] <= 0 else [])]
+    return tuple(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _between(low: float, high: float, points: int) -> Floats:
@@ -78,20 +84,21 @@ def _between(low: float, high: float, points: int) -> Floats:
 def _near_bends(epsilon: Floats, value: Floats) -> Floats:
     """More points on both sides of each local extremum that zero may lie just beyond.
 
-    A parabola through three points goes beyond the middle one by at most an eighth of the larger difference.
+    A parabola through three points goes beyond the middle one by at most an eighth of the larger difference. The ends
+    of the range count as bends: one may be just inside.
     """
-    middle, before, after = value[1:-1], value[:-2], value[2:]
-    dip = (middle > 0) & (middle <= before) & (middle <= after)
-    peak = (middle <= 0) & (middle >= before) & (middle >= after)
-    near = np.abs(middle) <= np.maximum(np.abs(before - middle), np.abs(after - middle))
+    before, after = np.concatenate([value[1:2], value[:-1]]), np.concatenate([value[1:], value[-2:-1]])
+    dip = (value > 0) & (value <= before) & (value <= after)
+    peak = (value <= 0) & (value >= before) & (value >= after)
+    near = np.abs(value) <= np.maximum(np.abs(before - value), np.abs(after - value))
     new: list[Floats] = []
-    for place in np.flatnonzero((dip | peak) & near) + 1:
-        sides = (epsilon[place - 1], epsilon[place]), (epsilon[place], epsilon[place + 1])
+    for place in np.flatnonzero((dip | peak) & near).tolist():
+        sides = (epsilon[max(place - 1, 0)], epsilon[place]), (epsilon[place], epsilon[min(place + 1, len(value) - 1)])
         new += [_between(low, high, POINTS_AT_A_BEND + 2)[1:-1] for low, high in sides if high / low > 1 + EDGE]
     return np.unique(np.concatenate(new)) if new else np.zeros(0)
 
 
-def _narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
+def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
@@ -108,7 +115,8 @@ def _narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     tolerance = EDGE / width
     part = float(brentq(at, 0.0, 1.0, xtol=tolerance, rtol=4 * np.finfo(float).eps))
     towards = -tolerance if value[0] <= 0 else tolerance
-    while at(part) > 0:
+    inside = 0.0 if value[0] <= 0 else 1.0
+    while at(part) > -ROUNDING and part != inside:
         part = min(max(part + towards, 0.0), 1.0)
         towards *= 2.0
     return place(part)

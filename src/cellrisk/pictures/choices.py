@@ -29,7 +29,7 @@ from cellrisk.pictures.style import (
     start_figure,
 )
 from cellrisk.profiles import Floats
-from cellrisk.text import percent
+from cellrisk.text import percent, show_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,7 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
         for low, high in option.admissible:
             axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
         end = option.searched[1] if option.epsilon is None else option.epsilon
-        words = "none" if option.epsilon is None else f"up to {round_down(option.epsilon)}"
+        words = "none" if option.epsilon is None else f"up to {show_down(option.epsilon)}"
         axes.annotate(
             words,
             (end, place),
@@ -238,7 +238,7 @@ def _mark(
             clip_on=False,
             label=each.role,
         )
-        words = f"{each.role} {round_down(each.epsilon)}: {percent(each.risk)}"
+        words = f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}"
         here, y = np.array([x]), np.array([each.risk])
         boxes.append(mark_box(axes, x, each.risk, 6.0 if chosen else 4.5))
         wish = Wish(words, here, y, INK, at=x, distance=1.0, must=True, off=6.5)
@@ -278,7 +278,7 @@ def _title(choice: Choice) -> str:
         return f"No epsilon meets the limits ({name})"
     recommended = next(each for each in choice.alternatives if each.role == "recommended")
     tvd = "" if recommended.tvd is None else f", TVD {recommended.tvd:.2g}"
-    return f"Choose epsilon {round_down(choice.epsilon)} ({name}): risk {percent(choice.risk)}{tvd}"
+    return f"Choose epsilon {show_down(choice.epsilon)} ({name}): risk {percent(choice.risk)}{tvd}"
 
 
 def _subtitle(choice: Choice) -> str:
@@ -293,13 +293,3 @@ def _note() -> str:
     from cellrisk.choice import CHOICE_NOTE
 
     return f"{NOTE} {CHOICE_NOTE}"
-
-
-def round_down(epsilon: float) -> str:
-    """An epsilon to three digits, never above it.
-
-    >>> round_down(1.2399), round_down(100.0), round_down(0.00125)
-    ('1.23', '100', '0.00125')
-    """
-    digits = 2 - math.floor(math.log10(epsilon))
-    return f"{math.floor(round(epsilon * 10.0**digits, 6)) / 10.0**digits:.3g}"

@@ -10,7 +10,7 @@ import numpy as np
 from cellrisk.errors import InvalidInput
 from cellrisk.pictures.boxes import NOISED, draw_box
 from cellrisk.pictures.sheets import draw_sheet, shade
-from cellrisk.pictures.sizes import choose_bins, draw_attribute
+from cellrisk.pictures.sizes import Bins, draw_attribute
 from cellrisk.pictures.style import ALARM, CALM, TINY, finish, house_style, plain, start_figure
 from cellrisk.text import number_of
 
@@ -35,6 +35,13 @@ READING = (
     "TVD: total variation distance, the share of records that would have to move. Box: middle half of the marginals, "
     "each with its mean over the releases; line: median; whiskers: least and greatest; diamond: mean."
 )
+
+
+MOST_SINGLE = 20
+"""A table whose cells are no larger has a bar for each size; another has one for each size up to"""
+SINGLE = 10
+STEPS = (1, 2, 5)
+MOST_BARS = 20
 
 
 def draw_cell_sizes(tables: Mapping[str, FrequencyTable]) -> Figure:
@@ -64,6 +71,25 @@ def draw_cell_sizes(tables: Mapping[str, FrequencyTable]) -> Figure:
                 axes.set_xlabel("people in the cell" if number + 1 == len(rows) else "")
         finish(figure, title="How many people a cell holds", key=_key_to_sizes(), note="")
         return figure
+
+
+def choose_bins(largest: int) -> Bins:
+    """First and last size of each bar of the reproduction, where each size up to ten has its own.
+
+    >>> choose_bins(3), choose_bins(70)[9:]
+    ([(1, 1), (2, 2), (3, 3)], [(10, 10), (11, 20), (21, 50), (51, 100)])
+    """
+    if largest <= MOST_SINGLE:
+        return [(size, size) for size in range(1, largest + 1)]
+    bins: list[tuple[int, int | None]] = [(size, size) for size in range(1, SINGLE + 1)]
+    edges = [step * 10**power for power in range(1, 19) for step in STEPS][1:]
+    low = SINGLE + 1
+    while low <= largest:
+        high = edges.pop(0)
+        last = len(bins) == MOST_BARS - 1
+        bins.append((low, None if last else high))
+        low = largest + 1 if last else high + 1
+    return bins
 
 
 def _arrange(widths: Mapping[str, int]) -> list[list[str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.pictures.style import ALARM, CALM, SMALL, TINY, brief, finish, house_style, start_figure
-from cellrisk.profiles import Integers, Profiles
+from cellrisk.profiles import SIZE_CLASSES, Integers, Profiles
 from cellrisk.text import percent
 
 if TYPE_CHECKING:
@@ -16,21 +17,19 @@ if TYPE_CHECKING:
 
     from cellrisk.tables import Attribute, FrequencyTable
 
-MOST_SINGLE = 20
-"""A table whose cells are no larger has a bar for each size; another has one for each size up to"""
-SINGLE = 10
-STEPS = (1, 2, 5)
-MOST_BARS = 20
+Bins = Sequence[tuple[int, int | None]]
+"""First and last size of each bar; None where a bar has no end."""
 
 
 def draw_sizes(table: FrequencyTable) -> Figure:
     """How many cells hold one person, two, three and so on, and in how many of them all share one value.
 
-    A panel a sensitive attribute; sizes above ten are put together where there are many. Bars carry their numbers, so
-    that small ones can be read too.
+    A panel a sensitive attribute; sizes are put together as in the text of `inspect`. Bars carry their numbers, so that
+    small ones can be read too.
     """
     with house_style():
-        bins = choose_bins(int(table.attributes[0].profiles.sizes[0][-1]))
+        largest = int(table.attributes[0].profiles.sizes[0][-1])
+        bins = [each for each in SIZE_CLASSES if each[0] <= largest]
         figure = start_figure(2.6 if len(table.attributes) == 1 else 1.9 * len(table.attributes))
         grid = figure.subplots(len(table.attributes), 1, squeeze=False)[:, 0]
         for axes, attribute in zip(grid, table.attributes, strict=True):
@@ -40,27 +39,7 @@ def draw_sizes(table: FrequencyTable) -> Figure:
         return figure
 
 
-def choose_bins(largest: int) -> list[tuple[int, int]]:
-    """First and last size of each bar.
-
-    >>> choose_bins(3), choose_bins(70)[9:]
-    ([(1, 1), (2, 2), (3, 3)], [(10, 10), (11, 20), (21, 50), (51, 100)])
-    """
-    if largest <= MOST_SINGLE:
-        return [(size, size) for size in range(1, largest + 1)]
-    bins = [(size, size) for size in range(1, SINGLE + 1)]
-    edges = [step * 10**power for power in range(1, 19) for step in STEPS][1:]
-    low = SINGLE + 1
-    while low <= largest:
-        high = edges.pop(0)
-        if len(bins) == MOST_BARS - 1:
-            high = max(high, largest)
-        bins.append((low, high))
-        low = high + 1
-    return bins
-
-
-def _count(profiles: Profiles, bins: list[tuple[int, int]], homogeneous: bool) -> Integers:
+def _count(profiles: Profiles, bins: Bins, homogeneous: bool) -> Integers:
     """Cells in each bar, of those whose people share one value or of the others."""
     total = np.zeros(len(bins), np.int64)
     starts = np.array([low for low, _ in bins])
@@ -70,7 +49,7 @@ def _count(profiles: Profiles, bins: list[tuple[int, int]], homogeneous: bool) -
     return total
 
 
-def draw_attribute(axes: Axes, attribute: Attribute, bins: list[tuple[int, int]], many: bool) -> None:
+def draw_attribute(axes: Axes, attribute: Attribute, bins: Bins, many: bool) -> None:
     """The bars of one attribute, with their numbers; its name too, where there are many."""
     alike, mixed = (_count(attribute.profiles, bins, homogeneous) for homogeneous in (True, False))
     places = np.arange(len(bins))
@@ -80,9 +59,7 @@ def draw_attribute(axes: Axes, attribute: Attribute, bins: list[tuple[int, int]]
         if total:
             size = TINY if len(bins) > 12 else SMALL
             axes.annotate(f"{total:,}", (place, total), (0, 2), textcoords="offset points", ha="center", size=size)
-    names = [f"{low:,}" if low == high else f"{_short(low)}\u2013\n{_short(high)}" for low, high in bins]
-    if len(bins) == MOST_BARS:
-        names[-1] = f"{_short(bins[-1][0])}\nor more"
+    names = [_name(low, high) for low, high in bins]
     axes.set_xticks(places, names, size=TINY if len(bins) > 12 else None)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("cells")
@@ -93,6 +70,12 @@ def draw_attribute(axes: Axes, attribute: Attribute, bins: list[tuple[int, int]]
     if many:
         exposed = f"{percent(attribute.exposed_share)} of people are in homogeneous cells"
         axes.set_title(f"{brief(attribute.name)}: {exposed}")
+
+
+def _name(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{_short(low)}\nor more"
+    return f"{low:,}" if low == high else f"{_short(low)}\u2013\n{_short(high)}"
 
 
 def _short(number: int) -> str:

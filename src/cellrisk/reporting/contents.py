@@ -81,8 +81,8 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
         if table.read_cells is not None
     )
     people = Question.of(table, "local", "tight", "records", asked.priors)
-    chance = tuple(limits.chance for limits in people.limits(asked.threshold))
-    return Findings(decision, assessment, decision.question.limits(asked.threshold), chance, found, explanations)
+    chance = tuple(limits.chance for limits in people.limits(decision.setting))
+    return Findings(decision, assessment, decision.question.limits(decision.setting), chance, found, explanations)
 
 
 def board_page(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Context
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,13 @@ from cellrisk.errors import InvalidInput
 from cellrisk.priors import Alpha, Priors
 from cellrisk.progress import Progress
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Question, Setting, read_settings
+from cellrisk.text import round_down
 
 if TYPE_CHECKING:
     from cellrisk.tables import FrequencyTable
 
 WITHIN = "within every limit"
 """What `weigh` says of an epsilon that breaks none."""
-DIGITS = 5
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 """Where no epsilon will do, those that are shown instead."""
 
@@ -180,15 +179,6 @@ def decide(asked: Asked, progress: Progress | None = None) -> Decision:
     first = replace(choice.options[0], epsilon=epsilon, risk=weighed[1].risk)
     choice = replace(choice, options=(first,), alternatives=weighed)
     return Decision(asked, "recommended", epsilon, question, choice, trade_off, _label(weighed, "recommended"), 1)
-
-
-def round_down(epsilon: float) -> float:
-    """The number with five digits, not above it: the epsilon on paper is then the one that was assessed.
-
-    >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0)
-    (1.0904, 0.0012345, 100.0)
-    """
-    return float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
 
 
 def _trade_off(asked: Asked, question: Question, progress: Progress | None) -> TradeOff | None:

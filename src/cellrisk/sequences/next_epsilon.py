@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.choice import CHOICE_NOTE
-from cellrisk.choice.choosing import round_down, round_up
 from cellrisk.choice.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import WEIGHTS, choose_words
@@ -22,7 +21,7 @@ from cellrisk.sequences.result import NOTHING, Overall, RiskSequence, say_loss
 from cellrisk.sequences.standing import KINDS, Advance, Standing
 from cellrisk.sequences.step import Step
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, paragraphs, percent, show_down, show_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +72,7 @@ class NextEpsilon:
         if self.epsilon is None or self.sequence is None:
             return f"No epsilon for {what} {keeps}: {self.why}."
         return (
-            f"The largest epsilon for {what} that {keeps} is {round_down(self.epsilon)}. The cumulative loss is then "
+            f"The largest epsilon for {what} that {keeps} is {show_down(self.epsilon)}. The cumulative loss is then "
             f"{say_loss(self.sequence.rows[-1].cumulative)}, and the risk {say_risk(self.kind, self.risk or 0.0)}; "
             f"{self.why}."
         )
@@ -107,7 +106,7 @@ class NextEpsilon:
     def __str__(self) -> str:
         parts = [self.sentence]
         if self.admissible:
-            rows = [[f"{round_up(low)}", f"{round_down(high)}"] for low, high in self.admissible]
+            rows = [[show_up(low), show_down(high)] for low, high in self.admissible]
             parts.append(aligned(["admissible from", "to"], rows, left=0))
         return paragraphs([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
 
@@ -274,7 +273,7 @@ def say_risk(kind: str, risk: float) -> str:
 def explain(admissible: Intervals, searched: tuple[float, float], before: str, lowest: str, where: float) -> str:
     """Why the answer is what it is; risks come in words."""
     if admissible:
-        spans = ", and ".join(f"from {round_up(low)} to {round_down(high)}" for low, high in admissible)
+        spans = ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in admissible)
         end = " (the end of the range searched)" if admissible[-1][1] == searched[1] else ""
         return f"admissible is epsilon {spans}{end}; before this release the risk is {before}"
     return (

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.assessment import CURATOR_NOTE, Assessment
-from cellrisk.attacks import ATTACKS
+from cellrisk.attacks import ATTACKS, choose_risks
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures import MEASURES, WEIGHTS, choose_words
+from cellrisk.measures import MEASURES, WEIGHTS, Survival, choose_words
 from cellrisk.mechanisms import Mechanism
 from cellrisk.priors import Fitted
 from cellrisk.profiles import Floats, Integers
-from cellrisk.simulation.comparison import Comparison, Difference
+from cellrisk.simulation.comparison import Comparison, Difference, Spread
 from cellrisk.simulation.scenarios import Scenario, check_scenarios
 from cellrisk.text import aligned, paragraphs, percent
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from cellrisk.tables import FrequencyTable
 
+LARGEST_CHANCE_Z = 4.0
+"""Of post-processed releases, whose law nobody knows: a z-score beyond this is taken for more than chance."""
 FORMS = ("exact", "tight")
 """The published form is a formula, not the probability of something, so no release shows it."""
 
@@ -132,7 +134,8 @@ class Simulation:
         """How far is each assessed number from the simulated one, in standard errors?
 
         Numbers of other forms, measures and attributes are left out. The settings may differ: then the difference
-        shows.
+        shows. Standard errors are those of the assessment's own law, so that a rare large exposure which no release
+        happened to draw does not count against it.
         """
         if not isinstance(assessment, Assessment):
             raise InvalidInput("compare needs an assessment", got=type(assessment).__name__, fix="make it with assess")
@@ -141,11 +144,18 @@ class Simulation:
             raise InvalidInput("the assessment is of another table", fix="assess the table that was simulated")
         simulated = {(row.measure, row.attack, row.form, row.weights): row for row in self.estimates}
         differences = []
+        survival = Survival((assessment.mechanism.noise,), assessment.mechanism.threshold)
         for risk in assessment.risks:
             key = (risk.measure, risk.attack, risk.form, risk.weights)
             if risk.sensitive == self.sensitive and key in simulated:
                 row = simulated[key]
-                differences.append(Difference(*key, risk.risk, row.mean, row.standard_error, self.releases))
+                error, allowed = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
+                if not self.post_processed:
+                    asked = choose_risks(risk.attack, risk.measure, risk.form)
+                    measure = asked.make(risk.measure, assessment.fitted[self.sensitive].measure)
+                    spread = Spread.of(theirs, measure, risk.form, risk.weights, survival)
+                    error, allowed = spread.standard_error(self.releases), spread.allowed(self.releases)
+                differences.append(Difference(*key, risk.risk, row.mean, error, allowed))
         return Comparison(tuple(differences), self.releases, self.post_processed)
 
     @property

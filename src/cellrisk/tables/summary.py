@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
+from cellrisk.profiles import SIZE_CLASSES, name_sizes
 from cellrisk.text import paragraphs
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from cellrisk.profiles import Profiles
     from cellrisk.tables.table import Attribute, FrequencyTable
 
-BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
 MOST_SHOWN = 12
 WHOLE_TABLE = ("records", "cells", "dropped_records", "outside_records")
 
@@ -242,10 +242,9 @@ def describe_sizes(profiles: Profiles) -> CellSizes:
     ends = np.cumsum(cells)
     middle = [int(size[np.searchsorted(ends, place, side="right")]) for place in ((ends[-1] - 1) // 2, ends[-1] // 2)]
     distribution = []
-    for low, high in BUCKETS:
-        label = f"{low}" if low == high else f"{low}-{high}" if high else f"{low}+"
+    for low, high in SIZE_CLASSES:
         inside = (size >= low) & (size <= high if high else True)
-        distribution.append((label, int(cells[inside].sum())))
+        distribution.append((name_sizes(low, high), int(cells[inside].sum())))
     mean = profiles.n_records / profiles.n_cells
     return CellSizes(int(size[0]), sum(middle) / 2, mean, int(size[-1]), tuple(distribution))
 

@@ -14,13 +14,14 @@ from cellrisk.errors import CellriskError
 from cellrisk.explanation.at_risk import CellRisks
 from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival
 from cellrisk.mechanisms import MECHANISMS, NEIGHBOURS
+from cellrisk.profiles import SIZE_CLASSES
 from cellrisk.simulation import SCENARIOS, Scenario
 from cellrisk.simulation.attacks import attack_cells
 from cellrisk.simulation.releases import round_counts
 from cellrisk.sweep import LARGEST_CLASSICAL, usual_delta
 from cellrisk.tables.preview import Preview, PreviewedColumn
 from cellrisk.tables.schema import MISSING_RULES
-from cellrisk.tables.summary import BUCKETS, describe_attribute, list_assumptions
+from cellrisk.tables.summary import describe_attribute, list_assumptions
 from cellrisk.web import models, questions
 from cellrisk.web.desk import Kept
 from cellrisk.web.recipes import narrow, settle, settle_delta
@@ -127,7 +128,7 @@ def describe_sizes(kept: Kept) -> dict[str, Any]:
     """Cells and records by cell size; bars end with the largest cell."""
     size, cells = kept.tabulated.table.attributes[0].profiles.sizes
     largest = int(size[-1])
-    edges = [low for low, _ in BUCKETS if low <= largest] + [largest + 1]
+    edges = [low for low, _ in SIZE_CLASSES if low <= largest] + [largest + 1]
     bars = [(size >= low) & (size < high) for low, high in pairwise(edges)]
     return {
         "edges": edges,

@@ -2,7 +2,7 @@
 import { showCommands, showSetting } from "./act.js";
 import { axesOf, drawLimits, drawMap, mapMarks, placeHandle } from "./charts.js";
 import { announce, at, later, make, makeTable, write } from "./elements.js";
-import { percent, short, shortInward } from "./numbers.js";
+import { inward, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { page, presentSetting } from "./state.js";
 
@@ -46,13 +46,13 @@ export async function findAdmissible() {
   page.admissible = answer;
   drawLimits();
   const { epsilon, intervals, sentence } = answer;
-  const ranges = intervals.map(([low, high]) => `${shortInward(low, Math.ceil)} to ${shortInward(high, Math.floor)}`).join("; ");
+  const ranges = intervals.map(([low, high]) => `${inward(low, Math.ceil)} to ${inward(high, Math.floor)}`).join("; ");
   at("verdict").className = `verdict ${epsilon === null ? "bad" : "good"}`;
   const verdict = epsilon === null ? "No epsilon keeps this limit." : `Admissible: epsilon ${ranges}`;
   at("verdict").replaceChildren(make("p", { class: "answer" }, verdict), make("p", {}, sentence));
   const place = admissiblePlace();
   at("use-epsilon").hidden = place < 0;
-  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}`;
+  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}, the slider's step within the limit`;
 }
 
 // The largest slider position within the admissible set, or -1.

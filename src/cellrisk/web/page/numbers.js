@@ -20,10 +20,11 @@ export function short(number) {
   return Number(digits) === 1 ? `10${raised}` : `${Number(digits)} × 10${raised}`;
 }
 
-// The end of an interval, so rounded that it stays inside: up or down to three significant digits.
-export function shortInward(number, round) {
-  const digit = 10 ** (Math.floor(Math.log10(number)) - 2);
-  return short(round(Number((number / digit).toFixed(6))) * digit);
+// The end of an interval, so rounded that it stays inside, to five digits as the sentences have it.
+export function inward(number, round) {
+  const power = Math.floor(Math.log10(number)) - 4;
+  const digits = round(Number((number / 10 ** power).toFixed(6)));
+  return String(Number(`${digits}e${power}`));
 }
 
 export function size(bytes) {

@@ -1,0 +1,166 @@
+"""`choose` overlooks no bend: against dense scans of random tables, and the bound on interpolation against the risk."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cellrisk as cr
+from cellrisk.choice import Requirement, analytic
+from cellrisk.choice import requirement as required
+from cellrisk.mechanisms import MECHANISMS
+from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.sweep import Question, Setting
+
+LOW, HIGH = 1e-3, 1e2
+Intervals = tuple[tuple[float, float], ...]
+
+
+def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
+    levels = [f"level {number}" for number in range(len(cells[0]))]
+    rows = [
+        {"q": place, "y": level, "n": count}
+        for place, row in enumerate(cells)
+        for level, count in zip(levels, row, strict=True)
+    ]
+    return cr.tabulate(pd.DataFrame(rows), "q", "y", count="n", levels={"y": levels})
+
+
+def check(
+    question: Question,
+    setting: Setting,
+    admissible: Intervals,
+    limit: float,
+    searched: tuple[float, float],
+    points: int,
+) -> None:
+    """Every point of a dense scan is where the answer says, unless it is nearer to the limit than the resolution."""
+    dense = np.geomspace(*searched, points)
+    risk = question.ask(setting, dense).max(axis=0)
+    inside = np.zeros(points, bool)
+    for low, high in admissible:
+        inside |= (dense >= low) & (dense <= high)
+        assert (question.ask(setting, np.array([low, high])) <= limit + 1e-15).all()
+    clear = np.abs(risk - limit) > 2e-8  # an edge is narrowed to 1e-8 in log epsilon
+    assert np.array_equal(inside[clear], (risk <= limit)[clear])
+
+
+def check_choice(choice: cr.Choice, limit: float, points: int) -> None:
+    option = choice.options[0]
+    check(choice.question, option.setting, choice.admissible, limit, option.searched, points)
+
+
+@pytest.mark.parametrize(
+    ("cells", "limit", "least"),
+    [
+        ([[9, 2, 0]] * 20 + [[40, 0, 0]] * 7, 0.18050612032950997, 1.312049476899677),
+        ([[5, 1, 0]], 0.25859720179272955, 0.1598704766451259),
+    ],
+    ids=["a dip in the first step", "a peak in the first step"],
+)
+def test_a_bend_at_the_end_of_the_range(cells: list[list[int]], limit: float, least: float) -> None:
+    choice = cr.choose(make_table(cells), max_risk=limit, form="exact", weights="uniform", least_epsilon=least)
+    assert choice.epsilon is not None
+    check_choice(choice, limit, 4001)
+
+
+counts = st.one_of(st.just(0), st.integers(1, 4), st.integers(1, 60))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    cells=st.lists(st.lists(counts, min_size=3, max_size=3).filter(any), min_size=1, max_size=6),
+    mechanism=st.sampled_from(["laplace", "laplace", "geometric", "gaussian-analytic", "gaussian-pdp"]),
+    form=st.sampled_from(["published", "exact", "tight"]),
+    near_a_bend=st.integers(0, 3),
+    beyond=st.sampled_from([-1e-3, -1e-6, 1e-6, 1e-3]),
+    data=st.data(),
+)
+def test_random_tables(
+    cells: list[list[int]], mechanism: str, form: str, near_a_bend: int, beyond: float, data: st.DataObject
+) -> None:
+    """Limits just above and below the bends of the curve, in ranges that begin or end beside one."""
+    delta = None if MECHANISMS[mechanism].pure else 0.01
+    attribute: Any = SimpleNamespace(profiles=cr.Profiles.from_cells(cells, 3))
+    question = Question((attribute,), (cr.measures.Local(),), form, "uniform")
+    setting = Setting(mechanism, delta or 0.0)
+    grid = np.geomspace(LOW, HIGH, 200 if delta is None else 60)
+    risk = question.ask(setting, grid)[0]
+    slope = np.diff(risk)
+    bends = np.flatnonzero(slope[1:] * slope[:-1] < 0) + 1
+    place = int(bends[near_a_bend % len(bends)]) if len(bends) else data.draw(st.integers(5, 55))
+    limit = float(np.clip(risk[place] + beyond, 0.0, 1.0))
+    least = float(grid[max(place - data.draw(st.integers(1, 20)), 0)])
+    excesses = required.Test(Requirement(max_risk=limit), question, setting).excesses()
+    found = analytic.find_epsilons(excesses, setting, 3, least, HIGH)
+    check(question, setting, found.intervals, limit, (least, HIGH), 1001 if delta is None else 101)
+    if not found.intervals:
+        assert found.least <= risk[place] - limit + 1e-9
+
+
+@pytest.mark.parametrize("attack", ["plurality", "proportional"])
+def test_guesses(attack: str) -> None:
+    table = make_table([[5, 3, 0], [2, 2, 1], [0, 9, 0]])
+    (line,) = cr.curve(table, attack=attack, weights="records", epsilon=np.geomspace(0.05, 20, 20)).lines
+    limit = float(np.median(line.risk))
+    choice = cr.choose(table, attack=attack, max_risk=limit, least_epsilon=0.05, largest_epsilon=20.0)
+    check_choice(choice, limit, 60)
+
+
+def test_several_limits_at_once() -> None:
+    """A limit that is kept from an epsilon on, and one that is kept up to another: what is between them."""
+    table = make_table([[6, 5, 0]] * 3 + [[1, 0, 0]] * 4)
+    choice = cr.choose(table, max_risk=0.3, max_people=7.5, form="exact", weights="uniform")
+    people = cr.choose(table, max_people=7.5, form="exact", weights="uniform")
+    risk = cr.choose(table, max_risk=0.3, form="exact", weights="uniform")
+    both = [
+        (max(one[0], other[0]), min(one[1], other[1]))
+        for one in people.admissible
+        for other in risk.admissible
+        if max(one[0], other[0]) <= min(one[1], other[1])
+    ]
+    assert len(both) == len(choice.admissible)
+    for found, expected in zip(choice.admissible, both, strict=True):
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise])
+@pytest.mark.parametrize("n_levels", [2, 5])
+def test_interpolation_is_as_good_as_its_bound(kind: type[Noise], n_levels: int) -> None:
+    cells = [[7, 2, *[0] * (n_levels - 2)], [40, *[0] * (n_levels - 1)], [1, *[1] * (n_levels - 1)]]
+    profiles = cr.Profiles.from_cells(cells, n_levels)
+    pieces = analytic._cut(math.log(0.01), math.log(1000.0), kind, n_levels)
+    generator = np.random.default_rng(3)
+    for piece in pieces:
+        spot = generator.uniform(-1.0, 1.0, 50)
+        logs = np.concatenate([piece.places, piece.middle + piece.half * spot])
+        noises = tuple(kind(math.exp(each)) for each in logs)
+        risk = cr.measures.Local().average(profiles, cr.measures.Survival(noises), ("exact",))["exact", "uniform"]
+        series = piece._coefficients(risk[None, : piece.points])[:, 0]
+        found = np.polynomial.chebyshev.chebval(spot, series)
+        assert np.abs(found - risk[piece.points :]).max() < analytic.RESOLUTION
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise])
+def test_sizes_of_complex_probabilities(kind: type[Noise]) -> None:
+    """The total size of what noise becomes when its scale is turned, summed over whole numbers, against its bound."""
+    for height in (0.1, 0.4, 0.7):
+        for scale in (0.3, 1.0, 2.0, 7.0):
+            turned = scale * np.exp(1j * height)
+            j = np.arange(-800, 801)
+            if kind in (LaplaceNoise, GeometricNoise):
+                weight = np.exp(-np.abs(j) / turned)
+            else:
+                weight = np.exp(-0.5 * (j / turned) ** 2)
+            if kind in (LaplaceNoise, GaussianNoise):  # a density, on a fine grid
+                fine = np.linspace(-60 * scale, 60 * scale, 40_001)
+                weight = np.exp(-np.abs(fine) / turned if kind is LaplaceNoise else -0.5 * (fine / turned) ** 2)
+            size = float(np.abs(weight).sum() / abs(weight.sum()))
+            assert math.log(size) <= analytic.log_size(kind, height) + 1e-4
