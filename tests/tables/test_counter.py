@@ -14,7 +14,7 @@ from tests.tables import counter
 from tests.tables.postgres_server import Server, running_server
 
 from cellrisk.errors import InvalidInput
-from cellrisk.tables import counting, packing, tabulate, tabulation
+from cellrisk.tables import counting, packing, tabulate, tabulation, vectors
 
 SEEDS = range(int(os.environ.get("CELLRISK_COUNTER_SEEDS", "4")))
 """More of them with CELLRISK_COUNTER_SEEDS=300."""
@@ -36,6 +36,8 @@ def test_frames_and_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
     table = case.table
     if seed % 3 == 1:  # many levels
         monkeypatch.setattr(tabulation, "count_cells", partial(counting.count_cells, dense_levels=0))
+    if seed % 2:  # many vectors of counts
+        monkeypatch.setattr(vectors, "FEW", 0)
     check(case, table)
     check(case, counter.to_pandas(table, arrow=bool(seed % 2)))
     check(case, pl.DataFrame(table))
@@ -56,8 +58,10 @@ def server() -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_postgresql(seed: int, server: Server) -> None:
+def test_postgresql(seed: int, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     case = counter.draw_case(seed)
+    if seed % 2 == 0:
+        monkeypatch.setattr(vectors, "FEW", 0)
     with server.connect() as connection:
         counter.write_postgres(case.table, connection, f"case{seed}")
     check(case, server.address(), table=f"case{seed}")

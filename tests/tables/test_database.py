@@ -18,7 +18,7 @@ import pytest
 from tests.tables.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.tables import FrequencyTable, counting, tabulate, tabulation
+from cellrisk.tables import FrequencyTable, counting, tabulate, tabulation, vectors
 from cellrisk.tables.databases.database import read_address
 
 
@@ -94,9 +94,13 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.mark.parametrize("user", ["owner", "reader"])
 @pytest.mark.parametrize("name", CASES)
-def test_postgresql_gives_what_the_embedded_engine_gives(server: Server, name: str, form: str, user: str) -> None:
+def test_postgresql_gives_what_the_embedded_engine_gives(
+    server: Server, name: str, form: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     quasi, sensitive, options = CASES[name]
     here = tabulate(SOURCE, quasi, sensitive, **options)
+    if user == "owner":
+        monkeypatch.setattr(vectors, "FEW", 0)  # what is counted stays on the server, however little it is
     there = tabulate(server.address(user), quasi, sensitive, table="people", **options)
     assert numbers(there) == numbers(here)
 

@@ -16,10 +16,10 @@ import pytest
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.profiles import LevelCounts, Profiles
 from cellrisk.tables import Attribute, FrequencyTable, Summary, tabulate
-from cellrisk.tables.counting import Homogeneity
 from cellrisk.tables.levels import Levels
 from cellrisk.tables.schema import Schema
 from cellrisk.tables.summary import AttributeSummary
+from cellrisk.tables.vectors import Homogeneity
 
 QUASI = ["age", "sex", "city"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add, and_
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,29 +20,13 @@ from cellrisk.profiles import Integers, LevelCounts, NoProfiles, Profiles
 from cellrisk.tables.engine import held
 from cellrisk.tables.levels import Levels
 from cellrisk.tables.sums import plan_sums, total
+from cellrisk.tables.vectors import MASK_BITS, Homogeneity, Vectors, integers, read_profiles, read_vectors
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 DENSE_LEVELS = 32
-MASK_BITS = 60
 CHANGED = "the source changed while it was read"
-
-
-@dataclass(frozen=True)
-class Homogeneity:
-    """Cells by how many of the sensitive attributes take one value only in them (Definitions 4 and 5)."""
-
-    complete: int
-    """Every attribute has one value in the cell."""
-    partial: int
-    """Some have, some have not."""
-    none: int
-    """No attribute has."""
-
-    def __post_init__(self) -> None:
-        if min(self.complete, self.partial, self.none) < 0:
-            raise InvalidInput("numbers of cells must not be negative")
 
 
 @dataclass(frozen=True)
@@ -86,16 +70,16 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_l
         if complete:
             vectors = vectors.mutate(n=reduce(add, [vectors[name] for name in complete]))
         # A count table may list empty cells; so may a source with new levels since its survey, refused later on.
-        vectors = vectors.filter(vectors.n > 0)
-        histogram = unfold(vectors, list(counts)) if counts else {}
+        found = read_vectors(vectors.filter(vectors.n > 0))
+        histogram = found.histogram(list(counts)) if counts else {}
         results = [
-            collect_dense(vectors, columns[place], histogram, place, each)
+            collect_dense(found, columns[place], histogram, place, each)
             if dense[place]
             else count_sparse(coded, quasi, place, each)
             for place, each in enumerate(levels)
         ]
-        homogeneity = compare(vectors, columns, dense)
-        missing = count_missing(vectors, quasi)
+        homogeneity = found.homogeneity(columns, dense)
+        missing = found.missing(quasi)
     return Tally(tuple(first for first, _ in results), tuple(second for _, second in results), homogeneity, missing)
 
 
@@ -119,19 +103,6 @@ def null_masks(cells: ir.Table, quasi: Sequence[str]) -> dict[str, ir.IntegerVal
     }
 
 
-def count_missing(vectors: ir.Table, quasi: Sequence[str]) -> tuple[int, ...]:
-    """Records in which each quasi-identifier is missing."""
-    records = [0] * len(quasi)
-    for start in range(0, len(quasi), MASK_BITS):
-        mask = f"mask{start // MASK_BITS}"
-        some = vectors.filter(vectors[mask] > 0)
-        found = some.group_by(mask).aggregate(records=(some.n * some.m).sum()).to_pyarrow()
-        for bits, number in zip(found[mask].to_pylist(), found["records"].to_pylist(), strict=True):
-            for place in range(start, min(start + MASK_BITS, len(quasi))):
-                records[place] += int(number) if int(bits) >> (place - start) & 1 else 0
-    return tuple(records)
-
-
 def holds(value: ir.Value, key: Any, levels: Levels) -> ir.BooleanValue:
     """Whether a record has that level; never NULL, so that every engine counts alike."""
     if key is None:
@@ -153,33 +124,14 @@ def takes_one_value(coded: ir.Table, value: ir.Value) -> ir.BooleanValue:
     return (missing == rows) | ((missing == 0) & same)
 
 
-def unfold(vectors: ir.Table, names: list[str]) -> dict[str, tuple[Integers, Integers, Integers]]:
-    """For each count column: its distinct positive counts, the cells that hold each, and the records of those cells."""
-    from ibis import selectors
-
-    # Columns by their number: of a name, Ibis brings the quotation marks along from PostgreSQL.
-    long = vectors.pivot_longer(selectors.cols(*names), names_to="column", names_transform=names.index, values_to="c")
-    long = long.filter(long.c > 0)
-    found = long.group_by(["column", "c"]).aggregate(cells=long.m.sum(), sizes=(long.n * long.m).sum()).to_pyarrow()
-    column, count, cells, sizes = (integers(found[name]) for name in ("column", "c", "cells", "sizes"))
-    return {
-        name: (count[column == place], cells[column == place], sizes[column == place])
-        for place, name in enumerate(names)
-    }
-
-
 def collect_dense(
-    vectors: ir.Table, names: list[str], histogram: Mapping[str, Any], place: int, levels: Levels
+    vectors: Vectors, names: list[str], histogram: Mapping[str, Any], place: int, levels: Levels
 ) -> tuple[Profiles, LevelCounts]:
     """Profiles and level counts of one attribute, from the distinct vectors of counts."""
-    import ibis
-
-    lists = ibis.array([vectors[name] for name in names]).filter(lambda count: count > 0).sort()
-    grouped = vectors.select(profile=lists, m=vectors.m).group_by("profile").aggregate(m=lambda table: table.m.sum())
     parts = [(level, *histogram[f"c{place}_{level}"]) for level in levels.places.values()]
     level = np.concatenate([np.full(len(count), level, np.int64) for level, count, _, _ in parts])
     count, cells, sizes = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
-    return read_profiles(grouped, levels), make_level_counts(levels, level, count, cells, sizes)
+    return vectors.profiles(names, len(levels.labels)), make_level_counts(levels, level, count, cells, sizes)
 
 
 def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> tuple[Profiles, LevelCounts]:
@@ -190,7 +142,7 @@ def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) 
         lists = pairs.group_by(quasi).aggregate(profile=pairs.c.collect())
         lists = lists.select(profile=lists.profile.sort())
         grouped = lists.group_by("profile").aggregate(m=lists.count())
-        profiles = read_profiles(grouped, levels)
+        profiles = read_profiles(grouped, len(levels.labels))
         sized = pairs.select(key, "c", n=pairs.c.sum().over(group_by=quasi))
         found = sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()).to_pyarrow()
     values = found[key].to_pylist()
@@ -199,15 +151,6 @@ def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) 
     level = np.array([levels.places[value] for value in values], dtype=np.int64)
     count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
     return profiles, make_level_counts(levels, level, count, cells, sizes)
-
-
-def read_profiles(grouped: ir.Table, levels: Levels) -> Profiles:
-    """A column of lists and their multiplicities, as profiles."""
-    found = grouped.to_pyarrow()
-    lists = found["profile"].combine_chunks()
-    offsets = integers(lists.offsets)
-    values = integers(lists.values)
-    return Profiles.from_lists(values, offsets, integers(found["m"]), len(levels.labels))
 
 
 def make_level_counts(
@@ -219,29 +162,3 @@ def make_level_counts(
     products = np.zeros(len(levels.labels))
     np.add.at(products, level, count.astype(np.float64) * sizes.astype(np.float64))
     return LevelCounts(levels.labels, level, count, cells, products)
-
-
-def compare(vectors: ir.Table, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
-    """Cells by how many attributes take one value in them."""
-    single = [
-        reduce(add, [(vectors[name] > 0).cast("int64") for name in names]) == 1
-        if dense[place]
-        else vectors[f"h{place}"]
-        for place, names in enumerate(columns)
-    ]
-    every = reduce(and_, single)
-    no = reduce(and_, [~flag for flag in single])
-    found = vectors.aggregate(
-        every=vectors.m.sum(where=every).fill_null(0), no=vectors.m.sum(where=no).fill_null(0), all=vectors.m.sum()
-    ).to_pyarrow()
-    complete, none, cells = (int(found[name][0].as_py()) for name in ("every", "no", "all"))
-    return Homogeneity(complete, cells - complete - none, none)
-
-
-def integers(column: Any) -> Integers:
-    """An Arrow column as a numpy array of its own."""
-    return np.array(column.to_numpy(zero_copy_only=False) if not is_chunked(column) else column.to_numpy(), np.int64)
-
-
-def is_chunked(column: Any) -> bool:
-    return hasattr(column, "chunks")

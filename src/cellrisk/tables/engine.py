@@ -76,7 +76,8 @@ def held(expression: ir.Table) -> Iterator[ir.Table]:
             yield table
         return
     name = f"held_{uuid.uuid4().hex}"
-    yield backend.create_table(name, expression, temp=True)
+    backend.con.execute(f"CREATE TEMP TABLE {name} AS {backend.compile(expression)}")
+    yield backend.table(name)
     backend.con.execute(f"DROP TABLE {name}")
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from cellrisk.cells import Cells, Domain, group_cells
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers
-from cellrisk.tables.counting import CHANGED, integers
+from cellrisk.tables.counting import CHANGED
 from cellrisk.tables.levels import NUMBER, Levels, Seen
 from cellrisk.tables.schema import Schema
 from cellrisk.tables.sums import total
 from cellrisk.tables.survey import Column, Survey
+from cellrisk.tables.vectors import integers
 
 MOST_COUNTS = 20_000_000
 """Positive counts that are brought into memory with their keys."""

@@ -11,9 +11,9 @@ from cellrisk.cells import Cells
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.pickling import LeavesKeys
 from cellrisk.profiles import LevelCounts, Profiles
-from cellrisk.tables.counting import Homogeneity
 from cellrisk.tables.schema import listed
 from cellrisk.tables.summary import Summary, summarise
+from cellrisk.tables.vectors import Homogeneity
 from cellrisk.text import visible
 
 

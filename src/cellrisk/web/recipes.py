@@ -13,10 +13,10 @@ from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
 from cellrisk.progress import Progress
 from cellrisk.sweep import usual_delta
 from cellrisk.tables import FrequencyTable, tabulate
-from cellrisk.tables.counting import Homogeneity
 from cellrisk.tables.resources import Resources
 from cellrisk.tables.schema import Schema
 from cellrisk.tables.tabulation import read_cells
+from cellrisk.tables.vectors import Homogeneity
 
 
 @dataclass(frozen=True)
