@@ -152,7 +152,7 @@ COMMANDS = {
     "utility": ["--epsilon", "1", "--releases", "2"],
     "explain": ["--epsilon", "1"],
     "report": ["--epsilon", "1", "--releases", "2", "--output", "report.html"],
-    "release": ["--epsilon", "1", "--observed-levels", "--output", "released.csv"],
+    "release": ["--epsilon", "1", "--observed-levels", "place,sex,job", "--output", "released.csv"],
     "simulate": ["--epsilon", "1", "--releases", "10"],
 }
 
