@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 import cellrisk as cr
-from cellrisk.priors import Priors
 
 PEOPLE = 200_000
 LEVELS = {
@@ -82,9 +81,9 @@ def main(folder: Path) -> None:
     # A board remembers 0.3 and not 0.31326. Rounding down is not safe by itself, since risk is not monotone: ask again.
     epsilon = math.floor(choice.epsilon * 10) / 10
     mechanism = cr.Geometric(epsilon=epsilon)
-    breaches = policy.breaches(table, mechanism, Priors())
+    breaches = policy.breaches(table, mechanism)
     print(f"\nAt epsilon {epsilon:g} the policy is {'broken: ' + '; '.join(breaches) if breaches else 'kept'}.")
-    for looser in policy.breaches(table, cr.Geometric(epsilon=3 * epsilon), Priors()):
+    for looser in policy.breaches(table, cr.Geometric(epsilon=3 * epsilon)):
         print(f"At epsilon {3 * epsilon:.2g}: {looser}.")
     print(cr.assess(table, mechanism, measures="local").headline)
 

@@ -12,7 +12,6 @@ import cellrisk as cr
 from cellrisk.choice.policy import Policy
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.priors import Priors
 from tests.near import near_epsilon
 
 Capture = pytest.CaptureFixture[str]
@@ -47,14 +46,14 @@ def test_breaches_are_what_assess_says(table: cr.FrequencyTable, limit: float) -
     for epsilon in (0.1, 1.0, 10.0):
         mechanism = cr.Laplace(epsilon=epsilon)
         risk = cr.assess(table, mechanism).value("expected", "exact", "uniform")
-        assert bool(policy.breaches(table, mechanism, Priors())) == (risk > limit)
+        assert bool(policy.breaches(table, mechanism)) == (risk > limit)
 
 
 def test_people_and_margin(table: cr.FrequencyTable) -> None:
     exposed = cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").exposures[0].people.mean
-    assert not Policy(max_people=exposed + 1).breaches(table, cr.Laplace(epsilon=1.0), Priors())
-    assert Policy(max_people=exposed - 1).breaches(table, cr.Laplace(epsilon=1.0), Priors())
-    assert Policy(margin=0.0).breaches(table, cr.Laplace(epsilon=0.003), Priors())
+    assert not Policy(max_people=exposed + 1).breaches(table, cr.Laplace(epsilon=1.0))
+    assert Policy(max_people=exposed - 1).breaches(table, cr.Laplace(epsilon=1.0))
+    assert Policy(margin=0.0).breaches(table, cr.Laplace(epsilon=0.003))
 
 
 def test_delta_rules(table: cr.FrequencyTable) -> None:
@@ -64,8 +63,8 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
     assert Policy(max_risk=1, delta=1e-5).largest_delta(1000) == 1e-5
     assert Policy(max_risk=1).largest_delta(1000) is None
     policy = Policy(max_risk=1, delta="1/n")
-    assert not policy.breaches(table, cr.AnalyticGaussian(epsilon=1, delta=1e-5), Priors())
-    (breach,) = policy.breaches(table, cr.AnalyticGaussian(epsilon=1, delta=1e-3), Priors())
+    assert not policy.breaches(table, cr.AnalyticGaussian(epsilon=1, delta=1e-5))
+    (breach,) = policy.breaches(table, cr.AnalyticGaussian(epsilon=1, delta=1e-3))
     assert "delta up to" in breach
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.choice.analytic import find_epsilons
-from cellrisk.choice.requirement import Requirement, Test
+from cellrisk.choice.policies import Policies, Policy, Wish
+from cellrisk.choice.requirement import Condition, Requirement, describe_conditions, find_excesses
 from cellrisk.choice.search import Admissible
 from cellrisk.choice.tradeoff import TradeOff, find_trade_off
 from cellrisk.errors import InvalidInput
@@ -85,6 +86,10 @@ class Choice:
     scan_epsilon: Floats
     scan_risk: Floats
     """The worst attribute's risk along the range searched, for a picture."""
+    conditions: tuple[Condition, ...]
+    """Every requirement that was met: the one asked for first, then those of policies on other risks."""
+    policies: Policies
+    """Those that were obeyed."""
 
     @property
     def epsilon(self) -> float | None:
@@ -106,7 +111,7 @@ class Choice:
     def headline(self) -> str:
         """What a curator can repeat."""
         first = self.options[0]
-        wanted = self.requirement.describe()
+        wanted = describe_conditions(self.conditions)
         if self.trade_off is not None:
             wanted += f" and a TVD of at most {self.trade_off.max_tvd:g}"
         if first.epsilon is None or first.risk is None:
@@ -136,6 +141,7 @@ class Choice:
         return {
             **first,
             "limits": {key: value for key, value in vars(self.requirement).items() if value is not None},
+            "policy": self.policies.to_dict(),
             "question": self.question.name,
             "chance": self.limits.chance,
             "raw": self.limits.raw,
@@ -173,6 +179,8 @@ class Choice:
             people = [f"people ({attribute.name})" for attribute in self.question.attributes]
             tvd = ["TVD"] if self.trade_off is not None else []
             parts.append(aligned(["", "epsilon", "risk", *people, *tvd, "verdict"], rows))
+        if self.policies:
+            parts.append(self.policies.describe())
         return paragraphs([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
 
 
@@ -201,6 +209,7 @@ def choose(
     releases: int = 20,
     seed: int = 0,
     cells: str = "domain",
+    policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Choice:
     """Which is the largest epsilon that keeps the risk, the people exposed, or the excess over chance within a limit?
@@ -210,14 +219,20 @@ def choose(
     own answer; the first is the headline. With ``max_tvd`` the mean total variation distance of the ``way``-way
     marginals of simulated releases must stay within it too, which sets a smallest epsilon.
 
+    A policy that is in force (`Policies.in_force`) is obeyed whatever is asked for, and so is ``policy``: the tightest
+    limit of each kind holds, and where nothing is asked for, theirs alone.
+
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education"], "income", bins={"age": 5})
     >>> choice = choose(table, max_risk=0.2)
     >>> round(choice.epsilon, 4), len(choice.admissible)
     (100.0, 1)
     """
-    requirement = Requirement(max_risk, max_people, margin)
-    question = Question.of(table, measure, form, weights, Priors(alpha, sizes, sizes_fit, zero_truncation), attack)
+    policies = Policies.in_force(policy)
+    wish = Wish(measure, form, weights, attack, Priors(alpha, sizes, sizes_fit, zero_truncation))
+    conditions = policies.join(table, wish, max_risk=max_risk, max_people=max_people, margin=margin)
+    requirement, question = conditions[0].requirement, conditions[0].question
+    delta = policies.settle_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     limits = max(question.limits(settings[0]), key=lambda each: each.raw)
     trade_off = None
@@ -225,7 +240,7 @@ def choose(
     for number, setting in enumerate(settings):
         low, high = _range(setting, least_epsilon, largest_epsilon)
         n_levels = max(attribute.n_levels for attribute in question.attributes)
-        found = find_epsilons(Test(requirement, question, setting).excesses(), setting, n_levels, low, high)
+        found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, low, high)
         within = found.intervals
         if number == 0 and max_tvd is not None:
             trade_off = find_trade_off(
@@ -237,10 +252,22 @@ def choose(
         if progress is not None:
             progress((number + 1) / len(settings))
     first = options[0]
-    alternatives = () if first.epsilon is None else weigh(question, settings[0], first.epsilon, requirement, trade_off)
+    alternatives = () if first.epsilon is None else weigh(question, settings[0], first.epsilon, conditions, trade_off)
     scanned = np.geomspace(*first.searched, SHOWN)
     risk = question.ask(settings[0], scanned).max(axis=0)
-    return Choice(table, requirement, question, tuple(options), limits, alternatives, trade_off, scanned, risk)
+    return Choice(
+        table,
+        requirement,
+        question,
+        tuple(options),
+        limits,
+        alternatives,
+        trade_off,
+        scanned,
+        risk,
+        conditions,
+        policies,
+    )
 
 
 def _range(setting: Setting, least: float, largest: float | None) -> tuple[float, float]:
@@ -294,12 +321,12 @@ def weigh(
     question: Question,
     setting: Setting,
     epsilon: float,
-    requirement: Requirement | None = None,
+    conditions: Sequence[Condition] = (),
     trade_off: TradeOff | None = None,
 ) -> tuple[Alternative, ...]:
     """An epsilon beside half and twice it, where the mechanism goes so far: risk, people, utility, limits broken."""
     looser = min(epsilon * FACTOR, setting.largest_epsilon)
-    test = None if requirement is None else Test(requirement, question, setting)
+    excesses = find_excesses(conditions, setting) if conditions else None
     found = []
     for role, value in zip(ROLES, (epsilon / FACTOR, epsilon, looser), strict=True):
         mechanism = setting.at(value)
@@ -308,14 +335,14 @@ def weigh(
         )
         tvd = None if trade_off is None else trade_off.at(value)
         broken = []
-        if test is not None and test.excess(mechanism) > 0:
+        if excesses is not None and excesses((mechanism.noise,)).max() > 0:
             broken.append("risk")
         if trade_off is not None and trade_off.breaks(value):
             broken.append("TVD")
         verdict = f"breaks the limit on the {' and the '.join(broken)}" if broken else "within every limit"
         risk = _worst(question, setting, value)
         found.append(
-            Alternative(role, value, risk, people, tvd, verdict if requirement or trade_off else "no limit was set")
+            Alternative(role, value, risk, people, tvd, verdict if conditions or trade_off else "no limit was set")
         )
     return tuple(found)
 

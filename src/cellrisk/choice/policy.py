@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.attacks import choose_risks
 from cellrisk.choice.requirement import Requirement, Test
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures import FORMS, MEASURES, WEIGHTS, choose_words
+from cellrisk.measures import NEED_PRIOR, NEED_SIZES
+from cellrisk.measures.sizes import FAMILIES, METHODS
 from cellrisk.mechanisms import Mechanism
-from cellrisk.priors import Priors
+from cellrisk.priors import Alpha, Priors
 from cellrisk.sweep import Question, Setting
 from cellrisk.text import percent
 
@@ -27,8 +29,37 @@ CHECKED = "Whether the limits are kept was found from the data, which the guaran
 
 
 @dataclass(frozen=True)
+class Wish:
+    """Which risk is meant: its words, and how its priors are found."""
+
+    measure: str = "local"
+    form: str = "tight"
+    weights: str = "records"
+    attack: str = "homogeneity"
+    priors: Priors = field(default_factory=Priors)
+
+    @property
+    def words(self) -> dict[str, str]:
+        return {"measure": self.measure, "form": self.form, "weights": self.weights}
+
+    @property
+    def settled(self) -> Wish:
+        """The same without priors that the measure does not need, so that equal risks are equal."""
+        needed = self.measure in NEED_PRIOR or self.measure in NEED_SIZES
+        return self if needed else replace(self, priors=Priors())
+
+    def question(self, table: FrequencyTable, sensitive: str | None = None) -> Question:
+        """That risk of a table; of one sensitive attribute where it is named."""
+        found = Question.of(table, self.measure, self.form, self.weights, self.priors, self.attack)
+        if sensitive is None:
+            return found
+        place = table.sensitive.index(table.attribute(sensitive).name)
+        return replace(found, attributes=(found.attributes[place],), measures=(found.measures[place],))
+
+
+@dataclass(frozen=True)
 class Policy:
-    """Limits that hold whatever is asked for on the command line.
+    """Limits that hold whatever is asked for, on a risk of the policy's own, with priors of its own.
 
     >>> Policy(max_risk=0.3, delta="1/n").largest_delta(10_000)
     0.0001
@@ -40,14 +71,22 @@ class Policy:
     measure: str = "local"
     form: str = "tight"
     weights: str = "records"
+    attack: str = "homogeneity"
+    alpha: Alpha | Mapping[str, Alpha] = "mle"
+    sizes: str = "poisson"
+    sizes_fit: str = "mle"
     delta: float | str | None = None
     """The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records."""
 
     def __post_init__(self) -> None:
         Requirement(self.max_risk, self.max_people, self.margin)
-        choose_words("measure", self.measure, tuple(MEASURES))
-        choose_words("form", self.form, FORMS)
-        choose_words("weights", self.weights, WEIGHTS)
+        for name in ("attack", "measure", "form", "weights", "sizes", "sizes_fit"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidInput(f"{name.replace('_', '-')} must be one word", got=type(getattr(self, name)).__name__)
+        choose_risks(self.attack, self.measure, self.form, self.weights)
+        for what, word, known in (("sizes", self.sizes, FAMILIES), ("sizes-fit", self.sizes_fit, METHODS)):
+            if word not in known:
+                raise UnknownName(f"unknown word for {what}", got=word, allowed=", ".join(known))
         if self.delta is not None:
             self.largest_delta(2)
 
@@ -85,20 +124,26 @@ class Policy:
         if found is not None:
             exponent = float(found[2] or 1)
             return float(found[1]) / float(records**exponent)
-        if isinstance(self.delta, str) or not 0 < self.delta < 1:
+        is_number = isinstance(self.delta, (int, float)) and not isinstance(self.delta, bool)
+        if not (is_number and 0 < float(self.delta) < 1):
             raise InvalidInput(
                 "the policy's delta cannot be read", got=repr(self.delta), allowed="a number, or a rule such as 1/n"
             )
         return float(self.delta)
 
-    def question(self, table: FrequencyTable, priors: Priors) -> Question:
-        return Question.of(table, self.measure, self.form, self.weights, priors)
+    @property
+    def wish(self) -> Wish:
+        """The risk that is judged, whatever risk a command was asked for."""
+        return Wish(self.measure, self.form, self.weights, self.attack, Priors(self.alpha, self.sizes, self.sizes_fit))
 
-    def breaches(self, table: FrequencyTable, mechanism: Mechanism, priors: Priors) -> list[str]:
-        """What this mechanism breaks on this table, one line a breach; none where the policy is kept."""
+    def breaches(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> list[str]:
+        """What this mechanism breaks on this table, one line a breach; none where the policy is kept.
+
+        ``sensitive``: the attribute that is released, where it is not all of them.
+        """
         found = []
         setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
-        question = self.question(table, priors)
+        question = self.wish.question(table, sensitive)
         epsilon = np.array([mechanism.epsilon])
         if Test(self.requirement, question, setting).excess(mechanism) > 0:
             risk = percent(float(question.ask(setting, epsilon).max()))
@@ -107,18 +152,3 @@ class Policy:
         if largest is not None and mechanism.delta > largest:
             found.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")
         return found
-
-    def tighten(
-        self, max_risk: float | None, max_people: float | None, margin: float | None
-    ) -> tuple[float | None, float | None, float | None]:
-        """The limits given with those of the policy where none was; a looser one is refused."""
-        pairs = {
-            "max-risk": (max_risk, self.max_risk),
-            "max-people": (max_people, self.max_people),
-            "margin": (margin, self.margin),
-        }
-        for name, (given, own) in pairs.items():
-            if given is not None and own is not None and given > own:
-                raise InvalidInput(f"--{name} is looser than the policy", got=given, allowed=f"up to {own:g}")
-        risk, people, above = (own if given is None else given for given, own in pairs.values())
-        return risk, people, above

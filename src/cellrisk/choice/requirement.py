@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -40,6 +40,17 @@ class Requirement:
                 raise InvalidInput(f"{name} must be a share", got=value, allowed="from 0 to 1")
         if self.max_people is not None and not (_is_number(self.max_people) and self.max_people >= 0):
             raise InvalidInput("max_people must be a number of people", got=self.max_people, allowed="0 or more")
+
+    def tighter(self, other: Requirement) -> Requirement:
+        """The smaller of the two limits of each kind.
+
+        >>> Requirement(max_risk=0.3, margin=0.1).tighter(Requirement(max_risk=0.2)).describe()
+        'a risk of at most 20.0% and a risk at most 10.0% above chance'
+        """
+        pairs = {field.name: (getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
+        return Requirement(
+            **{name: min((each for each in pair if each is not None), default=None) for name, pair in pairs.items()}
+        )
 
     def describe(self) -> str:
         """The limits in words.
@@ -88,6 +99,28 @@ class Test:
     def excess(self, mechanism: Mechanism) -> float:
         """The largest excess over any limit, for any attribute: at most zero where all limits are kept."""
         return float(self.excesses()((mechanism.noise,)).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A requirement on one risk of a table."""
+
+    requirement: Requirement
+    question: Question
+
+
+def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Callable[[tuple[Noise, ...]], Floats]:
+    """How far the risks are above the limits of every condition, under many noises at once: (limits, noises)."""
+    tests = [Test(each.requirement, each.question, setting).excesses() for each in conditions]
+    return lambda noises: np.concatenate([test(noises) for test in tests])
+
+
+def describe_conditions(conditions: Sequence[Condition]) -> str:
+    """The limits in words; those on another risk than the first with its name."""
+    first, *others = conditions
+    parts = [first.requirement.describe()]
+    parts += [f"{each.requirement.describe()} ({each.question.name})" for each in others]
+    return ", and ".join(parts)
 
 
 def _is_number(value: object) -> bool:

@@ -12,9 +12,8 @@ import typer
 from cellrisk.text import visible
 
 if TYPE_CHECKING:
-    from cellrisk.choice.policy import Policy
+    from cellrisk.choice import Policies
     from cellrisk.mechanisms import Mechanism
-    from cellrisk.priors import Priors
     from cellrisk.tables import FrequencyTable
 
 ABOVE_LIMIT = 3
@@ -25,19 +24,29 @@ def say(text: str, err: bool = False) -> None:
     typer.echo(visible(text), err=err)
 
 
-def answer(result: Any, as_json: bool, checks: Mapping[str, Any] | None = None, raw: bool = True) -> None:
+def answer(
+    result: Any,
+    as_json: bool,
+    checks: Mapping[str, Any] | None = None,
+    raw: bool = True,
+    policies: Policies | None = None,
+) -> None:
     """Prints a result, and the checks of it: sentences and tables, or one JSON document.
 
-    What was computed from ``raw`` data carries the note that it is for the curator.
+    What was computed from ``raw`` data carries the note that it is for the curator. ``policies``: those that were
+    obeyed, where the result does not say so itself; JSON says also where there was none.
     """
     from cellrisk.assessment import CURATOR_NOTE
 
     if as_json:
         checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
         note = {"note": CURATOR_NOTE} if raw else {}
-        say(json.dumps({**result.to_dict(), **checked, **note}, allow_nan=False, ensure_ascii=False))
+        policy = {} if policies is None else {"policy": policies.to_dict()}
+        document = {**result.to_dict(), **checked, **policy, **note}
+        say(json.dumps(document, allow_nan=False, ensure_ascii=False))
         return
     text = "\n\n".join([str(result), *(str(check) for check in (checks or {}).values())])
+    text += f"\n\n{policies.describe()}" if policies else ""
     say(f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
 
 
@@ -56,8 +65,8 @@ def stop_above_limit(message: str) -> None:
     raise typer.Exit(ABOVE_LIMIT)
 
 
-def obey(policy: Policy | None, table: FrequencyTable, mechanism: Mechanism, priors: Priors) -> None:
-    """Stops where the mechanism breaks the policy on this table."""
-    breaches = [] if policy is None else policy.breaches(table, mechanism, priors)
+def obey(policies: Policies, table: FrequencyTable, mechanism: Mechanism) -> None:
+    """Stops where the mechanism breaks a policy on this table."""
+    breaches = policies.breaches(table, mechanism)
     if breaches:
         stop_above_limit("; ".join(breaches))

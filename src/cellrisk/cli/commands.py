@@ -59,8 +59,8 @@ def assess_command(
     Every measure of what the homogeneity attack would reveal, with the number of people.
     """
     from cellrisk.assessment import assess
-    from cellrisk.priors import Priors
 
+    policies = policy_of(context)
     limit = None if max_risk is None else parse_limit(max_risk)
     setting = mechanism.one()
     frequencies = table.tabulate()
@@ -70,10 +70,10 @@ def assess_command(
         checks = _check(
             assessment, risk, parsing.parse_whole("--releases", releases), parsing.parse_whole("--seed", seed)
         )
-    answer(assessment, output.as_json, checks)
+    answer(assessment, output.as_json, checks, policies=policies)
     if limit is not None:
         _gate(assessment, limit, risk.narrowed)
-    obey(policy_of(context), frequencies, setting, Priors(**risk.priors))
+    obey(policies, frequencies, setting)
 
 
 @grouped

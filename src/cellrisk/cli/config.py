@@ -2,48 +2,91 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.policy_files import SETTINGS_FILE, SettingsFile, find_policy_files, read_settings_file
 
 if TYPE_CHECKING:
-    from cellrisk.choice import Policy
+    from cellrisk.choice import Policies
 
-CONFIG_FILE = "cellrisk.toml"
-POLICY = "cellrisk.policy"
+POLICIES = "cellrisk.policies"
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take defaults from --config, or from cellrisk.toml in the working folder; the command line wins.
 
     Keys are the options' long names; a table named like a command holds for that command alone, and for the commands
-    below it.
+    below it. A key that is for no command, or for other commands alone, is refused by its name. A policy that is in
+    force holds whichever file the settings come from, and one in that file is added to it.
     """
-    file = path or Path(CONFIG_FILE)
-    if path is None and not file.is_file():
+    file = path or Path(SETTINGS_FILE)
+    settings = None if path is None and not file.is_file() else read_settings_file(file)
+    keep_policies(context, settings)
+    if settings is None:
         return None
-    values = _load_toml(file)
-    if "policy" in values:
-        from cellrisk.choice import Policy
-
-        context.meta[POLICY] = Policy.of(values.pop("policy"))
+    values = {key: value for key, value in settings.values.items() if key != "policy"}
     root, path_of_names = _find_root(context)
-    known = {key for command in _walk(root) for key in _long_options(command)}
     mine = _long_options(context.command)
+    check_keys(values, root, mine, file.name)
     defaults: dict[str, Any] = {}
     for key, value in _settings_for(values, root, path_of_names).items():
-        if key not in known:
-            raise UnknownName(f"unknown setting in {file.name}", got=key, allowed=", ".join(sorted(known)))
         if key in mine:
             parameter, negated = mine[key]
             defaults[parameter.name] = not value if negated else _as_option(value, parameter.multiple)
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
+
+
+def keep_policies(context: typer.Context, settings: SettingsFile | None) -> None:
+    """Notes the policies that hold for this command; loads what judges them only where there is one."""
+    own = settings is not None and settings.policy is not None
+    if own or find_policy_files():
+        from cellrisk.choice import Policies
+
+        context.meta[POLICIES] = Policies.in_force(settings if own else None)
+
+
+def check_keys(values: dict[str, Any], root: Any, mine: Collection[str], file: str) -> None:
+    """Refuses keys that no command takes, keys that other commands alone take, and plain values named like a command.
+
+    For every command: the options of tables, mechanisms, risks, limits and simulations.
+    """
+    from cellrisk.cli.groups import COMMON
+
+    commands = {command.name: command for command in root.commands.values()}
+    known = {key for command in _walk(root) for key in _long_options(command)}
+    for key, value in values.items():
+        takers = [f"[{name}]" for name, command in commands.items() if key in _long_options(command)]
+        fix = f"put it under {' or '.join(takers)}" if takers else None
+        if key in commands:
+            if not isinstance(value, dict):
+                what = f"the setting '{key}' in {file} is named like a command"
+                raise InvalidInput(what, got=f"a {type(value).__name__}", allowed=f"a table [{key}]", fix=fix)
+            _check_table(value, commands[key], key, file)
+        elif key not in known:
+            allowed = ", ".join(sorted({*COMMON, *mine}))
+            raise UnknownName(f"unknown setting in {file}", got=key, allowed=f"{allowed}; tables named like a command")
+        elif key not in COMMON and key not in mine:
+            raise InvalidInput(f"the setting '{key}' in {file} is not for this command", fix=fix)
+
+
+def _check_table(values: dict[str, Any], command: Any, name: str, file: str) -> None:
+    """Refuses keys of a command's table that neither it nor a command below it takes."""
+    inner = getattr(command, "commands", {})
+    known = {key for each in _walk(command) for key in _long_options(each)}
+    for key, value in values.items():
+        if key in inner:
+            if not isinstance(value, dict):
+                what = f"the setting '{key}' under [{name}] in {file} is named like a command"
+                raise InvalidInput(what, got=f"a {type(value).__name__}", allowed=f"a table [{name}.{key}]")
+            _check_table(value, inner[key], f"{name}.{key}", file)
+        elif key not in known:
+            raise UnknownName(f"unknown setting under [{name}] in {file}", got=key, allowed=", ".join(sorted(known)))
 
 
 def _find_root(context: typer.Context) -> tuple[Any, list[str]]:
@@ -70,8 +113,6 @@ def _settings_for(values: dict[str, Any], command: Any, names: list[str]) -> dic
     if not names:
         return common
     own = values.get(names[0], {})
-    if not isinstance(own, dict):
-        raise InvalidInput(f"the setting '{names[0]}' is named like a command", allowed="a table of settings")
     return {**common, **_settings_for(own, inner[names[0]], names[1:])}
 
 
@@ -111,23 +152,9 @@ def _numeric(values: list[Any]) -> bool:
     return all(isinstance(value, (int, float)) for value in values)
 
 
-def _load_toml(file: Path) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        with file.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError:
-        raise InvalidInput("the configuration file does not exist", got=str(file)) from None
-    except OSError as error:
-        raise InvalidInput("the configuration file cannot be read", got=f"{file} ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise InvalidInput("the configuration file is not valid TOML", got=str(file)) from None
+def policy_of(context: typer.Context) -> Policies:
+    """The policies that hold for this command; none is false."""
+    from cellrisk.choice import Policies
 
-
-def policy_of(context: typer.Context) -> Policy | None:
-    """The policy of the settings file in use, if it has one."""
-    policy: Policy | None = context.meta.get(POLICY)
-    return policy
+    found: Policies = context.meta.get(POLICIES) or Policies()
+    return found

@@ -27,7 +27,7 @@ from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cellrisk.choice.policy import Policy
+    from cellrisk.choice import Policies
 
 Plot = Annotated[Text, option("Picture: .svg, .png or .pdf.", "FILE")]
 Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
@@ -35,6 +35,7 @@ Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
 
 @grouped
 def curve_command(
+    context: typer.Context,
     table: TableOptions,
     mechanism: MechanismOptions,
     risk: RiskOptions,
@@ -62,7 +63,7 @@ def curve_command(
         **risk.many(),
     )
     _write(found, plot, csv, spreadsheet_safe)
-    answer(found, output.as_json)
+    answer(found, output.as_json, policies=policy_of(context))
 
 
 @grouped
@@ -83,9 +84,9 @@ def choose_command(
     """
     from cellrisk.choice import choose
 
-    policy = policy_of(context)
-    given = _limits(limits, policy)
-    question = _question(risk, policy)
+    policies = policy_of(context)
+    question = _question(risk, policies)
+    given = _limits(limits, policies, question)
     _check_outputs(plot)
     span: dict[str, Any] = {}
     if mechanism.epsilon is not None:
@@ -94,11 +95,12 @@ def choose_command(
     choice = choose(
         frequencies,
         mechanism.names,
-        delta=_deltas(mechanism, policy, frequencies.n_records),
+        delta=mechanism.deltas(),
         neighbours=mechanism.neighbours,
         threshold=mechanism.threshold_number,
         attack=risk.attack,
         way=parsing.parse_whole("--way", way),
+        policy=policies,
         progress=progress_bar("searching"),
         **given,
         **question,
@@ -184,35 +186,35 @@ def report_command(
     organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None,
 ) -> None:
     """A report for a disclosure review board."""
-    from cellrisk.priors import Priors
     from cellrisk.reporting import check_public_delta, check_report_path, report
 
-    policy = policy_of(context)
+    policies = policy_of(context)
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output report.html")
     check_report_path(output)
-    given = _limits(limits, policy)
-    question = _question(risk, policy)
+    question = _question(risk, policies)
+    given = _limits(limits, policies, question)
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
     if public:
         check_public_delta(mechanism.mechanism, None if mechanism.delta is None else mechanism.deltas())
     frequencies = table.tabulate(outside="drop" if public else "error")
-    deltas = _deltas(mechanism, policy, frequencies.n_records)
+    deltas = mechanism.deltas()
     if deltas is not None and len(deltas) > 1:
         raise InvalidInput("a report is about one delta", got=f"{len(deltas)} of them")
+    delta = policies.settle_delta(mechanism.mechanism, deltas and deltas[0], frequencies.n_records)
     found = report(
         frequencies,
         mechanism.mechanism,
         epsilon=epsilon,
-        delta=None if deltas is None else deltas[0],
+        delta=delta,
         neighbours=mechanism.neighbours,
         threshold=mechanism.threshold_number,
         public=public,
         title=title,
         organisation=organisation,
         source=None if "://" in table.source else Path(table.source).name,
-        preparation=[*table.preparation, *_rule_for_delta(mechanism, policy)],
-        disclosures=[] if policy is None else policy.disclosures,
+        preparation=[*table.preparation, *_rule_for_delta(mechanism, policies)],
+        policy=policies,
         progress=progress_bar("reporting"),
         **given,
         **question,
@@ -223,11 +225,12 @@ def report_command(
     if settings.as_json:
         answer(found, True)
     else:
-        say(f"{found.headline}\n\nWritten to {written}.")
+        obeyed = f"{policies.describe()}\n\n" if policies else ""
+        say(f"{found.headline}\n\n{obeyed}Written to {written}.")
     if found.mechanism is None:
         stop_above_limit("no epsilon is within the limits; the report says why")
     else:
-        obey(policy, frequencies, found.mechanism, Priors(**risk.priors))
+        obey(policies, frequencies, found.mechanism)
 
 
 def _check_outputs(plot: str | None, csv: str | None = None) -> None:
@@ -249,46 +252,22 @@ def _write(found: Any, plot: str | None, csv: str | None, spreadsheet_safe: bool
         found.plot(plot)
 
 
-def _limits(limits: LimitOptions, policy: Policy | None) -> dict[str, Any]:
-    """The limits given, made stricter by those of the policy."""
+def _limits(limits: LimitOptions, policies: Policies, question: dict[str, Any]) -> dict[str, Any]:
+    """The limits given; one that is looser than a policy's on the same risk is refused."""
     given = limits.numbers()
-    if policy is not None:
-        given["max_risk"], given["max_people"], given["margin"] = policy.tighten(
-            given["max_risk"], given["max_people"], given["margin"]
-        )
+    policies.check_tighter(question, **given)
     return given
 
 
-def _question(risk: RiskOptions, policy: Policy | None) -> dict[str, Any]:
+def _question(risk: RiskOptions, policies: Policies) -> dict[str, Any]:
     """The risk asked for; a policy says which, and nothing else may be asked for."""
     asked = risk.single()
-    if policy is None:
-        return asked
-    own = {"measure": policy.measure, "form": policy.form, "weights": policy.weights}
-    for name, word in asked.items():
-        if word != own[name]:
-            raise InvalidInput(f"the policy fixes --{name}", got=word, allowed=own[name], fix="change the policy")
-    return own
+    return policies.fix_words(asked) if policies else asked
 
 
-def _rule_for_delta(mechanism: MechanismOptions, policy: Policy | None) -> list[str]:
+def _rule_for_delta(mechanism: MechanismOptions, policies: Policies) -> list[str]:
     """Says where delta comes from, if a rule sets it."""
-    if policy is None or policy.delta is None or mechanism.delta is not None:
+    rules = [str(each.policy.delta) for each in policies.obeyed if each.policy.delta is not None]
+    if not rules or mechanism.delta is not None:
         return []
-    return [f"delta, where the mechanism takes one, by the policy's rule {policy.delta}"]
-
-
-def _deltas(mechanism: MechanismOptions, policy: Policy | None, records: int) -> list[float] | None:
-    """The deltas asked for, within the policy's rule; the rule itself where none was asked for."""
-    given = mechanism.deltas()
-    largest = None if policy is None else policy.largest_delta(records)
-    if largest is None:
-        return given
-    if given is None:
-        from cellrisk.mechanisms import MECHANISMS
-
-        takes_delta = any(name in MECHANISMS and not MECHANISMS[name].pure for name in mechanism.names)
-        return [largest] if takes_delta else None
-    if max(given) > largest:
-        raise InvalidInput("--delta is larger than the policy allows", got=max(given), allowed=f"up to {largest:.4g}")
-    return given
+    return [f"delta, where the mechanism takes one, by the policy's rule {' and '.join(rules)}"]

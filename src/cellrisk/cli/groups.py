@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.config import CONFIG_FILE, read_config
+from cellrisk.cli.config import read_config
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.policy_files import SETTINGS_FILE
 from cellrisk.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
@@ -221,7 +222,10 @@ class SimulationOptions:
 
 
 CONFIG: Any = typer.Option(
-    metavar="FILE", help=f"Settings file; {CONFIG_FILE} in this folder otherwise.", callback=read_config, is_eager=True
+    metavar="FILE",
+    help=f"Settings file; {SETTINGS_FILE} in this folder otherwise.",
+    callback=read_config,
+    is_eager=True,
 )
 
 
@@ -231,6 +235,15 @@ class OutputOptions:
 
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False
     config: Annotated[Path | None, CONFIG] = None
+
+
+COMMON = frozenset(
+    field.name.replace("_", "-")
+    for group in (TableOptions, MechanismOptions, RiskOptions, LimitOptions, SimulationOptions)
+    for field in fields(group)
+    if field.name != "source"
+) | {"no-zero-truncation", "json"}
+"""Options that a settings file may give for every command, whether it takes them or not."""
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

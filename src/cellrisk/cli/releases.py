@@ -124,7 +124,6 @@ def release_command(
 
     Counts with noise from OpenDP, and a description beside them.
     """
-    from cellrisk.priors import Priors
     from cellrisk.releasing import check_output, release
 
     if output is None:
@@ -134,8 +133,8 @@ def release_command(
     setting = mechanism.one()
     rules = parsing.parse_rules(exclude)
     frequencies = table.tabulate(outside="drop")
-    policy = policy_of(context)
-    obey(policy, frequencies, setting, Priors())
+    policies = policy_of(context)
+    obey(policies, frequencies, setting)
     with record.reserved(frequencies, setting) as reservation:
         released = release(
             frequencies,
@@ -148,7 +147,7 @@ def release_command(
             dense=dense,
             parents=parents,
             parent_count=parent_count,
-            disclosures=[] if policy is None else policy.disclosures,
+            policy=policies,
             spreadsheet_safe=spreadsheet_safe,
             progress=progress_bar("releasing"),
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.choice import Policies, Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.profiles import Integers
@@ -52,6 +53,7 @@ def release(
     parent_count: str | None = None,
     disclosures: Sequence[str] = (),
     spreadsheet_safe: bool = False,
+    policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """The counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to be published.
@@ -84,6 +86,8 @@ def release(
     disclosures: sentences on what else was taken from the raw data, such as whether a policy is kept: they stand in the
     description, because the guarantee does not cover it.
     spreadsheet_safe: a CSV file gets an apostrophe before labels that a spreadsheet would take for formulas.
+    policy: one to obey beside those that are in force; a release that breaks one is refused before noise is drawn, and
+    the description names those that were obeyed.
     progress: called now and then with the share that is done.
 
     >>> import cellrisk as cr
@@ -97,6 +101,8 @@ def release(
     """
     _check_modes(mechanism, clamp, dense)
     measurement = calibrate(mechanism)
+    policies = Policies.in_force(policy)
+    policies.forbid(table, mechanism, table.attribute(sensitive).name)
     published = None
     if parents is not None:
         check_constrained(mechanism, clamp, dense, observed_cells_only)
@@ -148,9 +154,10 @@ def release(
         may_be_missing=columns,
         missing=table.missing,
         outside=table.outside,
-        disclosures=_read_sentences(disclosures),
+        disclosures=(*_read_sentences(disclosures), *policies.disclosures),
         parents=published,
         spreadsheet_safe=spreadsheet_safe,
+        policies=policies,
     )
 
 

@@ -7,11 +7,12 @@ import hashlib
 import io
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.choice import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
 from cellrisk.releasing.saving import check_free, write_pair
@@ -66,6 +67,8 @@ class Release:
     """The published counts that these were made consistent with."""
     spreadsheet_safe: bool = False
     """Whether a CSV file has an apostrophe before texts that a spreadsheet would take for formulas."""
+    policies: Policies = field(default_factory=Policies)
+    """Those that were obeyed."""
 
     def __post_init__(self) -> None:
         if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:
@@ -206,6 +209,7 @@ class Release:
             "missing": self.missing,
             "outside": self.outside,
             "not_covered": list(self.not_covered),
+            "policy": self.policies.to_dict(),
         }
         if self.parents is not None:
             described["parents"] = self.parents.to_dict()
@@ -249,7 +253,8 @@ class Release:
             ["counts in the domain", f"{self.domain_size:,}"],
             ["counts listed", f"{len(self.frame):,}"],
         ]
-        return paragraphs([self.sentence, aligned(rows[0], rows[1:]), "\n".join(self.statements)])
+        obeyed = [self.policies.describe()] if self.policies else []
+        return paragraphs([self.sentence, aligned(rows[0], rows[1:]), "\n".join(self.statements), *obeyed])
 
     __repr__ = __str__
 

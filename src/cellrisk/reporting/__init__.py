@@ -11,6 +11,7 @@ from cellrisk.progress import Progress, share_of
 from cellrisk.reporting.document import Report, check_report_path, render
 
 if TYPE_CHECKING:
+    from cellrisk.choice import Policies, Policy
     from cellrisk.tables import FrequencyTable
 
 __all__ = ["Report", "check_public_delta", "check_report_path", "report"]
@@ -45,6 +46,7 @@ def report(
     cells: str = "domain",
     releases: int = 20,
     seed: int = 0,
+    policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """What does a disclosure review board need to see to decide whether this table may be published?
@@ -53,7 +55,7 @@ def report(
     it as `choose` does. ``source`` and ``preparation`` are printed as they are: the name of the data, and what was done
     to them beforehand, a line each. ``public`` leaves out every figure that was computed from the raw data, and takes
     no delta from the number of records; ``disclosures`` are sentences on what else was taken from the raw data, for the
-    public. The rest is as in `choose`; ``top`` as in `explain`.
+    public. The rest is as in `choose`, and so are policies: the report says which were obeyed; ``top`` as in `explain`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -61,6 +63,7 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
+    from cellrisk.choice import Policies
     from cellrisk.reporting.contents import board_page, find
     from cellrisk.reporting.decision import Asked, decide
     from cellrisk.reporting.public import public_page
@@ -68,6 +71,7 @@ def report(
 
     if public:
         check_public_delta(mechanism, delta)
+    policies = Policies.in_force(policy)
     asked = Asked(
         table=table,
         mechanism=mechanism,
@@ -89,7 +93,8 @@ def report(
         cells=cells,
         releases=releases,
         seed=seed,
-        disclosures=tuple(disclosures),
+        disclosures=(*disclosures, *policies.disclosures),
+        policies=policies,
     )
     if isinstance(preparation, str) or not all(isinstance(line, str) for line in preparation):
         raise InvalidInput("preparation must be a list of lines", got=type(preparation).__name__)
@@ -109,6 +114,7 @@ def report(
         setting=decision.setting,
         epsilon=decision.epsilon,
         public=public,
+        policies=policies,
     )
     if progress is not None:
         progress(1.0)

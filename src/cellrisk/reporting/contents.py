@@ -15,7 +15,7 @@ from cellrisk.progress import Progress
 from cellrisk.reporting.alternatives import alternatives_section
 from cellrisk.reporting.basis import basis_section, mechanism_section
 from cellrisk.reporting.blocks import Block, Bullets, Grid, Page, Picture, Section, Words
-from cellrisk.reporting.decision import Decision
+from cellrisk.reporting.decision import Decision, name_policies
 from cellrisk.reporting.people_at_risk import people_at_risk_section
 from cellrisk.reporting.phrases import describe_measure
 from cellrisk.reporting.registry import registry_section
@@ -91,7 +91,7 @@ def board_page(
     """The document for the review board: everything."""
     decision = findings.decision
     table = decision.asked.table
-    about = [("Organisation", organisation), ("Data", source)]
+    about = [("Organisation", organisation), ("Data", source), ("Policy", name_policies(decision.asked))]
     about.append(("Table", f"{table.n_records:,} records in {table.n_cells:,} cells"))
     return Page(
         title=title,

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cellrisk.choice import Alternative, Choice, choose, weigh
-from cellrisk.choice.requirement import Requirement
+from cellrisk.choice.policies import Policies, Wish
+from cellrisk.choice.requirement import Condition, describe_conditions
 from cellrisk.choice.tradeoff import TradeOff, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.priors import Alpha, Priors
@@ -49,13 +50,15 @@ class Asked:
     cells: str
     releases: int
     seed: int
+    policies: Policies
+    """Those that hold beside what is asked for."""
     disclosures: tuple[str, ...] = ()
     """What else was taken from the raw data, a sentence each, for the public."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, str):
             raise InvalidInput("a report is of one mechanism", got=type(self.mechanism).__name__, fix="name one")
-        if self.epsilon is None and self.requirement is None:
+        if self.epsilon is None and not self.limited:
             raise InvalidInput(
                 "a report needs a decision to ask for",
                 allowed="an epsilon, or a limit to choose one by: max_risk, max_people or margin",
@@ -64,16 +67,27 @@ class Asked:
         if self.epsilon is not None:
             self.setting.at(self.epsilon)  # refuses what the mechanism does not take, before any work
 
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """The limits asked for."""
+        return {"max_risk": self.max_risk, "max_people": self.max_people, "margin": self.margin}
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit on a risk, asked for or of a policy."""
+        return bool(self.policies) or any(limit is not None for limit in self.limits.values())
+
     @cached_property
-    def requirement(self) -> Requirement | None:
-        """The limits on the risk; None where there is none."""
-        if self.max_risk is None and self.max_people is None and self.margin is None:
-            return None
-        return Requirement(self.max_risk, self.max_people, self.margin)
+    def conditions(self) -> tuple[Condition, ...]:
+        """The limits on risks, policies' too; none where there is none."""
+        wish = Wish(self.measure, self.form, self.weights, priors=self.priors)
+        return self.policies.join(self.table, wish, **self.limits) if self.limited else ()
 
     @cached_property
     def setting(self) -> Setting:
-        return read_settings(self.mechanism, self.delta, self.neighbours, self.threshold, self.table.n_records)[0]
+        records = self.table.n_records
+        delta = self.policies.settle_delta(self.mechanism, self.delta, records)
+        return read_settings(self.mechanism, delta, self.neighbours, self.threshold, records)[0]
 
     @property
     def delta_from_data(self) -> bool:
@@ -106,15 +120,21 @@ class Asked:
             releases=self.releases,
             seed=self.seed,
             cells=self.cells,
+            policy=self.policies,
             progress=progress,
         )
 
     def describe_limits(self) -> str:
         """The policy in words; empty where no limit was set."""
-        parts = [] if self.requirement is None else [self.requirement.describe()]
+        parts = [describe_conditions(self.conditions)] if self.conditions else []
         if self.max_tvd is not None:
             parts.append(f"a TVD of at most {self.max_tvd:g}")
         return " and ".join(parts)
+
+
+def name_policies(asked: Asked) -> str:
+    """Which policies the decision had to keep, for the head of a report."""
+    return ", ".join(each.describe() for each in asked.policies.obeyed) or "none in force"
 
 
 @dataclass(frozen=True)
@@ -158,24 +178,24 @@ class Decision:
 
 def decide(asked: Asked, progress: Progress | None = None) -> Decision:
     """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
-    requirement, setting = asked.requirement, asked.setting
+    conditions, setting = asked.conditions, asked.setting
     choice = None
-    if requirement is not None:
+    if conditions:
         choice = asked.choose(asked.max_tvd, progress)
         question, trade_off = choice.question, choice.trade_off
     else:
         question = Question.of(asked.table, asked.measure, asked.form, asked.weights, asked.priors)
         trade_off = _trade_off(asked, question, progress)
     if asked.epsilon is not None:
-        weighed = weigh(question, setting, asked.epsilon, requirement, trade_off)
-        kind = "open" if requirement is None and trade_off is None else _kind(weighed[1])
+        weighed = weigh(question, setting, asked.epsilon, conditions, trade_off)
+        kind = "open" if not conditions and trade_off is None else _kind(weighed[1])
         return Decision(asked, kind, asked.epsilon, question, choice, trade_off, _label(weighed, "asked for"), 1)
     if choice is None or choice.epsilon is None:
         return _none(asked, question, choice, trade_off)
     epsilon = round_down(choice.epsilon)
     if epsilon < choice.admissible[-1][0]:
         epsilon = choice.epsilon
-    weighed = weigh(question, setting, epsilon, requirement, trade_off)
+    weighed = weigh(question, setting, epsilon, conditions, trade_off)
     first = replace(choice.options[0], epsilon=epsilon, risk=weighed[1].risk)
     choice = replace(choice, options=(first,), alternatives=weighed)
     return Decision(asked, "recommended", epsilon, question, choice, trade_off, _label(weighed, "recommended"), 1)
@@ -212,7 +232,7 @@ def _none(asked: Asked, question: Question, choice: Choice | None, trade_off: Tr
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
 
     def consider(label: str, epsilon: float) -> Candidate:
-        return Candidate(label, weigh(question, asked.setting, epsilon, asked.requirement, trade_off)[1])
+        return Candidate(label, weigh(question, asked.setting, epsilon, asked.conditions, trade_off)[1])
 
     found = []
     alone = asked.choose(None) if trade_off is not None else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
+from cellrisk.choice import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
 from cellrisk.pickling import LeavesKeys
@@ -45,6 +46,8 @@ class Report(LeavesKeys):
     """The one to be approved; None where none will do."""
     public: bool
     """Whether figures computed from the raw data are left out."""
+    policies: Policies = field(default_factory=Policies)
+    """Those that were obeyed."""
 
     @property
     def mechanism(self) -> Mechanism | None:
@@ -73,6 +76,7 @@ class Report(LeavesKeys):
             "neighbours": setting.neighbours,
             "threshold": setting.threshold,
             "public": self.public,
+            "policy": self.policies.to_dict(),
         }
 
     def to_pdf(self) -> bytes:

@@ -8,7 +8,7 @@ from cellrisk.choice.policy import CHECKED
 from cellrisk.reporting.basis import basis_section, mechanism_section
 from cellrisk.reporting.blocks import Bullets, Facts, Page, Section, Words
 from cellrisk.reporting.contents import SIGN_OFF
-from cellrisk.reporting.decision import Decision
+from cellrisk.reporting.decision import Decision, name_policies
 from cellrisk.reporting.phrases import describe_measure
 from cellrisk.reporting.registry import registry_section
 from cellrisk.reporting.verdict import describe_decision, public_verdict
@@ -29,7 +29,7 @@ def public_page(
     decision: Decision, title: str, organisation: str | None, source: str | None, preparation: Sequence[str]
 ) -> Page:
     """The document for the public."""
-    about = (("Organisation", organisation), ("Data", source))
+    about = (("Organisation", organisation), ("Data", source), ("Policy", name_policies(decision.asked)))
     return Page(
         title=title,
         about=tuple((name, value) for name, value in about if value),

@@ -96,7 +96,7 @@ def _say_needed(decision: Decision, candidate: Candidate) -> str:
     """Which limits would let an epsilon do."""
     at = candidate.at
     allowed = f"a risk of about {percent(at.risk)}"
-    if decision.asked.max_people is not None:
+    if any(each.requirement.max_people is not None for each in decision.asked.conditions):
         allowed += f" and about {max(round(people.mean) for people in at.people):,} people exposed on average"
     if candidate.label == KEEPS_RISK and at.tvd is not None:
         allowed = f"a TVD of about {at.tvd:.3g}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.cells import Cells
-from cellrisk.choice import choose
+from cellrisk.choice import Policies, choose
 from cellrisk.errors import CellriskError
 from cellrisk.explanation.at_risk import CellRisks
 from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival
@@ -56,10 +56,12 @@ SAMPLE_SEED = 20_000
 def describe_server(settings: Settings) -> dict[str, Any]:
     from cellrisk import __version__
 
+    policies = Policies.in_force(settings.policy)
     return {
         "version": __version__,
         "folder": settings.folder is not None,
         "ledger": settings.ledger is not None,
+        "policy": policies.describe() if policies else None,
         "upload_limit": settings.upload_limit,
         "mechanisms": [
             {
@@ -190,8 +192,8 @@ def _many(number: int, noun: str) -> str:
     return f"One {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def find_admissible(kept: Kept, asked: questions.Limit) -> dict[str, Any]:
-    """The epsilons that keep the limit."""
+def find_admissible(kept: Kept, asked: questions.Limit, policy: Policies | None) -> dict[str, Any]:
+    """The epsilons that keep the limit, and the policies in force."""
     choice = choose(
         narrow(kept.table, asked.sensitive),
         asked.mechanism,
@@ -201,6 +203,7 @@ def find_admissible(kept: Kept, asked: questions.Limit) -> dict[str, Any]:
         weights=asked.weights,
         delta=settle_delta(asked.mechanism, asked.delta, kept.table.n_records),
         neighbours=asked.neighbours,
+        policy=policy,
     )
     return {
         "epsilon": choice.epsilon,
@@ -208,6 +211,7 @@ def find_admissible(kept: Kept, asked: questions.Limit) -> dict[str, Any]:
         "intervals": [list(interval) for interval in choice.admissible],
         "why": choice.why[:1].upper() + choice.why[1:] + ".",
         "sentence": choice.headline,
+        "policy": choice.policies.describe(),
     }
 
 

@@ -34,6 +34,7 @@ class State(Model):
     version: str
     folder: bool = Field(description="Whether files of a folder can be loaded.")
     ledger: bool = Field(description="Whether releases are written into a ledger.")
+    policy: str | None = Field(description="Which policies are in force, by file name and digest; null without one.")
     upload_limit: int = Field(description="Bytes that one upload may have.")
     mechanisms: list[NamedMechanism]
     measures: list[Named]
@@ -149,6 +150,7 @@ class AdmissibleAnswer(Model):
     intervals: list[list[float]] = Field(description="Every admissible interval, ends included.")
     why: str
     sentence: str
+    policy: str = Field(description="Which policies were obeyed, or that there was none.")
 
 
 class MapPoint(Model):

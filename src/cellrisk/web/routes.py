@@ -11,6 +11,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
+from cellrisk.choice import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.preview import Preview
 from cellrisk.web import answers, models, places, questions, work
@@ -211,17 +212,19 @@ def find_positions(table: str, kept: OfTable, asked: questions.PositionsQuestion
 
 
 @api.post("/tables/{table}/admissible", responses=ASKED)
-def find_admissible(kept: OfTable, asked: questions.Limit) -> models.AdmissibleAnswer:
-    """The epsilons that keep a risk within a limit."""
-    return models.AdmissibleAnswer(**answers.find_admissible(kept, asked))
+def find_admissible(kept: OfTable, asked: questions.Limit, desk: AtDesk) -> models.AdmissibleAnswer:
+    """The epsilons that keep a risk within a limit, and every policy that is in force."""
+    return models.AdmissibleAnswer(**answers.find_admissible(kept, asked, desk.settings.policy))
 
 
 @api.post("/tables/{table}/map", status_code=202, responses=QUEUED)
 def draw_map(table: str, kept: OfTable, asked: questions.MapQuestion, desk: AtDesk) -> models.JobTicket:
     """Risk and utility along epsilon: a job, whose result is `RiskMap`."""
     kept.table.attribute(asked.sensitive)
-    arguments = {"table": kept.sent, **asked.model_dump(exclude={"epsilon"})}
-    return models.JobTicket(job=desk.jobs.submit(work.draw_map, arguments, key=_key(table, "map", asked)).id)
+    policies = Policies.in_force(desk.settings.policy)
+    arguments = {"table": kept.sent, "policy": policies, **asked.model_dump(exclude={"epsilon"})}
+    key = (*_key(table, "map", asked), policies.describe())
+    return models.JobTicket(job=desk.jobs.submit(work.draw_map, arguments, key=key).id)
 
 
 @api.post("/tables/{table}/cells", status_code=202, responses=QUEUED)
@@ -271,9 +274,7 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
     }
     told = say_delta(asked.mechanism, asked.delta, table.n_records)
     if asked.kind == "release":
-        policy = desk.settings.policy
-        arguments["disclosures"] = [*told, *([] if policy is None else policy.disclosures)]
-        arguments |= {"mechanism": mechanism, "policy": desk.settings.policy}
+        arguments |= {"mechanism": mechanism, "policy": desk.settings.policy, "disclosures": told}
         arguments |= asked.model_dump(include=RELEASE_FIELDS)
         if desk.settings.ledger is not None:
             if not (asked.purpose and asked.cohort):
@@ -284,7 +285,7 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
     arguments |= {"mechanism": asked.mechanism, "neighbours": asked.neighbours}
     arguments |= {"delta": settle_delta(asked.mechanism, asked.delta, table.n_records) or None}
     if asked.kind == "report":
-        arguments["disclosures"] = told
+        arguments |= {"policy": desk.settings.policy, "disclosures": told}
         arguments |= asked.model_dump(include=REPORT_FIELDS)
         return models.JobTicket(job=desk.write(work.write_report, arguments).id)
     arguments |= {"kind": asked.kind, "measures": [asked.measure], "spreadsheet_safe": asked.spreadsheet_safe}

@@ -21,7 +21,7 @@ from cellrisk.web.settings import UPLOAD_LIMIT, Settings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cellrisk.choice import Policy
+    from cellrisk.choice import Policies, Policy
 
 NEEDED = "the web app needs packages that are not installed"
 FIX = "install them with pip install 'cellrisk[web]'"
@@ -120,7 +120,7 @@ def serve(
     allow_remote: bool = False,
     password: str | None = None,
     token: str | None = None,
-    policy: Policy | None = None,
+    policy: Policy | Policies | None = None,
     open_browser: bool = True,
     announce: Callable[[str], None] = lambda link: None,
 ) -> None:
@@ -136,12 +136,15 @@ def serve(
     except ImportError:
         raise InvalidInput(NEEDED, fix=FIX) from None
 
+    from cellrisk.choice import Policies
+
     given: dict[str, Any] = {} if token is None else {"token": token}
     given |= {
         "folder": None if folder is None else Path(folder),
         "ledger": None if ledger is None else os.fspath(ledger),
     }
-    given |= {"upload_limit": upload_limit, "allow_remote": allow_remote, "password": password, "policy": policy}
+    given |= {"upload_limit": upload_limit, "allow_remote": allow_remote, "password": password}
+    given |= {"policy": Policies.in_force(policy)}
     Settings(host=host, **given)  # refuses before anything is opened
     if ledger is None and new_ledger:
         raise InvalidInput("a new ledger needs a place", fix="name it: --ledger releases.db")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cellrisk.choice import Policy
+    from cellrisk.choice import Policies
 
 UPLOAD_LIMIT = 2_000_000_000
 SHORTEST_PASSWORD = 8
@@ -37,8 +37,9 @@ class Settings:
     allow_remote: bool = False
     password: str | None = field(default=None, repr=False)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    policy: Policy | None = None
-    """What releases must keep."""
+    policy: Policies | None = None
+    """The policies in force when the server started. They stay in force while it runs, and what the administrator's
+    files say by then is added to them."""
     workers: int = 2
 
     def __post_init__(self) -> None:

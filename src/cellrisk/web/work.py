@@ -16,13 +16,12 @@ import numpy as np
 from cellrisk import datasets
 from cellrisk.assessment import find_exposure
 from cellrisk.cells import Cells
-from cellrisk.choice import Alternative, Policy, choose
+from cellrisk.choice import Alternative, Policies, choose
 from cellrisk.curves import curve
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.measures import WEIGHTS
 from cellrisk.mechanisms import Mechanism
 from cellrisk.people import count_people
-from cellrisk.priors import Priors
 from cellrisk.profiles import Floats
 from cellrisk.spreadsheets import tell_formulas
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON
@@ -305,7 +304,7 @@ def write_release(
     mechanism: Mechanism,
     sensitive: str,
     ending: str,
-    policy: Policy | None,
+    policy: Policies | None,
     entry: dict[str, Any] | None = None,
     **asked: Any,
 ) -> Written:
@@ -313,10 +312,10 @@ def write_release(
     then stay where the entry says that they are."""
     from cellrisk.releasing import release
 
-    draw = partial(release, table, mechanism, sensitive=sensitive, progress=partial(report, "releasing"), **asked)
-    breaches = [] if policy is None else policy.breaches(narrow(table, sensitive), mechanism, Priors())
-    if breaches:
-        raise InvalidInput(f"the policy forbids this release: {'; '.join(breaches)}")
+    draw = partial(
+        release, table, mechanism, sensitive=sensitive, policy=policy, progress=partial(report, "releasing"), **asked
+    )
+    Policies.in_force(policy).forbid(table, mechanism, sensitive)  # before anything is reserved in a ledger
     name = f"{stem(recipe.name)}-release"
     if entry is None:
         target = Path(folder, f"{name}.{ending}")

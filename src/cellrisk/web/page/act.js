@@ -7,13 +7,17 @@ import { page, presentIndex, presentRow, presentSetting, settingWords, titleOf }
 
 export function showSetting() {
   const risk = presentRow()[at("form").value][presentIndex()];
-  const kept = risk <= page.limit;
+  const { epsilon } = presentSetting();
+  const allowed = !page.server.policy || (page.judged && page.admissible.intervals.some(([low, high]) => epsilon >= low && epsilon <= high));
+  const kept = risk <= page.limit && allowed;
+  const broken = page.judged ? "not allowed by the policy that is in force. Go back to step 3." : "not yet checked against the policy that is in force.";
   const averaged = titleOf("weights", at("weights").value).toLowerCase();
   const words = `Risk ${percent(risk)} (measure ${page.shown.measure}, ${at("form").value}, averaged ${averaged})`;
   at("compare-now").textContent = settingWords();
   at("setting").className = `verdict ${kept ? "good" : "bad"}`;
   at("setting").replaceChildren(make("p", { class: "answer" }, `To sign off: ${settingWords()}`), make("p", {},
-    `${words}, limit ${percent(page.limit)}: ${kept ? "within the limit." : "above the limit. Go back to step 3, or change the limit."}`));
+    `${words}, limit ${percent(page.limit)}: ${kept ? "within the limit." : risk > page.limit ? "above the limit. Go back to step 3, or change the limit." : broken}`),
+    make("p", { class: "quiet" }, page.server.policy ?? "No policy is in force."));
 }
 
 export async function showCommands() {

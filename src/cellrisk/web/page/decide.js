@@ -34,6 +34,7 @@ export function typeLimit(event) {
 
 // What was said of another limit or curve is pale, and cannot be used.
 function waitForVerdict(waiting) {
+  page.judged = !waiting;
   at("use-epsilon").disabled = waiting;
   at("verdict").setAttribute("aria-busy", waiting);
 }
@@ -49,9 +50,10 @@ export async function findAdmissible() {
   const ranges = intervals.map(([low, high]) => `${inward(low, Math.ceil)} to ${inward(high, Math.floor)}`).join("; ");
   at("verdict").className = `verdict ${epsilon === null ? "bad" : "good"}`;
   const verdict = epsilon === null ? "No epsilon keeps this limit." : `Admissible: epsilon ${ranges}`;
-  at("verdict").replaceChildren(make("p", { class: "answer" }, verdict), make("p", {}, sentence));
+  at("verdict").replaceChildren(make("p", { class: "answer" }, verdict), make("p", {}, sentence), make("p", { class: "quiet" }, answer.policy));
   const place = admissiblePlace();
   at("use-epsilon").hidden = place < 0;
+  if (page.server.policy) showSetting();
   if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}, the slider's step within the limit`;
 }
 
