@@ -10,8 +10,10 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,7 +29,7 @@ from cellrisk.measures import (
     fit_sizes,
     make_measure,
 )
-from cellrisk.profiles import Profiles
+from cellrisk.profiles import Integers, LevelCounts, Profiles
 
 QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
 BINS = {"age": 5, "hours-per-week": 10}
@@ -136,6 +138,84 @@ def bench_large_cell() -> None:
     show("expected, exact: one cell of a million records", f"{large * 1e3:.1f} ms", ratio)
 
 
+def made_cells(n_cells: int, n_levels: int, people: int, largest: int) -> Integers:
+    """A table as administrations have them: sizes nearly log-normal, a Dirichlet draw of proportions for each cell."""
+    generator = np.random.default_rng(1)
+    drawn = np.sort(generator.lognormal(0.0, 1.6, n_cells))[::-1]
+
+    def sizes(power: float) -> Integers:
+        return np.maximum(1, np.rint(largest * (drawn / drawn[0]) ** power)).astype(np.int64)
+
+    low, high = 0.05, 6.0  # the larger the power, the fewer people
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if sizes(middle).sum() > people else (low, middle)
+    proportions = generator.dirichlet(generator.gamma(1.0, 1.0, n_levels) + 1e-3, n_cells)
+    return np.stack([generator.multinomial(n, p) for n, p in zip(sizes(high), proportions, strict=True)])
+
+
+def processor_seconds(work: Callable[[], object]) -> float:
+    """Processor time of one run: less at the mercy of what else runs than the clock."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def growth(sizes: list[float], work: Callable[[float], Callable[[], object]]) -> tuple[float, str]:
+    """The exponent g of cost ~ size^g, fitted to the logarithms, and the times that it is fitted to."""
+    times = [processor_seconds(work(size)) for size in sizes]
+    exponent = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    return exponent, ", ".join(f"{took * 1e3:.0f} ms at {size:g}" for size, took in zip(sizes, times, strict=True))
+
+
+def bench_growth() -> None:
+    """Cost of each risk against the size of cells, the number of labels and the inverse of epsilon."""
+
+    def average(name: str, largest: int, n_levels: int, epsilon: float) -> Callable[[], object]:
+        cells = made_cells(40, n_levels, 8 * largest, largest)
+        profiles = Profiles.from_cells(cells, n_levels)
+        prior = fit_dirichlet(profiles, LevelCounts.from_cells(cells, [str(level) for level in range(n_levels)]))
+        measure = make_measure(name, prior, fit_sizes(profiles))
+        return lambda: measure.average(profiles, Survival((cr.Laplace(epsilon=epsilon).noise,)))
+
+    average("marginal_shrinkage", 1000, 3, 1.0)()  # what is loaded late is loaded now
+    for name in MEASURES:
+        for what, sizes, work in (
+            ("n, K = 7, epsilon 0.01", [1e3, 1e4, 1e5], lambda n, name=name: average(name, int(n), 7, 0.01)),
+            ("K, n = 1,000, epsilon 1", [40.0, 200.0, 1000.0], lambda k, name=name: average(name, 1000, int(k), 1.0)),
+            ("1/epsilon, n = 100,000", [1.0, 30.0, 1000.0], lambda e, name=name: average(name, 100_000, 7, 1.0 / e)),
+        ):
+            exponent, times = growth(sizes, work)
+            show(f"{name}: cost against {what}", f"^{exponent:.2f}", times)
+
+
+def bench_command() -> None:
+    """`cellrisk assess` from a file to the printed page, on a table of 1.4 million people in 334 cells."""
+    with tempfile.TemporaryDirectory() as folder:
+        for n_levels in (7, 1000):
+            cells = made_cells(334, n_levels, 1_400_000, 104_087)
+            row, level = np.nonzero(cells)
+            path = Path(folder) / f"{n_levels}.csv"
+            pd.DataFrame({"cell": row, "label": [f"v{k}" for k in level], "n": cells[row, level]}).to_csv(
+                path, index=False
+            )
+            command = [str(Path(sys.executable).with_name("cellrisk")), "assess", str(path)]
+            command += ["--qid", "cell", "--sensitive", "label", "--count", "n"]
+
+            def assess(*options: str, command: list[str] = command) -> float:
+                run = lambda: subprocess.run([*command, *options], check=True, capture_output=True)  # noqa: E731
+                return seconds(run, repeats=1)
+
+            for epsilon in ("1", "0.001") if n_levels == 7 else ("1",):
+                alone = assess("--epsilon", epsilon, "--measure", "local")
+                for mechanism in ("geometric", "gaussian-analytic", "discrete-gaussian"):
+                    delta = () if mechanism == "geometric" else ("--delta", "7e-7")
+                    took = assess("--epsilon", epsilon, "--mechanism", mechanism, *delta)
+                    limit = "5 s" if n_levels == 1000 else "10 s" if epsilon == "0.001" else f"{2 * alone + 1:.1f} s"
+                    what = f"command: every risk, printed, K = {n_levels:,}, {mechanism}, epsilon {epsilon}"
+                    show(what, f"{took:.1f} s", f"goal {limit}; local alone {alone:.1f} s")
+
+
 def bench_start() -> None:
     def starts(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True), 7)
@@ -153,6 +233,8 @@ BENCHES = {
     "decisions": bench_decisions,
     "release": bench_release,
     "large_cell": bench_large_cell,
+    "growth": bench_growth,
+    "command": bench_command,
     "many_profiles": bench_many_profiles,
 }
 
