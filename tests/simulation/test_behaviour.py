@@ -218,7 +218,7 @@ def test_progress_reaches_the_end() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"releases": 1}, "releases must be a whole number from 2 on; got 1"),
+        ({"releases": 1}, "releases must be a whole number from 2 to 1,000,000; got 1"),
         ({"releases": 10.0}, "releases must be a whole number; got float"),
         ({"releases": True}, "releases must be a whole number; got bool"),
         ({"seed": -1}, "seed must be a whole number from 0 on; got -1"),
