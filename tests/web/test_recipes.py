@@ -71,7 +71,7 @@ def test_a_delta_is_found_where_none_is_given() -> None:
 def test_only_the_last_of_large_tables_keeps_its_keys(recipe: Recipe) -> None:
     with open_desk(Settings(workers=1)) as desk:
         origin = desk.sources.open_example()
-        large = [Kept(recipe, origin, Tabulated(recipe.tabulate(), {}, {})) for _ in range(2)]
+        large = [Kept(recipe, origin, Tabulated(recipe.tabulate(), {}, {}), str(each)) for each in range(2)]
         for kept in large:
             with pytest.raises(InvalidInput, match="have to be read first"):
                 desk.cells(kept, "job")
@@ -82,7 +82,6 @@ def test_only_the_last_of_large_tables_keeps_its_keys(recipe: Recipe) -> None:
         with pytest.raises(InvalidInput, match="have to be read first"):
             desk.cells(large[0], "job")
         table = recipe.tabulate()
-        small = Kept(
-            recipe, origin, Tabulated(table, {"sex": 2}, {}, {name: table.cells(name) for name in table.sensitive})
-        )
+        cells = {name: table.cells(name) for name in table.sensitive}
+        small = Kept(recipe, origin, Tabulated(table, {"sex": 2}, {}, cells), "small")
         assert desk.cells(small, "job") is desk.cells(small, "job")
