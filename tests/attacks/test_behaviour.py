@@ -125,12 +125,12 @@ def test_order_of_labels_range_and_floor(
 @pytest.mark.parametrize("attack", [Plurality(), Proportional()], ids=lambda each: each.attack)
 def test_no_probability_is_above_one(attack: Guess) -> None:
     """Cells whose value is all but certain to be guessed, among them those whose terms add up to a rounding above 1."""
-    profiles = Profiles.from_cells([[size] for size in range(1, 60)], n_levels=1)
-    noises = tuple(LaplaceNoise(1.0 / epsilon) for epsilon in (0.3, 1.0, 2.5, 7.0, 30.0))
+    profiles = Profiles.from_cells([[size] for size in range(1, 300, 7)], n_levels=5)
+    noises = tuple(LaplaceNoise(scale) for scale in (5.0, 1.0, 1 / 15))
     for block in profiles.blocks:
-        risk = attack.risk(block, 1, Survival(noises), ("tight",))["tight"]
+        risk = attack.risk(block, 5, Survival(noises), ("tight",))["tight"]
         assert risk.max() <= 1.0
-        assert attack.expect(block, 1, Survival(noises), np.ones(block.counts.shape)).max() < 1.0 + 1e-12
+        assert attack.expect(block, 5, Survival(noises), np.ones(block.counts.shape)).max() < 1.0 + 1e-12
 
 
 def test_a_probability_that_is_none_is_not_cut_off() -> None:
