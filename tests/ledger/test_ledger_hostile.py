@@ -338,6 +338,14 @@ def test_a_path_that_an_entry_names_is_only_compared(
     use(scene, released)
 
 
+@pytest.mark.parametrize("kind", [{}, [], None, 5, "", "other"])
+def test_an_entry_of_a_strange_kind_is_told(scene: Scene, capsys: pytest.CaptureFixture[str], kind: Any) -> None:
+    scene.rewrite(4, json.dumps({**scene.bodies[4], "kind": kind}))
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert "holds nothing that can be read as an entry" in text
+
+
 # Whatever else.
 
 

@@ -183,7 +183,7 @@ class Entry:
             entry = Entry(
                 number=row.number,
                 time=_check_time(body["time"]),
-                kind=body["kind"],
+                kind=check_text("the kind", body["kind"], LONGEST_NAME),
                 cohort=check_name("cohort", body["cohort"]),
                 part_of=_check_part_of(body.get("part_of")),
                 quasi_identifiers=_check_columns(body.get("quasi_identifiers", [])),
