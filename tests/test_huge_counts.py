@@ -17,7 +17,6 @@ TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job")
 HUGE = {
     "simulate": ("simulate", *TABLE, "--epsilon", "1", "--releases"),
     "assess --check": ("assess", *TABLE, "--epsilon", "1", "--measure", "local", "--check", "--releases"),
-    "utility": ("utility", *TABLE, "--epsilon", "1", "--ways", "1", "--releases"),
     "reproduce": ("reproduce", "--offline", "--output", "out", "--releases"),
     "reproduce --points": ("reproduce", "--offline", "--output", "out", "--points"),
 }
@@ -43,7 +42,6 @@ def test_huge_counts_are_refused_for_what_they_are(case: str, capsys: pytest.Cap
     "ask",
     [
         lambda table: cr.simulate(table, cr.Geometric(epsilon=1.0), releases=10**12),
-        lambda table: cr.utility(table, cr.Geometric(epsilon=1.0), ways=1, releases=10**12),
     ],
 )
 def test_so_they_are_in_python(ask: Callable[[cr.FrequencyTable], object]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from cellrisk.checks import MOST_RELEASES, require_whole_number
+from cellrisk.checks import require_whole_number
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.mechanisms import Mechanism
 from cellrisk.progress import Progress
@@ -62,7 +62,7 @@ def utility(
     [0.0034, 0.0004]
     """
     mechanisms = _read_mechanisms(mechanism)
-    require_whole_number("releases", releases, 1, MOST_RELEASES)
+    require_whole_number("releases", releases, 1)
     require_whole_number("seed", seed, 0)
     if cells not in CELLS:
         raise UnknownName("unknown cells", got=repr(cells), allowed=", ".join(CELLS))
