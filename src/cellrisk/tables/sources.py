@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.tables.embedded import open_embedded
@@ -117,9 +116,8 @@ def list_files_of(source: object) -> list[Path]:
         return []
     given = os.fspath(source)
     if is_address(given):
-        parts = urlsplit(given)
-        place = unquote(f"{parts.netloc}{parts.path}")
-        files = {place, place.lstrip("/")} if parts.scheme in ("sqlite", "duckdb") else set()
+        stored = find_stored(given)
+        files = set() if stored is None else {str(stored[1]), str(stored[1]).lstrip("/")}
         return [Path(file) for file in sorted(files) if file]
     try:
         return list(find_files(given))

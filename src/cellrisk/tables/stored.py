@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.databases.database import unknown_table
@@ -58,8 +58,8 @@ def find_stored(source: object) -> tuple[str, Path] | None:
     if not isinstance(source, str | os.PathLike):
         return None
     if isinstance(source, str) and source.partition("://")[0] in SCHEMES:
-        parts = urlsplit(source)
-        return parts.scheme, Path(unquote(f"{parts.netloc}{parts.path}"))
+        scheme, _, rest = source.partition("://")
+        return scheme, Path(unquote(re.split("[?#]", rest)[0]))
     return ("duckdb", Path(source)) if Path(source).suffix.lower() in SUFFIXES else None
 
 
