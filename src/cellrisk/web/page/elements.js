@@ -1,7 +1,7 @@
 // Elements of the page: found, made and filled.
 
 // Words for people to read: what cannot be seen, such as a change of direction, is written out. Names may hold anything.
-export const visible = (words) => String(words).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (each) => ("\n\t".includes(each) ? each
+const visible = (words) => String(words).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (each) => ("\n\t".includes(each) ? each
   : Array.from({ length: each.length }, (_, place) => `\\u${each.charCodeAt(place).toString(16).padStart(4, "0")}`).join("")));
 export const write = (id, words) => { at(id).textContent = visible(words); };
 export const at = (id) => document.getElementById(id);
