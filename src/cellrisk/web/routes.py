@@ -285,7 +285,7 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
     arguments |= {"mechanism": asked.mechanism, "neighbours": asked.neighbours}
     arguments |= {"delta": settle_delta(asked.mechanism, asked.delta, table.n_records) or None}
     if asked.kind == "report":
-        arguments |= {"policy": desk.settings.policy, "disclosures": told}
+        arguments |= {"policy": desk.settings.policy, "disclosures": told if asked.public else []}
         arguments |= asked.model_dump(include=REPORT_FIELDS)
         return models.JobTicket(job=desk.write(work.write_report, arguments).id)
     arguments |= {"kind": asked.kind, "measures": [asked.measure], "spreadsheet_safe": asked.spreadsheet_safe}
