@@ -190,6 +190,8 @@ def describe_numbers(source: Any, names: Sequence[str], opened: dict[str, Any]) 
 
 
 def _describe(records: ir.Table, names: Sequence[str]) -> list[Numbers]:
+    import ibis
+
     facts: dict[str, Any] = {"rows": records.count()}
     places = []
     for place in range(len(names)):
@@ -200,11 +202,13 @@ def _describe(records: ir.Table, names: Sequence[str]) -> list[Numbers]:
         number = as_number(column)
         is_number = number.notnull() & ~number.isnan()
         missing = column.isnull() | column.isnan() if kind.is_floating() else column.isnull()
+        # Engines round to 64-bit integers and fail on larger numbers, which are no counts anyway.
+        small = ibis.cases((is_number & (number.abs() < MOST_RECORDS), number), else_=ibis.null("float64"))
         places.append(place)
         facts |= {
             f"present{place}": records.count(where=~missing),
             f"numbers{place}": records.count(where=is_number),
-            f"whole{place}": records.count(where=is_number & (number == number.floor().cast("float64"))),
+            f"whole{place}": records.count(where=(small == small.floor().cast("float64")).fill_null(False)),
             f"distinct{place}": number.nunique(where=is_number),
             f"low{place}": number.min(where=is_number),
             f"high{place}": number.max(where=is_number),
