@@ -17,11 +17,12 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test docs soak lint peers browser bench processors clean
+.PHONY: help setup run test check full docs soak lint peers browser bench processors clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
-	@echo 'make test    install everything into .venv and run every check'
+	@echo 'make test    install everything into .venv and run the checks'
+	@echo 'make check   the same, and then what takes longest (make full)'
 	@echo 'make docs    build the documentation into build/site'
 	@echo 'make soak    kill, crowd and damage ledgers at full size, which takes a while'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
@@ -38,15 +39,23 @@ run: $(RUNTIME)
 	@$(BIN)/cellrisk demo
 
 # Screenshots of the page are kept in build/screenshots.
+RUN_TESTS = CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
+
 test: lint peers browser
-	@CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS)
+
+check: test full
+
+# What takes longest; tests/conftest.py lists it.
+full: setup
+	@$(RUN_TESTS) -m full $(PYTEST_ARGS)
 
 # Strict: a link or an anchor that leads nowhere ends it. The pages load nothing from elsewhere.
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo 'Built: build/site/index.html'
 
-# The same tests are in `make test`, with fewer deaths.
+# The same tests are in `make check`, with fewer deaths.
 soak: setup
 	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s tests/ledger/test_soak.py
 

@@ -23,6 +23,13 @@ TOGETHER = ("tests/web/test_browser",)
 APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
+FULL = (
+    *("tests/tables/test_spark_connect.py", "tests/ledger/test_soak.py"),
+    "tests/web/test_browser_looks.py::test_every_step_on_every_screen[dark-390]",
+    "tests/web/test_browser_looks.py::test_every_step_on_every_screen[light-1280]",
+)
+"""What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
+
 
 def find_group(nodeid: str) -> str:
     """Tests with the same answer run in one process, in their order: those of a file, with few exceptions."""
@@ -32,6 +39,9 @@ def find_group(nodeid: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(FULL):
+            item.add_marker("full")
     items.sort(key=lambda item: next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), 99))
 
 

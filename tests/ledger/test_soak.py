@@ -1,6 +1,6 @@
 """How a ledger bears deaths, crowds, full disks, damaged bytes and bad clocks.
 
-Small in `make test`; `make soak` sets CELLRISK_SOAK=full and runs the sizes that reliability is stated for.
+Small in `make check`; `make soak` sets CELLRISK_SOAK=full and runs the sizes that reliability is stated for.
 """
 
 from __future__ import annotations
