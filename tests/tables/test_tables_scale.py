@@ -288,6 +288,20 @@ def test_duckdb_files(people: pd.DataFrame, tmp_path: Path) -> None:
         cr.tabulate(people, QIDS, "y", table="people")
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT * FROM read_csv('{}')", "SELECT * FROM '{}'", "SELECT content AS sex, 'a' AS y FROM read_text('{}')"],
+)
+def test_a_view_reads_nothing_beside_its_file(tmp_path: Path, query: str) -> None:
+    """A DuckDB file that somebody sent must not make us read another one."""
+    (tmp_path / "other.csv").write_text("sex,y\nf,a\nm,b\n", encoding="utf-8")
+    path = tmp_path / "sent.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE VIEW people AS {query.format(tmp_path / 'other.csv')}")
+    with pytest.raises(InvalidInput, match="is a view that reads files outside the DuckDB file"):
+        cr.tabulate(path, ["sex"], "y", table="people")
+
+
 def test_duckdb_relations(people: pd.DataFrame) -> None:
     with duckdb.connect() as connection:
         relation = connection.from_df(people).filter("b > -99")

@@ -76,9 +76,12 @@ def plan_stored(engine: str, path: Path, columns: Sequence[str], table: str | No
 
 
 def read_duckdb(connection: Backend, path: Path, columns: Sequence[str], table: str) -> ir.Table:
+    import duckdb
+
     schema, name = table.rpartition(".")[::2]
     connection.con.execute(f"ATTACH {quote_sql(str(path))} AS source (READ_ONLY)")
     connection.con.execute("USE source")  # so that its views find their tables
+    connection.con.execute("SET enable_external_access = false")  # and nothing else: a view may name any file
     tables = connection.con.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
@@ -88,7 +91,13 @@ def read_duckdb(connection: Backend, path: Path, columns: Sequence[str], table: 
             table, [each if owner == "main" else f"{owner}.{each}" for owner, each in tables], "the DuckDB file"
         )
     whole = f"source.{quote_name(schema or 'main')}.{quote_name(name)}"
-    described = connection.con.execute(f"DESCRIBE {whole}").fetchall()
+    try:
+        described = connection.con.execute(f"DESCRIBE {whole}").fetchall()
+    except duckdb.PermissionException:
+        raise InvalidInput(
+            f"table '{table}' is a view that reads files outside the DuckDB file",
+            fix="store it as a table, or read those files themselves",
+        ) from None
     chosen = choose_columns(columns, [row[0] for row in described], [row[1] for row in described], f"table '{table}'")
     connection.con.execute(f"CREATE TEMP VIEW stored AS SELECT {chosen} FROM {whole}")
     return connection.table("stored")
