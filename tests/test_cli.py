@@ -6,11 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
+import typer
 
 from cellrisk.cli import main, progress
+from cellrisk.cli.parsing import parse_alpha, parse_bins, parse_levels, parse_rules
+from cellrisk.cli.program import app
 from tests.shared_data import FOLDER, needs_shared_data
 
 SECRET = "Zanzibar-7"
@@ -145,6 +149,77 @@ def test_config_file(capsys: Capture, table: Path, tmp_path: Path, monkeypatch: 
     other = tmp_path / "other.toml"
     other.write_text('bin = {age = [0, 25, 60]}\nqid = "age"\nsensitive = "illness"\n', encoding="utf-8")
     assert json.loads(run(capsys, "inspect", table, "--config", other, "--json")[1])["cells"] == 2
+
+
+def options_of(command: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the options of a command become with these settings."""
+    monkeypatch.chdir(folder)
+    Path("cellrisk.toml").write_text(text, encoding="utf-8")
+    outer = typer.main.get_command(app)
+    inner = outer.commands[command]  # type: ignore[attr-defined]
+    return dict(inner.make_context(command, ["x.csv"], parent=typer.Context(outer)).params)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "read", "means"),
+    [
+        ("levels = {y = [1, 2, 3]}", "levels", parse_levels, {"y": ["1", "2", "3"]}),
+        ("levels = {y = [true, false]}", "levels", parse_levels, {"y": ["true", "false"]}),
+        ("levels = {y = [1, 'a', 2.5, true]}", "levels", parse_levels, {"y": ["1", "a", "2.5", "true"]}),
+        ("levels = {y = [2020-01-31, 'a/b']}", "levels", parse_levels, {"y": ["2020-01-31", "a/b"]}),
+        ("levels = {y = 'a|b', z = 1}", "levels", parse_levels, {"y": ["a", "b"], "z": ["1"]}),
+        ("levels = ['y=a|b', 'z=1']", "levels", parse_levels, {"y": ["a", "b"], "z": ["1"]}),
+        ("bin = {a = [0, 2.5, 9], b = 5}", "bin", parse_bins, {"a": [0, 2.5, 9], "b": 5}),
+        ("bin = {a = '0/18/65'}", "bin", parse_bins, {"a": [0, 18, 65]}),
+        ("alpha = {y = [1, 2], z = 'moments'}", "alpha", parse_alpha, {"y": [1, 2], "z": "moments"}),
+        ("alpha = [1, 2]", "alpha", parse_alpha, [1, 2]),
+        ("exclude = {a = 'm', b = '2'}", "exclude", parse_rules, [{"a": ["m"], "b": ["2"]}]),
+        ("exclude = {a = ['m', 'w'], b = [1, true]}", "exclude", parse_rules, [{"a": ["m", "w"], "b": ["1", "true"]}]),
+        ("exclude = [{a = 'm'}, {a = 2, b = 3}]", "exclude", parse_rules, [{"a": ["m"]}, {"a": ["2"], "b": ["3"]}]),
+        ("exclude = ['a=m;b=2', {a = 2}]", "exclude", parse_rules, [{"a": ["m"], "b": ["2"]}, {"a": ["2"]}]),
+        ("exclude = 'a=m;b=2'", "exclude", parse_rules, [{"a": ["m"], "b": ["2"]}]),
+        ("no-clamp = true", "clamp", bool, False),
+        ("no-clamp = false", "clamp", bool, True),
+        ("clamp = false", "clamp", bool, False),
+        ("sparse = false", "dense", bool, True),
+        ("force = true", "force", bool, True),
+    ],
+)
+def test_settings_mean_what_they_say(
+    text: str, name: str, read: Any, means: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = "assess" if name == "alpha" else "release"
+    assert read(options_of(command, f"[{command}]\n{text}\n", tmp_path, monkeypatch)[name]) == means
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("levels = {y = ['a|b', 'c']}", "a value that holds '|' would be taken for several"),
+        ("levels = {y = [['a'], 'c']}", "got a list; allowed: texts, numbers"),
+        ("levels = {y = {z = 1}}", "got a table; allowed: texts, numbers"),
+        ("levels = [{y = ['a']}]", "takes one table for all columns; got a list of tables"),
+        ("levels = {'y=a' = ['b']}", "a name with an equals sign cannot stand in a table"),
+        ("bin = {a = ['1/2', 3]}", "a value that holds '/' would be taken for several"),
+        ("exclude = {a = 'm;b=2'}", "cannot have a semicolon"),
+        ("exclude = [{a = ['m|w']}]", "a value that holds '|' would be taken for several"),
+        ("exclude = [{}]", "must be a table of columns and labels"),
+        ("exclude = [{a = 1}, 2]", "must be a table of columns and labels; got a number"),
+        ("epsilon = {a = 1}", "the setting 'epsilon' takes no table"),
+        ("qid = {a = 1}", "the setting 'qid' takes no table"),
+        ("no-clamp = 'false'", "the setting 'no-clamp' is a switch; got a text; allowed: true or false"),
+        ("no-clamp = 0", "the setting 'no-clamp' is a switch; got a number"),
+        ("no-clamp = []", "the setting 'no-clamp' is a switch; got a list"),
+        ("sparse = 'no'", "the setting 'sparse' is a switch; got a text"),
+        ("clamp = 'maybe'", "the setting 'clamp' is a switch; got a text"),
+    ],
+)
+def test_settings_that_would_mean_something_else_are_refused(
+    capsys: Capture, text: str, says: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "bad.toml"
+    config.write_text(f"[release]\n{text}\n", encoding="utf-8")
+    assert says in refused(capsys, "release", "x.csv", "--config", config)
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_the_page_and_reports_obey(table: cr.FrequencyTable, folder: Path) -> No
     recipe = Recipe("people.csv", "people.csv", ("q", "r"), ("y",))
     arguments: dict[str, Any] = {"sensitive": "y", "mechanism": "geometric", "releases": 2, "top": 1, "policy": None}
     told = write_report(lambda *_: None, table, recipe, ".", epsilon=0.3, max_risk=0.4, **arguments)
-    assert told[1].startswith("Limits broken")
+    assert told.sentence.startswith("Limits broken")
     assert cr.report(table, "geometric", epsilon=0.3, max_risk=0.4, public=True).verdict == "broken"
 
 
@@ -254,6 +254,35 @@ def test_a_broken_file_further_up_is_refused(folder: Path, capsys: Capture) -> N
     (folder.parent / "cellrisk.toml").write_text("[policy", encoding="utf-8")
     assert run("assess", "--epsilon", 1) == 2
     assert "not valid TOML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["link to nothing", "link to itself", "folder", "link to a folder", "pipe"])
+@pytest.mark.parametrize("above", [True, False])
+def test_what_has_the_name_of_a_policy_and_cannot_be_read_is_refused(
+    kind: str, above: bool, folder: Path, capsys: Capture
+) -> None:
+    if os.name != "posix" and kind != "folder":
+        pytest.skip("links and pipes")
+    path = (folder.parent if above else folder) / "cellrisk.toml"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        targets = {"link to nothing": folder / "none", "link to itself": path, "link to a folder": folder}
+        path.symlink_to(targets[kind])
+    assert run("assess", "--epsilon", 1) == 2
+    told = capsys.readouterr().err
+    assert "the settings file" in told
+    assert len(told.splitlines()) == 1
+    with pytest.raises(InvalidInput, match="the settings file"):
+        Policies.in_force()
+
+
+def test_a_number_of_thousands_of_digits_is_refused(folder: Path, capsys: Capture) -> None:
+    (folder / "cellrisk.toml").write_text(f"[policy]\nmax-people = {'9' * 5000}\n", encoding="utf-8")
+    assert run("assess", "--epsilon", 1) == 2
+    assert len(capsys.readouterr().err) < 500
 
 
 def test_settings_further_up_are_not_taken(folder: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import cellrisk as cr
 from cellrisk.choice.policy import Policy
 from cellrisk.cli import main
-from cellrisk.errors import CellriskError
+from cellrisk.errors import CellriskError, InvalidInput
 from tests.near import near_epsilon
 
 Capture = pytest.CaptureFixture[str]
@@ -79,6 +81,12 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
         ({"max-risk": 0.3, "weights": "people"}, "unknown weights"),
         ({"max-risk": 0.3, "delta": "small"}, "delta cannot be read"),
         ({"max-risk": 0.3, "delta": 2}, "delta cannot be read"),
+        ({"max-people": 10**400}, "max-people must be a number of people"),
+        ({"max-risk": True}, "max-risk must be a share"),
+        ({"measure": "local"}, "no limit; allowed: max-risk, max-people, margin or delta; for example max-risk = 0.3"),
+        ({"max-risk": 0.3, "sizes": ["poisson"]}, "sizes must be one word"),
+        ({"max-risk": 0.3, "sizes-fit": True}, "sizes-fit must be one word"),
+        ({"max-risk": 0.3, "sizes-fit": "x"}, "unknown word for sizes-fit"),
         ({"max-risk": 0.3, "epsilon": 1}, "unknown setting in \\[policy\\]"),
         (0.3, "must be a table"),
     ],
@@ -86,6 +94,68 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
 def test_bad_policies_are_refused(values: object, says: str) -> None:
     with pytest.raises(CellriskError, match=says):
         Policy.of(values)
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        *["1/n^2000", "0/n", "1e-400/n", "1e400/n", "9/n", "1/n^0", "1/n^0.5", "1/n^11", 0, 1, -0.1, 10**400],
+        *[float("nan"), float("inf"), True, "", "n", "1/m", "-1/n", [0.1]],
+    ],
+)
+def test_a_delta_out_of_range_is_refused_when_the_policy_is_read(delta: object) -> None:
+    with pytest.raises(InvalidInput, match=r"the policy's delta (is out of range|cannot be read)"):
+        Policy.of({"delta": delta})
+
+
+@pytest.mark.parametrize("rule", ["1/n", "0.1/n", "1e-100/n^10", "1/n^1.5", "1/n^10"])
+@pytest.mark.parametrize("records", [0, 1, 2, 10**6, 10**18])
+def test_a_rule_that_is_taken_gives_a_delta_for_every_table(rule: str, records: int) -> None:
+    found = Policy(delta=rule).largest_delta(records)
+    assert found is not None
+    assert 0 < found <= 1
+
+
+@pytest.mark.parametrize(
+    "alpha",
+    [
+        *[True, 1, "x", "", [], {}, [0], [-1.0, 1], [float("nan")], [float("inf")], [True, 1], ["1"], [10**400]],
+        *[[[1]], {"y": []}, {"y": "x"}, {"y": {"z": 1}}],
+    ],
+)
+def test_an_alpha_that_no_table_can_have_is_refused_when_the_policy_is_read(alpha: object) -> None:
+    with pytest.raises(InvalidInput, match="the policy's alpha cannot be read"):
+        Policy.of({"max-risk": 0.3, "alpha": alpha})
+
+
+@pytest.mark.parametrize("alpha", ["mle", "moments", [1, 0.5], (1, 2), np.ones(2), {"y": [1, 1], "z": "mle"}])
+def test_an_alpha_that_some_table_can_have_is_taken(alpha: Any) -> None:
+    assert Policy(max_risk=0.3, alpha=alpha).alpha is alpha
+
+
+def test_a_policy_about_delta_alone(people: Path, capsys: Capture) -> None:
+    """It limits delta, fixes no measure, and leaves it to whoever chooses to give a limit on the risk."""
+    write(people.parent, '[policy]\ndelta = "0.1/n"\n')
+    gaussian = [*BASIC, "--mechanism", "gaussian-analytic"]
+    assert main(["assess", str(people), *gaussian, "--epsilon", "1", "--delta", "0.01"]) == 3
+    assert capsys.readouterr().err.startswith("cellrisk: the policy allows delta up to 0.001667; got 0.01")
+    assert main(["assess", str(people), *gaussian, "--epsilon", "9", "--delta", "0.001", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["policy"]["obeyed"][0]["limits"] == {}
+    assert main(["choose", str(people), *gaussian]) == 2
+    assert "no limit was given to choose by" in capsys.readouterr().err
+    choose = ["choose", str(people), *gaussian, "--max-risk", "0.3", "--measure", "expected"]
+    assert main([*choose, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["delta"] == pytest.approx(0.1 / 60)
+    assert main([*choose, "--delta", "0.01"]) == 2
+    report = ["report", str(people), *gaussian, "--output", "report.html", "--releases", "2"]
+    report += ["--delta", "0.001"]
+    assert main([*report, "--epsilon", "1", "--measure", "expected"]) == 0
+    assert main(report) == 2
+    assert "a report needs a decision to ask for" in capsys.readouterr().err
+    sentences = Policy(delta="0.1/n").disclosures
+    assert len(sentences) == 1
+    assert "a delta of at most 0.1/n" in sentences[0]
+    assert Policy(delta=1e-6).disclosures == []
 
 
 def test_assess_obeys(people: Path, capsys: Capture) -> None:

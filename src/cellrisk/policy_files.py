@@ -42,7 +42,8 @@ def find_policy_files(folder: Path | None = None) -> list[SettingsFile]:
     """Every file with a policy that is in force in a folder, the working folder where none is named.
 
     That which CELLRISK_POLICY names comes first, and must be there; then each cellrisk.toml with a table ``[policy]``
-    from the folder up to the root. All hold together: a file further down cannot replace one further up.
+    from the folder up to the root. All hold together: a file further down cannot replace one further up. What has that
+    name and is no file that can be read, such as a link to nothing or a folder, is refused.
     """
     found = []
     named = os.environ.get(VARIABLE)
@@ -66,13 +67,12 @@ def _find_above(folder: Path | None) -> Iterator[SettingsFile]:
     for place in (here, *here.parents):
         path = place / SETTINGS_FILE
         try:
-            kind = path.stat().st_mode
+            path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             raise InvalidInput("the settings file cannot be read", got=f"{path} ({error.strerror})") from None
-        if not stat.S_ISDIR(kind):
-            yield read_settings_file(path)
+        yield read_settings_file(path)
 
 
 def read_settings_file(path: Path) -> SettingsFile:
@@ -86,12 +86,14 @@ def read_settings_file(path: Path) -> SettingsFile:
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
             raise InvalidInput("the settings file is no plain file of a reasonable size", got=str(path))
         content = path.read_bytes()
-        values = tomllib.loads(content.decode("utf-8"))
     except FileNotFoundError:
-        raise InvalidInput("the settings file does not exist", got=str(path)) from None
+        what = "is a link to nothing" if path.is_symlink() else "does not exist"
+        raise InvalidInput(f"the settings file {what}", got=str(path)) from None
     except OSError as error:
         raise InvalidInput("the settings file cannot be read", got=f"{path} ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+    try:
+        values = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):  # a number of thousands of digits is a plain ValueError
         raise InvalidInput("the settings file is not valid TOML", got=str(path)) from None
     open_to_others = os.name == "posix" and bool(status.st_mode & stat.S_IWOTH)
     digest = hashlib.sha256(content).hexdigest()[:DIGITS]

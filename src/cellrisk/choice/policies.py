@@ -50,10 +50,11 @@ class Obeyed:
 
     def to_dict(self) -> dict[str, Any]:
         own = self.policy
+        limits = vars(own.requirement) if own.requirement is not None else {}
         return {
             "file": self.file,
             "sha256": self.digest,
-            "limits": {name: value for name, value in vars(own.requirement).items() if value is not None},
+            "limits": {name: value for name, value in limits.items() if value is not None},
             "risk": {"measure": own.measure, "form": own.form, "weights": own.weights, "attack": own.attack},
             "delta": own.delta,
             "remark": self.remark,
@@ -93,17 +94,23 @@ class Policies:
     def __bool__(self) -> bool:
         return bool(self.obeyed)
 
+    @property
+    def on_risks(self) -> tuple[tuple[Wish, Requirement], ...]:
+        """Each risk that is limited, and its limits; a policy about delta alone has none."""
+        found = [(each.policy.wish, each.policy.requirement) for each in self.obeyed]
+        return tuple((wish, required) for wish, required in found if required is not None)
+
     def join(self, table: FrequencyTable, wish: Wish, **limits: float | None) -> tuple[Condition, ...]:
         """What must be kept: the limits wished for, made tighter by policies on the same risk, then the others.
 
         Where none is wished for, those of the policies alone: the first of them that is on the risk wished for leads.
         """
         required: list[tuple[Wish, Requirement]] = []
-        if any(value is not None for value in limits.values()) or not self.obeyed:
+        if any(value is not None for value in limits.values()) or not self.on_risks:
             required.append((wish.settled, Requirement(**limits)))
-        leading = self.obeyed if required else self._leading(wish)
-        for each in leading:
-            risk, own = each.policy.wish.settled, each.policy.requirement
+        leading = self.on_risks if required else self._leading(wish)
+        for each, own in leading:
+            risk = each.settled
             for place, (known, limit) in enumerate(required):
                 if known == risk:
                     required[place] = (known, limit.tighter(own))
@@ -112,12 +119,12 @@ class Policies:
                 required.append((risk, own))
         return tuple(Condition(limit, known.question(table)) for known, limit in required)
 
-    def _leading(self, wish: Wish) -> tuple[Obeyed, ...]:
-        """The policies, those on the risk wished for first; refuses a wish that is none of theirs."""
-        same = [each for each in self.obeyed if each.policy.wish.words == wish.words]
+    def _leading(self, wish: Wish) -> tuple[tuple[Wish, Requirement], ...]:
+        """The risks that are limited, those wished for first; refuses a wish that is none of them."""
+        same = [each for each in self.on_risks if each[0].words == wish.words]
         if not same and wish.words != Wish().words:
             self.fix_words(wish.words)
-        return (*same, *(each for each in self.obeyed if each not in same))
+        return (*same, *(each for each in self.on_risks if each not in same))
 
     def fix_words(self, given: dict[str, str]) -> dict[str, str]:
         """The words of the policy whose risk is asked for; refuses others. The words of the first where none is asked.
@@ -125,12 +132,14 @@ class Policies:
         >>> Policies((Obeyed(Policy(max_risk=0.3)),)).fix_words({"form": "tight"})["measure"]
         'local'
         """
-        for each in self.obeyed:
-            words = each.policy.wish.words
+        if not self.on_risks:
+            return given
+        for wish, _ in self.on_risks:
+            words = wish.words
             if all(words[name] == word for name, word in given.items()):
                 return words
         for name, word in given.items():
-            allowed = dict.fromkeys(each.policy.wish.words[name] for each in self.obeyed)
+            allowed = dict.fromkeys(wish.words[name] for wish, _ in self.on_risks)
             if word not in allowed:
                 raise InvalidInput(
                     f"the policy fixes --{name}", got=word, allowed=", ".join(allowed), fix="change the policy"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import TypeGuard
 
 import numpy as np
 
@@ -35,11 +36,7 @@ class Requirement:
                 allowed="max_risk, max_people or margin",
                 fix="for example max_risk=0.3, or --max-risk 0.3",
             )
-        for name, value in (("max_risk", self.max_risk), ("margin", self.margin)):
-            if value is not None and not (_is_number(value) and 0 <= value <= 1):
-                raise InvalidInput(f"{name} must be a share", got=value, allowed="from 0 to 1")
-        if self.max_people is not None and not (_is_number(self.max_people) and self.max_people >= 0):
-            raise InvalidInput("max_people must be a number of people", got=self.max_people, allowed="0 or more")
+        check_limits(vars(self))
 
     def tighter(self, other: Requirement) -> Requirement:
         """The smaller of the two limits of each kind.
@@ -123,5 +120,27 @@ def describe_conditions(conditions: Sequence[Condition]) -> str:
     return ", and ".join(parts)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def check_limits(limits: Mapping[str, object]) -> None:
+    """Refuses limits that are none, in the spelling of their names that the caller has: max_risk or max-risk."""
+    for name, value in limits.items():
+        if value is None:
+            continue
+        if name.endswith("people"):
+            if not (is_number(value) and value >= 0):
+                raise InvalidInput(f"{name} must be a number of people", got=_shown(value), allowed="0 or more")
+        elif not (is_number(value) and 0 <= value <= 1):
+            raise InvalidInput(f"{name} must be a share", got=_shown(value), allowed="from 0 to 1")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a finite number, small enough for floating point."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _shown(value: object) -> object:
+    return "a number of more than 18 digits" if isinstance(value, int) and abs(value) >= 10**18 else value

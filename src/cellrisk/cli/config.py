@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
+from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     force holds whichever file the settings come from, and one in that file is added to it.
     """
     file = path or Path(SETTINGS_FILE)
-    settings = None if path is None and not file.is_file() else read_settings_file(file)
+    settings = None if path is None and not os.path.lexists(file) else read_settings_file(file)
     keep_policies(context, settings)
     if settings is None:
         return None
@@ -37,7 +39,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     for key, value in _settings_for(values, root, path_of_names).items():
         if key in mine:
             parameter, negated = mine[key]
-            defaults[parameter.name] = not value if negated else _as_option(value, parameter.multiple)
+            defaults[parameter.name] = _as_option(key, value, parameter, negated)
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
 
@@ -127,29 +129,83 @@ def _long_options(command: Any) -> dict[str, tuple[Any, bool]]:
     return {key: value for key, value in found.items() if key not in ("config", "help", "source")}
 
 
-def _as_option(value: Any, repeatable: bool) -> Any:
-    """A TOML value in the shape the command line would give.
-
-    >>> _as_option({"age": 5, "hours": [0, 40, 100]}, True), _as_option([1, 1], True), _as_option("age", True)
-    (['age=5', 'hours=0/40/100'], ['1,1'], ['age'])
-    """
-    if isinstance(value, dict):
-        return [f"{name}={_joined(part, '/', '|')}" for name, part in value.items()]
-    if not repeatable:
+def _as_option(name: str, value: Any, parameter: Any, negated: bool = False) -> Any:
+    """A TOML value in the shape the command line would give to the option of that name."""
+    if getattr(parameter, "is_flag", False):
+        if not isinstance(value, bool):
+            raise InvalidInput(f"the setting '{name}' is a switch", got=_kind(value), allowed="true or false")
+        return value != negated
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, dict) for part in value)):
+        return _from_tables(name, value)
+    if not parameter.multiple:
         return value
-    if isinstance(value, list) and not _numeric(value):
-        return [str(part) for part in value]
-    return [_joined(value, ",", ",")]
+    if isinstance(value, list) and not all(_is_number(part) for part in value):
+        return [_text(part) for part in value]
+    return [",".join(map(str, value)) if isinstance(value, list) else _text(value)]
 
 
-def _joined(value: Any, between_numbers: str, between_words: str) -> str:
+BETWEEN = {"bin": "/", "levels": "|", "merge": "|", "exclude": "|", "alpha": ","}
+"""What stands between several values of one column, for each option that takes a table."""
+
+
+def _from_tables(name: str, value: Any) -> list[str]:
+    """A table in the words of the command line: a pair for each column; for ``exclude`` one rule, several in a list.
+
+    >>> _from_tables("bin", {"age": 5, "hours": [0, 40]}), _from_tables("levels", {"grade": [1, 2]})
+    (['age=5', 'hours=0/40'], ['grade=1|2'])
+    >>> _from_tables("exclude", {"sex": "m", "age": [1, 2]}), _from_tables("exclude", [{"sex": "m"}, {"age": 2}])
+    (['sex=m;age=1|2'], ['sex=m', 'age=2'])
+    """
+    if name not in BETWEEN:
+        raise InvalidInput(f"the setting '{name}' takes no table")
+    if name == "exclude":
+        return [_rule(each) for each in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
-        return (between_numbers if _numeric(value) else between_words).join(str(part) for part in value)
-    return str(value)
+        raise InvalidInput(f"the setting '{name}' takes one table for all columns", got="a list of tables")
+    return [_column_with_values(name, column, values) for column, values in value.items()]
 
 
-def _numeric(values: list[Any]) -> bool:
-    return all(isinstance(value, (int, float)) for value in values)
+def _rule(value: Any) -> str:
+    """One rule of ``exclude``: a table, all of whose columns must match, or the words of the command line."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict) or not value:
+        raise InvalidInput("a rule of the setting 'exclude' must be a table of columns and labels", got=_kind(value))
+    parts = [_column_with_values("exclude", column, values) for column, values in value.items()]
+    if any(";" in part for part in parts):
+        raise InvalidInput("a table in the setting 'exclude' cannot have a semicolon in its columns and labels")
+    return ";".join(parts)
+
+
+def _column_with_values(name: str, column: str, values: Any) -> str:
+    """One column with its value or values; refuses what the option would take apart."""
+    between = BETWEEN[name]
+    what = f"the setting '{name}' cannot be read for the column {column!r}"
+    if "=" in column:
+        raise InvalidInput(what, fix="a name with an equals sign cannot stand in a table")
+    if not isinstance(values, list):
+        values = [values] if not isinstance(values, str) else values.split(between)
+    for part in values:
+        if not isinstance(part, (str, int, float, date, time)):
+            raise InvalidInput(what, got=_kind(part), allowed="texts, numbers, true or false, or a list of them")
+        if isinstance(part, str) and between in part:
+            raise InvalidInput(what, fix=f"a value that holds '{between}' would be taken for several")
+    return f"{column}={between.join(_text(part) for part in values)}"
+
+
+def _text(value: Any) -> str:
+    """A value as TOML spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    """What sort of TOML value that is, without telling it."""
+    names = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table"}
+    return names.get(type(value), f"a {type(value).__name__}")
 
 
 def policy_of(context: typer.Context) -> Policies:

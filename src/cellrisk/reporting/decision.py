@@ -75,7 +75,7 @@ class Asked:
     @property
     def limited(self) -> bool:
         """Whether there is a limit on a risk, asked for or of a policy."""
-        return bool(self.policies) or any(limit is not None for limit in self.limits.values())
+        return bool(self.policies.on_risks) or any(limit is not None for limit in self.limits.values())
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
