@@ -29,6 +29,13 @@ NOT_KNOWN = "a release that was being written to the ledger stands or not: cellr
 
 _unfinished: dict[str, None] = {}
 _left_alone: list[object] = []
+_standing: list[str] = []
+
+
+def tell_standing(sentence: str) -> None:
+    """Says what the command has written for good, for whoever stops it after that; empty where nothing stands."""
+    if threading.current_thread() is threading.main_thread():  # others serve somebody else, and are not stopped
+        _standing[:] = [sentence] if sentence else []
 
 
 @contextmanager
@@ -70,6 +77,7 @@ class Watch:
     def __enter__(self) -> Watch:
         if threading.current_thread() is not threading.main_thread():
             return self
+        tell_standing("")
         for number in SIGNALS:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
                 self._before[number] = signal.signal(number, self._interrupt)
@@ -112,6 +120,11 @@ class Watch:
                 self._end()
 
 
+def say_interrupted(words: str = "") -> str:
+    """What is said after an interruption: what the one who was interrupted has said of it, or what stands anyway."""
+    return "; ".join(["interrupted", *([words] if words else _standing)])
+
+
 def end_now(message: str, code: int = INTERRUPTED) -> None:
     """Ends the process at once: no step of the main thread is waited for. What is unfinished is removed first."""
     workers = sys.modules.get("multiprocessing")
@@ -128,4 +141,4 @@ def end_now(message: str, code: int = INTERRUPTED) -> None:
 
 def what_stands() -> str:
     """What can be said where the main thread could not be heard: as after any sudden end."""
-    return f"interrupted; {NOT_KNOWN}" if LEDGER in sys.modules else "interrupted"
+    return say_interrupted("" if _standing or LEDGER not in sys.modules else NOT_KNOWN)

@@ -81,6 +81,11 @@ class TestEntry:
         header = {"cookie": f"{cookie(client, server)}; {cookie(client, server)}"}
         assert ask("GET", f"{server.base}/api/state", headers=header).status_code == 401
 
+    def test_too_many_fields_are_refused(self, server: Running) -> None:
+        many = "&".join(f"a{number}=1" for number in range(40))
+        assert ask("GET", f"{server.link}&{many}").status_code == 401
+        assert guard.read_fields(many.encode()) == {}
+
     def test_there_is_no_password_where_none_was_set(self, server: Running) -> None:
         answer = ask("POST", f"{server.base}/enter", data={"password": ""}, headers={"X-Cellrisk": "1"})
         assert answer.status_code == 401

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cellrisk.errors import CellriskError
-from cellrisk.stopping import INTERRUPTED, Watch, end_now, what_stands
+from cellrisk.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
 from cellrisk.text import visible
 
 BAD_INPUT = 2
@@ -80,9 +80,9 @@ def _say_interrupted(error: BaseException) -> str:
     link: BaseException | None = error
     while link is not None:
         if isinstance(link, KeyboardInterrupt | CellriskError) and str(link):
-            return f"interrupted; {link}"
+            return say_interrupted(str(link))
         link = link.__cause__ or link.__context__
-    return "interrupted"
+    return say_interrupted()
 
 
 def _fail(message: str, code: int) -> int:

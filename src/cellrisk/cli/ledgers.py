@@ -335,12 +335,13 @@ def export_command(
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
-    from cellrisk.ledger import export_entries
+    from cellrisk.ledger.export import export_entries, refuse_released
 
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output ledger.jsonl")
     with open_ledger(ledger, wait) as opened:
         entries = opened.entries(cohort)
+        refuse_released(opened.entries(), Path(output))
     written = export_entries(entries, output, form, spreadsheet_safe=spreadsheet_safe)
     if "csv" in (form, written.suffix.lower().lstrip(".") if form is None else None):
         tell_formulas(written)

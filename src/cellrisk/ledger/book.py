@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -32,6 +32,7 @@ from cellrisk.ledger.entry import (
 from cellrisk.ledger.limits import Standing
 from cellrisk.ledger.verification import Verification, compare_files, examine
 from cellrisk.mechanisms import Mechanism
+from cellrisk.stopping import NOT_KNOWN, tell_standing
 from cellrisk.text import number_of
 
 if TYPE_CHECKING:
@@ -85,8 +86,18 @@ class Ledger:
 
         self._clock = clock or _tell_time
         self._known: tuple[Entry, ...] = ()
-        self._store = Store(find_place(place, wait), create=create, clock=self._clock, heads=HeadFile.find(head))
-        self._id = self.head.id
+        self._new = create
+        found, heads = find_place(place, wait), HeadFile.find(head)
+        try:
+            self._store = Store(found, create=create, clock=self._clock, heads=heads)
+            self._id = self.head.id
+            if create:
+                tell_standing(f"the new ledger stands, and is empty: {found}")
+        except BaseException:
+            if found.made:
+                with suppress(CellriskError):
+                    Store(found, create=False, clock=self._clock, heads=None).remove_unused()
+            raise
 
     def __enter__(self) -> Ledger:
         return self
@@ -102,7 +113,8 @@ class Ledger:
 
     def remove_unused(self) -> None:
         """Removes a ledger that was made and never written to, so that what was refused leaves nothing behind."""
-        self._store.remove_unused()
+        if self._store.remove_unused():
+            tell_standing("")
 
     def note_head(self) -> str:
         """Notes the last entry in the file that keeps the head, if there is one; returns the line for any other place.
@@ -114,7 +126,10 @@ class Ledger:
         heads = self._store.heads
         with self._store.read() as session:
             if heads is not None:
-                heads.check(session, new=True)
+                if self._new:
+                    heads.check(session, new=True)
+                else:
+                    heads.begin(session)
                 heads.note(session.head)
             return write_head(session.head)
 
@@ -369,8 +384,27 @@ class Ledger:
         """A transaction in which nobody else writes, and how things stand in it."""
         if self._store.writable:
             self._tidy()
-        with self._store.write() as session:
-            yield session, self._follow(session, session.pendings())
+        session: Session | None = None
+        before = ""
+        try:
+            with self._store.write() as session:
+                before = session.head.digest
+                yield session, self._follow(session, session.pendings())
+            if session.head.digest != before:
+                tell_standing(_say_entry(session.head))
+        except KeyboardInterrupt as stopped:
+            if session is None or session.head.digest == before or str(stopped):
+                raise
+            raise KeyboardInterrupt(self._find_out(session.head)) from None
+
+    def _find_out(self, head: Head) -> str:
+        """What stands of entries whose writing was stopped; empty where they do not."""
+        try:
+            with self._store.write() as session:  # waits for what a server may still commit, its answer lost
+                row = session.row(head.number)
+        except CellriskError:
+            return NOT_KNOWN
+        return _say_entry(head) if row is not None and row.digest == head.digest else ""
 
     def _read(self) -> Standing:
         """How things stand. An entry whose file is being moved into its place is waited for."""
@@ -464,6 +498,10 @@ class Ledger:
         row = Row(number, head.digest, compute_digest(number, head.digest, text), text)
         session.append(row, written)
         return Entry.read(row, None if written is None else written.path)
+
+
+def _say_entry(head: Head) -> str:
+    return f"entry {head.number} of the ledger stands"
 
 
 def _tell_time() -> datetime:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.ledger.entry import Entry, show_on_one_line
 from cellrisk.mechanisms import DiscreteGaussian
+from cellrisk.releasing.saving import sidecar_of
 from cellrisk.spreadsheets import write_rows
-from cellrisk.writing import write_whole
+from cellrisk.writing import refuse_inputs, write_whole
 
 if TYPE_CHECKING:
     from cellrisk.reporting.registry import Field
@@ -79,12 +80,21 @@ FORMS: dict[str, Callable[[Sequence[Entry]], str]] = {
 ENDINGS = {".jsonl": "json-lines", ".csv": "csv", ".yaml": "registry", ".yml": "registry"}
 
 
+def refuse_released(entries: Sequence[Entry], target: Path) -> None:
+    """Refuses to write over a released file that one of the entries names, or over its description."""
+    for entry in entries:
+        path = None if entry.file is None or not entry.file.path else Path(entry.file.path)
+        if path is not None:
+            refuse_inputs(target, dict.fromkeys((path, sidecar_of(path)), f"what entry {entry.number} has released"))
+
+
 def export_entries(
     entries: Sequence[Entry], path: str | os.PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False
 ) -> Path:
     """Writes entries to a file, whole or not at all, in the form that is named or that its ending says. On request CSV
     has an apostrophe before what spreadsheets would take for formulas."""
     target = Path(path)
+    refuse_released(entries, target)
     chosen = ENDINGS.get(target.suffix.lower()) if form is None else form
     if chosen is None:
         raise InvalidInput("an export's form is told by its ending", got=target.name, allowed=", ".join(ENDINGS))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.ledger.chain import Head
 from cellrisk.locks import wait_for_lock
-from cellrisk.writing import keep_inputs, write_through
+from cellrisk.writing import is_same_file, keep_inputs, write_through
 
 if TYPE_CHECKING:
     from cellrisk.ledger.store import Session
@@ -41,11 +41,20 @@ class HeadFile:
     """A file of such lines, of one ledger or of several."""
 
     path: Path
+    other: HeadFile | None = None
+    """A second one, which is checked and renewed too."""
 
     @staticmethod
     def find(path: str | os.PathLike[str] | None) -> HeadFile | None:
-        """The file that is named, here or in the environment."""
-        named = os.environ.get(VARIABLE) if path is None else os.fspath(path)
+        """The files that are named, here and in the environment: to name one does not switch the other off."""
+        always = HeadFile._open(os.environ.get(VARIABLE))
+        named = HeadFile._open(None if path is None else os.fspath(path))
+        if named is None or always is None or is_same_file(named.path, always.path):
+            return always or named
+        return replace(named, other=always)
+
+    @staticmethod
+    def _open(named: str | None) -> HeadFile | None:
         if not named:
             return None
         if "\0" in named:
@@ -60,6 +69,11 @@ class HeadFile:
             raise InvalidInput("the file for the ledger's head holds something else", got=found, fix="name another")
         keep_inputs("the file that keeps the ledger's head", found)
         return HeadFile(found)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The file, and the second one."""
+        return [self.path, *(self.other.paths if self.other is not None else [])]
 
     def last(self, identity: str) -> tuple[int, str] | None:
         """The last entry that is noted of a ledger, and its digest."""
@@ -88,13 +102,18 @@ class HeadFile:
                 f"the ledger lacks entry {number:,}, which is noted in the file that keeps its head: it was rewritten, "
                 "or restored from an older copy"
             )
-        return ""
+        return "" if self.other is None else self.other.compare(session)
 
     def check(self, session: Session, new: bool = False) -> None:
-        """Refuses a ledger that lacks what is noted of it. One that has more, because its writer died, is accepted."""
+        """Refuses a ledger that lacks what is noted of it. One that has more, because its writer died, is accepted.
+
+        new: whether nothing need be noted of it yet.
+        """
+        if self.other is not None:
+            self.other.check(session, new)
         if new and self.last(session.head.id) is None:
             return
-        fault = self.compare(session)
+        fault = replace(self, other=None).compare(session)
         if fault:
             raise InvalidInput(
                 fault,
@@ -102,8 +121,17 @@ class HeadFile:
                 fix="find the newest copy, or account for what is lost and note the head in another file",
             )
 
+    def begin(self, session: Session) -> None:
+        """Refuses a ledger as `check` does, except for one of which nothing is noted yet in a file that is new, or that
+        notes others: a file that is there and empty may have been emptied."""
+        for path in self.paths:
+            file = HeadFile(path)
+            file.check(session, new=not path.exists() or path.stat().st_size > 0)
+
     def note(self, head: Head) -> None:
         """Adds a line, unless a later entry is noted already."""
+        if self.other is not None:
+            self.other.note(head)
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -123,6 +151,8 @@ class HeadFile:
 
     def check_room(self) -> None:
         """Refuses a file that cannot be written to, before anything is written to the ledger."""
+        if self.other is not None:
+            self.other.check_room()
         there = self.path if self.path.exists() else self.path.parent
         if not os.access(there, os.W_OK):
             raise InvalidInput("the ledger's head cannot be noted there", got=self.path, fix="choose another file")

@@ -26,6 +26,7 @@ STATE = "CELLRISK_STATE"
 """The variable that names the folder in which state is kept, where it is not the user's own."""
 FOLDER = "reservations"
 NAME = "[0-9a-f]{32}"
+NOTED = ("place", "target", "sha256")
 LONGEST = 65_536
 PAUSE = 0.005
 
@@ -38,6 +39,10 @@ class Note:
     """The ledger's, so that a copy of the ledger does not end what the ledger itself has begun."""
     target: Path | None = None
     sha256: str = ""
+
+
+class ForeignJournal(Exception):
+    """A journal that cellrisk has not written: it is left alone."""
 
 
 class Journal:
@@ -60,14 +65,25 @@ class Journal:
         make_last(self.path.parent)
 
     def read(self) -> Note | None:
-        """The note; None where its process died before it was whole, and so before anything was staged."""
+        """The note; None where its process died before it was whole, and so before anything was staged.
+
+        Refuses what is whole and not as cellrisk writes it: somebody else has put that there.
+        """
         os.lseek(self._handle, 0, os.SEEK_SET)
         try:
             told = json.loads(os.read(self._handle, LONGEST).decode("ascii"))
-            target = told["target"]
-            return Note(str(told["place"]), None if target is None else Path(target), str(told["sha256"]))
-        except (ValueError, KeyError, TypeError):
+        except ValueError:
             return None
+        except RecursionError:
+            raise ForeignJournal from None
+        place, target, sha256 = (told.get(name, 0) if isinstance(told, dict) else 0 for name in NOTED)
+        if not isinstance(place, str) or not isinstance(sha256, str):
+            raise ForeignJournal
+        if target is None:
+            return Note(place, None, sha256)
+        if not isinstance(target, str) or not _is_file_name(Path(target)):
+            raise ForeignJournal
+        return Note(place, Path(target), sha256)
 
     def close(self) -> None:
         """Ends the lock, and leaves the file where it was not removed."""
@@ -190,6 +206,14 @@ def state_folder() -> Path:
 
 def _name(identity: str, token: str) -> str:
     return f"{identity}-{token}"
+
+
+def _is_file_name(path: Path) -> bool:
+    """Whether a path can be that of a released file: from the root on, with a name that a file can have."""
+    try:
+        return path.is_absolute() and bool(path.name) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def _no_links() -> int:

@@ -21,11 +21,12 @@ from cellrisk.accounting import Loss
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.ledger.descriptions import digest_description
 from cellrisk.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, check_text
-from cellrisk.ledger.journals import Journal, Note, find_journal, held, is_held
+from cellrisk.ledger.journals import ForeignJournal, Journal, Note, find_journal, held, is_held
 from cellrisk.ledger.limits import Reserved
 from cellrisk.ledger.store import DECIDED, RESERVED, Pending, Session, Store
 from cellrisk.releasing.result import Release
 from cellrisk.releasing.saving import Pair, check_free
+from cellrisk.stopping import tell_standing
 from cellrisk.writing import make_last
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Reservation:
             if not self._find_out():
                 raise
             interrupted = not isinstance(error, CellriskError)
+        tell_standing(self.standing)
         try:
             pair.publish()
             pair.finish()
@@ -98,10 +100,15 @@ class Reservation:
             self._finish_late(pair)
             interrupted = True
         self._done = True
-        with suppress(CellriskError):  # file and entry stand; a row that is left is removed by whoever writes next
+        tell_standing(self.standing)
+        try:
             self._remove_row()
+        except CellriskError:  # file and entry stand; a row that is left is removed by whoever writes next
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
         if interrupted:
-            raise KeyboardInterrupt(f"entry {self._written.number} of the ledger stands, and its file is in its place")
+            raise KeyboardInterrupt(self.standing)
         return self._written
 
     def _finish_late(self, pair: Pair) -> None:
@@ -111,16 +118,30 @@ class Reservation:
             pair.finish()
         except (OSError, KeyboardInterrupt):
             self._left = True
-            raise KeyboardInterrupt(
-                f"entry {self._written.number} of the ledger stands; the next write to the ledger, or ledger settle, "
-                "moves its file into its place"
-            ) from None
+            raise KeyboardInterrupt(self.standing) from None
+
+    @property
+    def standing(self) -> str:
+        """What stands of the release once it was decided, for the one who stops it."""
+        start = f"entry {self._written.number} of the ledger stands"
+        if self._done:
+            return f"{start}, and its file is in its place"
+        return f"{start}; the next write to the ledger, or ledger settle, moves its file into its place"
 
     def close(self) -> None:
         """Ends the reservation: what was not decided is taken back, what was is finished."""
         if self._left:
             self._journal.close()
             return
+        try:
+            self._finish()
+        except KeyboardInterrupt as stopped:
+            self._journal.close()
+            if not self._done or str(stopped):
+                raise
+            raise KeyboardInterrupt(self.standing) from None
+
+    def _finish(self) -> None:
         stands = True if self._done else self._find_out()
         if stands is False:
             if self._pair is not None:
@@ -250,6 +271,8 @@ def settle(store: Store, pending: Pending, *, anywhere: bool = False) -> str:
             return SETTLED
     except FileNotFoundError:  # settled by another
         return SETTLED
+    except (OSError, ForeignJournal):
+        return ELSEWHERE
 
 
 def _end(session: Session, pending: Pending, note: Note | None) -> bool:
@@ -294,7 +317,7 @@ def sweep(store: Store, journals: dict[str, Path]) -> None:
     A release that was decided, and then given up by somebody who could not finish it, is finished here.
     """
     for token, path in journals.items():
-        with suppress(OSError), held(path) as journal:
+        with suppress(OSError, ForeignJournal), held(path) as journal:
             if journal is None:
                 continue
             note = journal.read()

@@ -45,6 +45,8 @@ class Place(ABC):
     dialect: ClassVar[str]
     options: ClassVar[dict[str, Any]] = {}
     writable: bool = True
+    made: bool = False
+    """Whether the ledger was made here and now, so that one who is stopped can remove it."""
 
     def __init__(self, wait: float) -> None:
         self.wait = wait
@@ -172,6 +174,13 @@ class FilePlace(Place):
         self._check_path()
         if self.path.exists() or self.path.is_symlink():
             raise self._refuse_other()
+        for beside in self.files[1:]:
+            if os.path.lexists(beside):
+                raise InvalidInput(
+                    "what SQLite keeps beside another ledger was left there, and would be taken for the new one's",
+                    got=beside,
+                    fix="move it away, or choose another name",
+                )
         if not os.access(self.path.parent, os.W_OK):
             raise InvalidInput("no ledger can be made there", got=self, fix="choose another place")
         with private_folder("ledger") as folder:
@@ -185,11 +194,14 @@ class FilePlace(Place):
                 connection.commit()
             engine.dispose()
             content = draft.read_bytes()
+        self.made = True
         try:
             write_new(self.path, content)
         except FileExistsError:
+            self.made = False
             raise self._refuse_other() from None
         except OSError as error:
+            self.made = False
             if error.errno == errno.ENOSPC:
                 raise InvalidInput(
                     "the disk of the ledger is full: nothing was written", got=self, fix="make room"
@@ -385,6 +397,7 @@ class DatabasePlace(Place):
                     "the database has a table of the same name as one of a ledger's", got=self, fix=OTHER
                 )
             make(connection)
+            self.made = True
             connection.commit()
         engine.dispose()
 

@@ -206,7 +206,7 @@ class Store:
         self.place = place
         self.heads = heads
         self._new = create
-        if heads is not None and place.is_same(heads.path):
+        if heads is not None and any(map(place.is_same, heads.paths)):
             raise InvalidInput(
                 "the ledger's head cannot be kept in the ledger", got=heads.path, fix="name another file"
             )
@@ -241,16 +241,18 @@ class Store:
             engine.dispose()
         self._engines = {}
 
-    def remove_unused(self) -> None:
-        """Removes a ledger that was made and never written to."""
+    def remove_unused(self) -> bool:
+        """Removes a ledger that was made and never written to; whether it was so."""
         with suppress(CellriskError):
             with self.write() as session:
                 if session.head.number or session.pendings():
-                    return
+                    return False
                 # Whoever has opened it meanwhile finds, at the next transaction, that this is no ledger.
                 session.connection.execute(sa.update(LEDGER).values(what="removed"))
             self.close()
             self.place.remove()
+            return True
+        return False
 
     @property
     def writable(self) -> bool:

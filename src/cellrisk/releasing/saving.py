@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cellrisk.errors import InvalidInput
-from cellrisk.stopping import unfinished
+from cellrisk.stopping import tell_standing, unfinished
 from cellrisk.writing import check_writable, make_last, public_mode, refuse_inputs, write_through
 
 
@@ -133,6 +133,7 @@ def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *
     """
     target = check_free(path, force)
     pair = Pair(target, secrets.token_hex(8))
+    stands = f"the release is in its place, with its description: {target}"
     try:
         with ExitStack() as staged, ExitStack() as undo:
             for place in pair.new:
@@ -143,10 +144,23 @@ def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *
             check_free(target, force)
             pair.publish(undo)
             undo.pop_all()
+        pair.finish()
+        tell_standing(stands)
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
-    pair.finish()
+    except KeyboardInterrupt:
+        if not _holds(target, content):  # what was moved was moved back
+            raise
+        pair.finish()
+        raise KeyboardInterrupt(stands) from None
     return target
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def _stage(path: Path, content: bytes) -> None:

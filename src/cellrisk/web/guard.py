@@ -153,7 +153,7 @@ class Guard:
         return len(found) == 1 and same(found[0], secret)
 
     async def _let_in_by_link(self, scope: Scope, answer: Answer) -> None:
-        tokens = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=20).get("token", [])
+        tokens = read_fields(scope["query_string"]).get("token", [])
         if len(tokens) != 1 or not same(tokens[0], self.settings.token):
             await answer.say(401, COME_BY_LINK)
             return
@@ -174,7 +174,7 @@ class Guard:
         if wait > 0:
             await answer.say(429, "too many wrong passwords; wait", {"retry-after": str(max(1, round(wait)))})
             return
-        fields = parse_qs((await read_all(limited(incoming, 10_000))).decode("latin-1"), max_num_fields=20)
+        fields = read_fields(await read_all(limited(incoming, 10_000)))
         if same(fields.get("password", [""])[0], self.settings.password):
             self._tries.forget()
             await self._welcome(scope, answer)
@@ -309,6 +309,14 @@ async def read_all(receive: Receive) -> bytes:
         if not message.get("more_body"):
             break
     return b"".join(parts)
+
+
+def read_fields(encoded: bytes) -> dict[str, list[str]]:
+    """The fields of a query or of a form; none where there are more than anybody fills in here."""
+    try:
+        return parse_qs(encoded.decode("latin-1"), max_num_fields=20)
+    except ValueError:
+        return {}
 
 
 def values(scope: Scope, name: bytes) -> list[str]:

@@ -1,0 +1,115 @@
+"""Whoever stops a command after it has written for good is told what stands; before that, nothing stands."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from cellrisk.cli import main
+from cellrisk.ledger import Ledger, journals
+from cellrisk.ledger.pairing import Reservation
+from cellrisk.ledger.places import FilePlace
+from cellrisk.releasing.saving import Pair
+
+if os.name != "posix":
+    pytest.skip("signals are those of POSIX", allow_module_level=True)
+
+ADD = ("ledger", "add", "l.db", "--attribute", "job", "--qid", "sex", "--epsilon", "0.1")
+LEVELS = ("--levels", "sex=f|m", "--levels", "job=a|b")
+RELEASE = ("release", "in.csv", "--qid", "sex", "--sensitive", "job", *LEVELS, "--epsilon", "1", "--output", "o.csv")
+RECORDED = (*RELEASE, "--ledger", "l.db")
+STANDS = "entry 2 of the ledger stands"
+WHOLE = f"{STANDS}, and its file is in its place"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(journals.STATE, str(tmp_path / "state"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "in.csv").write_text("sex,job\nf,a\nm,b\n")
+    Ledger("l.db", create=True).close()
+    return work
+
+
+def stop(
+    patch: pytest.MonkeyPatch, owner: Any, name: str, *, after: bool, when: Callable[[], bool] = lambda: True
+) -> None:
+    """A signal comes right before or after a function, at its first call of which it is true."""
+    real, sent = getattr(owner, name), []
+
+    def call(*given: Any, **named: Any) -> Any:
+        if not after and not sent and when():
+            sent.append(os.kill(os.getpid(), signal.SIGTERM))
+        answer = real(*given, **named)
+        if after and not sent and when():
+            sent.append(os.kill(os.getpid(), signal.SIGTERM))
+        return answer
+
+    patch.setattr(owner, name, call)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(("owner", "name"), [(Reservation, "_remove_row"), (Reservation, "close"), (Pair, "finish")])
+def test_a_recorded_release(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], owner: Any, name: str, after: bool
+) -> None:
+    with monkeypatch.context() as patch:
+        stop(patch, owner, name, after=after)
+        assert main(RECORDED) == 130
+    assert capsys.readouterr().err == f"cellrisk: interrupted; {WHOLE}\n"
+    with Ledger("l.db") as ledger:
+        assert ledger.verify().ok
+        ledger.settle()
+        assert (len(ledger.entries()), ledger.pendings()) == (2, ())
+    assert sorted(os.listdir()) == ["in.csv", "l.db", "o.csv", "o.csv.json"]
+
+
+def test_an_entry_that_is_added(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for after, told in ((False, "interrupted\n"), (True, f"interrupted; {STANDS}\n")):
+        with monkeypatch.context() as patch:
+            stop(patch, sa.Connection, "commit", after=after)
+            assert main(ADD) == 130
+        assert capsys.readouterr().err == f"cellrisk: {told}"
+        with Ledger("l.db") as ledger:
+            assert len(ledger.entries()) == (2 if after else 0)
+
+
+@pytest.mark.parametrize("head", [(), ("--head", "head.txt")])
+def test_a_ledger_that_is_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], head: tuple[str, ...]
+) -> None:
+    commands = (("ledger", "create", "new.db"), (*ADD[:2], "new.db", *ADD[3:], "--new-ledger"))
+    for command in commands:
+        for owner, name, after in ((FilePlace, "create", True), (Ledger, "__enter__", False)):
+            with monkeypatch.context() as patch:
+                stop(patch, owner, name, after=after)
+                assert main([*command, *head]) == 130
+            told = capsys.readouterr().err
+            assert Path("new.db").exists() == ("the new ledger stands, and is empty" in told)
+            Path("new.db").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_release_without_a_ledger(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], after: bool
+) -> None:
+    assert main(RELEASE) == 0
+    before = Path("o.csv.json").read_bytes()
+    capsys.readouterr()
+    for name in ("finish", "publish"):
+        with monkeypatch.context() as patch:
+            stop(patch, Pair, name, after=after)
+            assert main([*RELEASE[:-3], "0.5", *RELEASE[-2:], "--force"]) == 130
+        told = capsys.readouterr().err
+        assert ("the release is in its place" in told) == (Path("o.csv.json").read_bytes() != before)
+        assert name == "publish" or "the release is in its place" in told
+        assert sorted(os.listdir()) == ["in.csv", "l.db", "o.csv", "o.csv.json"]
+        before = Path("o.csv.json").read_bytes()
