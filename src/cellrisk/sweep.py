@@ -128,8 +128,10 @@ def usual_delta(records: int) -> float:
     >>> usual_delta(27504), usual_delta(250)
     (3e-05, 0.004)
     """
+    if records <= 1:
+        return 0.5
     size = 10.0 ** math.floor(math.log10(1.0 / records))
-    return float(f"{max(1, math.floor(1.0 / records / size + 1e-9)) * size:.0e}") if records > 1 else 0.5
+    return float(f"{max(1, math.floor(1.0 / records / size + 1e-9)) * size:.0e}")
 
 
 def read_settings(
@@ -143,13 +145,13 @@ def read_settings(
     names = [mechanisms] if isinstance(mechanisms, str) else list(mechanisms)
     if not names:
         raise InvalidInput("no mechanism was chosen", allowed=", ".join(MECHANISMS))
+    pure = [name in MECHANISMS and MECHANISMS[name].pure for name in names]
     if delta is None:
-        deltas = [usual_delta(records)]
+        deltas = [0.0 if all(pure) else usual_delta(records)]
     else:
         deltas = [delta] if isinstance(delta, (int, float)) else list(delta)
         if not deltas:
             raise InvalidInput("the list of deltas is empty", allowed="one number between 0 and 1, or more")
-    pure = [name in MECHANISMS and MECHANISMS[name].pure for name in names]
     for_pure = deltas if all(pure) and delta is not None else [0.0]  # a mechanism refuses what it does not take
     settings = [
         Setting(name, value, neighbours, threshold)

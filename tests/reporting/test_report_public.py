@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
+from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.reporting import report
 from cellrisk.text import percent
@@ -83,3 +84,31 @@ def test_nothing_of_the_place_where_it_was_made(tmp_path: Path) -> None:
     assert str(tmp_path) not in found.html
     assert str(SOURCE) not in found.html
     assert "people.csv" in found.html
+
+
+@pytest.mark.parametrize("more", [[], ["--mechanism", "discrete-gaussian", "--delta", "1e-6"]], ids=["pure", "delta"])
+def test_nobody_and_somebody_have_the_same_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    """A table without records, one with a record, and one whose record lies outside the labels: no figure tells."""
+    found = set()
+    columns = ["--qid", "age", "--bin", "age=0/18/65", "--sensitive", "job", "--levels", "job=cook|smith"]
+    for number, record in enumerate(["", "5,cook\n", "abc,zz\n"]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "people.csv").write_text(f"age,job\n{record}", encoding="utf-8")
+        output = folder / "report.html"
+        command = [
+            "report",
+            str(folder / "people.csv"),
+            *columns,
+            "--public",
+            "--epsilon",
+            "1",
+            "--output",
+            str(output),
+        ]
+        code = main([*command, *more])
+        said = capsys.readouterr()
+        found.add((code, said.out.replace(str(output), ""), said.err, output.read_bytes()))
+    assert len(found) == 1

@@ -93,6 +93,7 @@ def report(
         cells=cells,
         releases=releases,
         seed=seed,
+        public=public,
         disclosures=(*disclosures, *policies.disclosures),
         policies=policies,
     )

@@ -52,6 +52,7 @@ class Asked:
     seed: int
     policies: Policies
     """Those that hold beside what is asked for."""
+    public: bool = False
     disclosures: tuple[str, ...] = ()
     """What else was taken from the raw data, a sentence each, for the public."""
 
@@ -159,7 +160,7 @@ class Decision:
     """Where there were limits on the risk to choose by."""
     trade_off: TradeOff | None
     candidates: tuple[Candidate, ...]
-    """Stricter, asked for, looser; where none will do, those that come nearest."""
+    """Stricter, asked for, looser; where none will do, those that come nearest. None where no risk was looked at."""
     shown: int
     """Which of the candidates the rest of the report is about."""
 
@@ -169,7 +170,7 @@ class Decision:
 
     @property
     def shown_epsilon(self) -> float:
-        return self.candidates[self.shown].at.epsilon
+        return self.candidates[self.shown].at.epsilon if self.candidates else float(self.asked.epsilon or 0.0)
 
     @property
     def chosen_from_data(self) -> bool:
@@ -186,6 +187,8 @@ def decide(asked: Asked, progress: Progress | None = None) -> Decision:
     else:
         question = Question.of(asked.table, asked.measure, asked.form, asked.weights, asked.priors)
         trade_off = _trade_off(asked, question, progress)
+    if asked.public and asked.epsilon is not None and not conditions and trade_off is None:
+        return Decision(asked, "open", asked.epsilon, question, None, None, (), 0)  # nothing depends on the records
     if asked.epsilon is not None:
         weighed = weigh(question, setting, asked.epsilon, conditions, trade_off)
         kind = "open" if not conditions and trade_off is None else _kind(weighed[1])

@@ -66,11 +66,11 @@ def _title(decision: Decision) -> str:
     if decision.epsilon is None:
         return "Not recommended: no epsilon keeps the limits"
     epsilon = f"{decision.epsilon:.12g}"
-    at = decision.candidates[decision.shown].at
+    verdict = decision.candidates[decision.shown].at.verdict if decision.candidates else ""
     return {
         "recommended": f"Recommended: epsilon {epsilon}",
         "kept": f"Limits kept: epsilon {epsilon} is within every limit",
-        "broken": f"Limits broken: epsilon {epsilon} {at.verdict}",
+        "broken": f"Limits broken: epsilon {epsilon} {verdict}",
         "open": f"For the board to judge: no limit was set for epsilon {epsilon}",
     }[decision.kind]
 
