@@ -25,8 +25,18 @@ APART = ("tests/docs/test_pages.py",)
 
 FULL = (
     *("tests/tables/test_spark_connect.py", "tests/ledger/test_soak.py"),
-    "tests/web/test_browser_looks.py::test_every_step_on_every_screen[dark-390]",
-    "tests/web/test_browser_looks.py::test_every_step_on_every_screen[light-1280]",
+    *(
+        f"tests/tables/test_spark.py::test_parquet_gives_what_duckdb_gives[{case}]"
+        for case in ("text", "numbers", "times", "many levels", "many levels, counts", "counts")
+    ),
+    *(f"tests/tables/test_spark.py::test_csv_gives_what_duckdb_gives[{case}]" for case in ("text", "counts")),
+    "tests/tables/test_spark.py::test_a_spark_of_our_own_is_silent_and_leaves_nothing",
+    "tests/web/test_browser.py::TestManyAndLarge::test_ten_pages_at_once",
+    *(
+        f"tests/web/test_browser_looks.py::test_every_step_on_every_screen[{screen}]"
+        for screen in ("dark-390", "light-1280", "dark-1280")
+    ),
+    "tests/reporting/test_report.py::test_the_same_bytes_in_every_process",
 )
 """What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
 

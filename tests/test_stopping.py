@@ -102,7 +102,7 @@ CASES: dict[str, tuple[str, signal.Signals, tuple[str, ...]]] = {
     "counting, Ctrl-C": (IN_COUNTING, signal.SIGINT, ("inspect", *TABLE)),
     "counting, SIGTERM": (IN_COUNTING, signal.SIGTERM, ("curve", *TABLE, "--epsilon", "1", "--csv", "curve.csv")),
     "counting, SIGHUP": (IN_COUNTING, signal.SIGHUP, ("report", *TABLE, "--output", "report.html")),
-    "simulation": (IN_SIMULATION, signal.SIGTERM, ("simulate", *TABLE, "--epsilon", "1", "--releases", "2000000")),
+    "simulation": (IN_SIMULATION, signal.SIGTERM, ("simulate", *TABLE, "--epsilon", "1", "--releases", "1000000")),
     "Python": (IN_PYTHON, signal.SIGINT, ("assess", *TABLE, "--epsilon", "1")),
     "deaf": (DEAF, signal.SIGINT, ("assess", *TABLE, "--epsilon", "1")),
     "other errors on the way": (CHAINED, signal.SIGTERM, ("explain", *TABLE, "--epsilon", "1")),

@@ -88,7 +88,7 @@ class Mechanism(ABC):
         >>> Laplace(epsilon=1.0).limit_noise
         EndlessNoise(scale=inf)
         >>> round(AnalyticGaussian(epsilon=1.0, delta=0.01).limit_noise.scale, 6)
-        39.894081
+        39.893184
         """
         return EndlessNoise()
 

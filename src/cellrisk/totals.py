@@ -78,7 +78,7 @@ def find_interval(laws: Sequence[Law], tail: float) -> Interval:
     move outwards, by 6 s at most. What was neglected is added to both tails.
 
     >>> cell = Law(np.array([[10, 1]]), np.array([[0.5, 0.2]]), np.array([1]))
-    >>> find_interval([cell], 0.025), find_interval([cell], 0.3)
+    >>> find_interval([cell], 0.025), find_interval([cell], 0.35)
     (Interval(low=0, high=10, exact=True), Interval(low=1, high=10, exact=True))
     """
     most = sum(int(law.cells @ law.values.max(axis=1)) for law in laws)

@@ -158,7 +158,7 @@ def see(found: Release, ending: str) -> dict[str, Any]:
     if not found.dense:
         listed = f"{described.pop('released'):,}"
         described["sentence"] = described["sentence"].removeprefix(listed)
-        text = re.sub(rf"^{listed}|(?<=counts listed) +{listed}", "#", text, flags=re.MULTILINE)
+        text = re.sub(rf"^{listed}|(?<=counts listed) +{listed}", "#", text)
         declared = [name for name in found.frame.columns[:-1] if name not in found.observed_levels]
         rows = [(name, list(found.frame[name].cat.categories)) for name in declared]
     if ending == ".csv":
@@ -196,7 +196,7 @@ def look_at_command(case: Case, records: Sequence[Record], folder: Path, capture
     if not described["dense"]:
         listed = f"{described.pop('released'):,}"
         described["sentence"] = described["sentence"].removeprefix(listed)
-        out = re.sub(rf"^{listed}|(?<=counts listed) +{listed}", "#", out, flags=re.MULTILINE)
+        out = re.sub(rf"^{listed}|(?<=counts listed) +{listed}", "#", out)
         rows = rows[0]
     return code, re.sub(" {2,}", "  ", out), err, files, described, rows
 

@@ -128,6 +128,7 @@ def test_how_fast_the_slider_is(visit: Visit, pictures: Path, record_property: C
     for _ in range(100):
         page.keyboard.press("ArrowRight")
         seen.add(epsilon(page))
+    page.wait_for_function("() => window.times.length >= 100")  # the last frame comes after its key press
     times = page.evaluate("() => window.times")
     assert len(seen) == 100
     assert len(times) >= 100
