@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from cellrisk.cli import main
 from cellrisk.errors import CellriskError
 from cellrisk.ledger import Ledger, export_entries
 from cellrisk.ledger.chain import compute_digest
+from cellrisk.ledger.descriptions import digest_regular, read_regular
+from cellrisk.ledger.entry import Whereabouts
 from cellrisk.ledger.migrations import GUARDS
 from cellrisk.releasing import Release
 from tests.ledger.conftest import Where
@@ -120,6 +123,20 @@ def scene(sound: Path, tmp_path: Path) -> Scene:
     return Scene(sound, tmp_path / "scene")
 
 
+def at_scene(scene: Scene) -> None:
+    """Lets the last entry name the file of this copy of the ledger, and the description name that entry."""
+    path = str(scene.folder / "released.csv")
+    salt = scene.execute("SELECT salt FROM released_files")[0][0]
+    place = Whereabouts(path, salt).digest
+    scene.execute("UPDATE released_files SET path = ?", path)
+    body = {**scene.bodies[5], "file": {**scene.bodies[5]["file"], "place": place}}
+    scene.rewrite(5, json.dumps(body))
+    description = scene.folder / "released.csv.json"
+    told = json.loads(description.read_text())
+    told["ledger"]["digest"] = scene.execute("SELECT digest FROM entries WHERE number = 5")[0][0]
+    description.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+
+
 def verify(scene: Scene, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     code = main(["ledger", "verify", str(scene.path), "--wait", "1"])
     said = capsys.readouterr()
@@ -202,6 +219,9 @@ RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
     "cohort of another type": ({"cohort": 5}, "cannot be read"),
     "part of itself": ({"cohort": "x", "declares": True, "part_of": "x"}, "part of one never declared"),
     "decided without an entry": ({"state": "decided", "entry": 99}, "decided, and its entry is not there"),
+    "decided without a number": ({"state": "decided"}, "decided, and its entry is not there"),
+    "decided with a text for a number": ({"state": "decided", "entry": "5"}, "decided, and its entry is not there"),
+    "unknown cohort": ({"cohort": "nobody"}, "about a cohort that was never declared"),
     "decided by hand": ({"state": "decided", "entry": 4}, "decided, and its entry is not there"),
 }
 
@@ -220,6 +240,67 @@ def test_a_reservation_that_does_not_fit_is_told_and_never_settled(
     assert len(capsys.readouterr().err.splitlines()) <= 1
     assert scene.execute("SELECT count(*) FROM pending") == kept
     use(scene, released)
+
+
+@pytest.mark.parametrize("changed", ["released.csv", "released.csv.json"])
+def test_a_reservation_hides_no_file_that_was_changed(
+    scene: Scene, capsys: pytest.CaptureFixture[str], changed: str
+) -> None:
+    at_scene(scene)
+    scene.reserve(state="decided", entry=5)
+    code, text = verify(scene, capsys)
+    assert code == 0
+    assert "its journal is not here" in text
+    file = scene.folder / changed
+    file.write_bytes(file.read_bytes() + b"\n")
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert f"{changed}" in text
+    assert "not what was released: it was changed" in text
+
+
+def test_two_reservations_for_one_entry_are_told(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    for token in (TOKEN, TOKEN[::-1]):
+        scene.reserve(token=token, state="decided", entry=5)
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert text.count("or another names it too") == 1
+
+
+@pytest.mark.parametrize("left", ["nothing", "a folder", "the ledger"])
+def test_a_changed_description_is_told_without_its_file(
+    scene: Scene, capsys: pytest.CaptureFixture[str], left: str
+) -> None:
+    at_scene(scene)
+    file, description = scene.folder / "released.csv", scene.folder / "released.csv.json"
+    file.unlink()
+    if left == "a folder":
+        file.mkdir()
+    elif left == "the ledger":
+        os.link(scene.path, file)
+    assert verify(scene, capsys)[0] == 0
+    kept = description.read_text()
+    description.write_text(kept.replace("job", "jab"))
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert "the description released.csv.json of its file is not what was released" in text
+    description.unlink()
+    assert verify(scene, capsys)[0] == 0  # both were taken elsewhere
+
+
+def test_what_is_no_file_is_not_even_opened(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To open a pipe lets somebody go on who waits to write to it; to open a device can do anything."""
+    opened, open_file = [], os.open
+    monkeypatch.setattr(os, "open", lambda path, *more: (opened.append(str(path)), open_file(path, *more))[1])
+    (scene.folder / "link.csv").symlink_to("pipe.csv")
+    (scene.folder / "good.csv").symlink_to("victim.csv")
+    for name in ("pipe.csv", "link.csv", ".", "nothing.csv"):
+        assert read_regular(scene.folder / name) is None
+        assert digest_regular(scene.folder / name, 0) is None
+    assert read_regular(Path("/dev/null")) is None
+    assert opened == []
+    assert read_regular(scene.folder / "good.csv") == b"precious victim.csv"
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("state", ["reserved", "decided"])
@@ -273,6 +354,110 @@ def test_foreign_or_missing_triggers_are_told_and_stop_those_who_write(
         assert len(ledger.entries()) == 5
         with pytest.raises(CellriskError, match="was changed by other means, and is not written to"):
             ledger.add(**FIELDS, cohort="north")
+
+
+SLY = "CREATE TRIGGER sqlite_sly AFTER INSERT ON entries BEGIN DELETE FROM released_files; END"
+LISTED = {
+    "a trigger of a reserved name": ("trigger", "sqlite_sly", SLY),
+    "a trigger that is listed as an index": ("index", "sqlite_autoindex_released_files_1", SLY),
+    "a trigger that is listed as a table": ("table", "sqlite_sequence", SLY),
+    "a trigger that is listed as a guard": ("trigger", "entries_are_not_updated", SLY),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_trigger_under_a_false_name_is_told(scene: Scene, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    with closing(sqlite3.connect(scene.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        kind, listed, statement = LISTED[name]
+        connection.execute("INSERT INTO sqlite_master VALUES (?, ?, 'entries', 0, ?)", (kind, listed, statement))
+        connection.execute("PRAGMA schema_version = 99")
+    code, text = verify(scene, capsys)
+    assert code in (2, 3)  # some of them SQLite itself does not take
+    assert "a foreign" in text or "damaged" in text or "listed twice" in text
+    with suppress(CellriskError), Ledger(scene.path) as ledger:
+        ledger.add(**FIELDS, cohort="north")
+    assert len(scene.execute("SELECT number FROM entries")) == 5 if code == 3 else True
+
+
+def test_a_foreign_object_behind_many_is_told(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(scene.path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        views = [(f"more{number}", f"CREATE VIEW more{number} AS SELECT 1") for number in range(1001)]
+        connection.executemany("INSERT INTO sqlite_master VALUES ('view', ?1, ?1, 0, ?2)", views)
+        connection.commit()
+    code, text = verify(scene, capsys)
+    assert code == 2
+    assert "too much stands in it" in text
+
+
+@pytest.mark.parametrize("table", ["ledger", "entries", "pending", "released_files"])
+@pytest.mark.parametrize("change", ["no key", "no types", "a check", "a default"])
+def test_a_table_of_another_making_is_told(
+    scene: Scene, capsys: pytest.CaptureFixture[str], table: str, change: str
+) -> None:
+    made = scene.execute("SELECT sql FROM sqlite_master WHERE name = ?", table)[0][0]
+    other = {
+        "no key": re.sub(r",\s*PRIMARY KEY \(\w+\)", "", made),
+        "no types": made.replace(" TEXT", ""),
+        "a check": made.replace("PRIMARY KEY", "CHECK (1), PRIMARY KEY"),
+        "a default": made.replace("TEXT NOT NULL", "TEXT DEFAULT 'x' NOT NULL", 1),
+    }[change]
+    assert other != made
+    rows = scene.execute(f"SELECT * FROM {table}")
+    scene.disarm()
+    scene.execute(f"DROP TABLE {table}")
+    scene.execute(other)
+    for row in rows:
+        scene.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
+    scene.arm()
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert f"the table {table} was made anew" in text
+
+
+def test_a_number_that_is_given_twice_is_told(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = scene.execute("SELECT * FROM entries")
+    scene.disarm()
+    scene.execute("DROP TABLE entries")
+    scene.execute("CREATE TABLE entries (number INTEGER, previous TEXT, digest TEXT, body TEXT)")
+    for row in [(*rows[3][:3], "{}"), *rows]:
+        scene.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", *row)
+    scene.arm()
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert "stands there 2 times: it was inserted" in text
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_schema_below_the_tables_is_told(scene: Scene, capsys: pytest.CaptureFixture[str], schema: int) -> None:
+    scene.reserve()
+    scene.execute("UPDATE ledger SET schema_version = ?", schema)
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert "has the later table released_files" in text
+    with Ledger(scene.path) as ledger, pytest.raises(CellriskError, match="was changed by other means"):
+        ledger.add(**FIELDS, cohort="north")
+
+
+@pytest.mark.parametrize("number", [900_000_000_000_000, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("body", ["whole", "cannot be read"])
+def test_a_number_past_all_others_takes_no_time(
+    scene: Scene, capsys: pytest.CaptureFixture[str], number: int, body: str
+) -> None:
+    """What is done for an entry does not grow with its number, nor with that in the head, nor with the file's size."""
+    scene.disarm()
+    scene.execute("UPDATE entries SET number = ? WHERE number = 4", number)
+    if body != "whole":
+        scene.execute("UPDATE entries SET body = CAST(x'ff' AS TEXT) WHERE number = 2")
+        scene.execute("UPDATE ledger SET number = ?", 2**53)
+    scene.arm()
+    with scene.path.open("r+b") as stream:
+        stream.truncate(1 << 36)
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert "was written as entry 4: entries were moved" in text
+    assert body == "whole" or "cannot be read: the file is damaged there" in text
 
 
 def test_foreign_or_missing_triggers_in_a_database(in_database: Where) -> None:

@@ -127,6 +127,10 @@ TAMPERINGS: dict[str, tuple[Callable[[Where], None], list[tuple[int | None, str]
         [(4, "does not follow entry 3: something was inserted, removed or moved before it")],
     ),
     "appended": (insert_well_made, [(6, "stands after what the ledger gives as its last entry")]),
+    "before the first, well made": (
+        lambda where: where.execute(f"{INSERT} VALUES (0, 'x', '{compute_digest(0, 'x', '{}')}', '{{}}')"),
+        [(0, "stands before the first entry")],
+    ),
     "head digest": (lambda where: where.execute(f"UPDATE ledger SET digest = '{'0' * 64}'"), [(None, HEAD)]),
     "head number up": (
         lambda where: where.execute("UPDATE ledger SET number = 2000000000"),

@@ -47,13 +47,11 @@ def read_regular(path: Path, most: int = LARGEST) -> bytes | None:
 
     Nothing is waited for: a pipe or a device is not read.
     """
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except (OSError, ValueError):
+    handle = _open_regular(path)
+    if handle is None:
         return None
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+        if os.fstat(handle).st_size > most:
             return None
         with os.fdopen(os.dup(handle), "rb") as stream:
             content = stream.read(most + 1)
@@ -64,17 +62,29 @@ def read_regular(path: Path, most: int = LARGEST) -> bytes | None:
         os.close(handle)
 
 
-def digest_regular(path: Path, size: int) -> str | None:
-    """The SHA-256 of a regular file of that size; empty where the size is another, None where it cannot be read."""
+def _open_regular(path: Path) -> int | None:
+    """A handle of a regular file. To open a pipe or a device can already do something, so neither is opened."""
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        real = os.path.realpath(path)
+        if not stat.S_ISREG(os.lstat(real).st_mode):
+            return None
+        handle = os.open(real, flags)
     except (OSError, ValueError):
         return None
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)  # exchanged in between
+    return None
+
+
+def digest_regular(path: Path, size: int) -> str | None:
+    """The SHA-256 of a regular file of that size; empty where the size is another, None where it cannot be read."""
+    handle = _open_regular(path)
+    if handle is None:
+        return None
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            return None
-        if found.st_size != size:
+        if os.fstat(handle).st_size != size:
             return ""
         digest, left = hashlib.sha256(), size
         while left > 0:

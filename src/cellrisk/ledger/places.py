@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
+from sqlalchemy.schema import CreateTable
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.ledger import migrations
@@ -31,6 +32,8 @@ APPLICATION = 0x63726C67
 DAMAGES = (MemoryError, UnicodeDecodeError)
 """What Python raises for SQLite at sizes that cannot be, and at a message that quotes what is no text."""
 LITTLE_ROOM = 1 << 18
+MOST_OBJECTS = 1000
+"""Tables, indexes, views and triggers in a file; a ledger has fewer than twenty."""
 LONGEST_WAIT = 86_400.0
 CREATION = 0x63726C6765727370
 """The advisory lock under which tables are made in PostgreSQL."""
@@ -286,8 +289,11 @@ class FilePlace(Place):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def find_flaws(self, connection: sa.Connection) -> list[str]:
-        found = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 1000").all()
-        objects = {(kind, name): sql for kind, name, _, sql in found}
+        asked = f"SELECT type, name, sql FROM sqlite_master LIMIT {MOST_OBJECTS + 1}"
+        found = connection.exec_driver_sql(asked).all()
+        objects = {(kind, name): sql for kind, name, sql in found}
+        if len(found) > MOST_OBJECTS:
+            raise InvalidInput("this is no ledger: too much stands in it", got=self, fix=OTHER_FILE)
         for name, table in migrations.TABLES.items():
             kinds = [kind for kind, each in objects if each == name]
             sql = str(objects.get(("table", name))).split()[:2]
@@ -307,10 +313,17 @@ class FilePlace(Place):
                 flaws.append(f"the trigger {name}, which guards the entries, was removed")
             elif not isinstance(written, str) or written.split() != statement.split():
                 flaws.append(f"the trigger {name}, which guards the entries, was changed")
+        for name, table in migrations.TABLES.items():
+            wanted = str(CreateTable(table).compile(dialect=connection.dialect)).split()
+            if ("table", name) in objects and str(objects["table", name]).split() != wanted:
+                flaws.append(f"the table {name} was made anew, otherwise than cellrisk makes it")
         known = {("trigger", name) for name in guards} | {("table", name) for name in migrations.TABLES}
-        for kind, name in objects:
-            if (kind, name) not in known and not (isinstance(name, str) and name.startswith("sqlite_")):
+        automatic = {("index", f"sqlite_autoindex_{name}_1") for name in migrations.TABLES}
+        for kind, name, sql in found:  # SQLite obeys the text, whatever it is listed as
+            if (kind, name) not in known and ((kind, name) not in automatic or sql is not None):
                 flaws.append(f"a foreign {_shown(kind)} stands in the ledger: {_shown(name)}")
+        if len(objects) < len(found):
+            flaws.append("something is listed twice in the ledger")
         return flaws
 
     def explain(self, error: BaseException) -> InvalidInput:

@@ -43,8 +43,8 @@ DAMAGED = "the ledger is damaged"
 MOST_ENTRIES = 2**53
 QUIET = "cellrisk-ledger"
 logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{QUIET}").setLevel(logging.CRITICAL + 1)  # it would print tracebacks
-SMALLEST_ENTRY = 64
-"""Bytes that an entry takes at least: as many as its digest."""
+MOST_RESCUED = 10_000
+"""Entries that are asked for by their numbers where a damage hides which there are."""
 
 
 class Pending(NamedTuple):
@@ -70,6 +70,7 @@ class Session:
         self.place = place
         self.flaws = place.find_flaws(connection)
         self.head = self._read_head()
+        self.flaws += self._find_early()
 
     def _read_head(self) -> Head:
         """What the ledger says of itself."""
@@ -94,9 +95,19 @@ class Session:
             raise InvalidInput(f"{DAMAGED}: what it says of itself cannot be", got=self.place)
         return head
 
-    def rows(self, start: int = 1) -> list[Row]:
-        """The entries from a number on, in their order."""
-        found = self.connection.execute(sa.select(ENTRIES).where(ENTRIES.c.number >= start).order_by(ENTRIES.c.number))
+    def _find_early(self) -> list[str]:
+        """Tables that the ledger's schema does not have yet: what stands in them would not be read."""
+        schema = self.head.schema
+        if schema >= len(migrations.MIGRATIONS):
+            return []
+        names = set(sa.inspect(self.connection).get_table_names())
+        early = [name for name, since in migrations.SINCE.items() if since > schema and name in names]
+        return [f"the ledger says that its schema is {schema}, and has the later table {name}" for name in early]
+
+    def rows(self, start: int | None = 1) -> list[Row]:
+        """The entries from a number on, in their order; None for all rows, those before the first entry too."""
+        asked = sa.select(ENTRIES).order_by(ENTRIES.c.number)
+        found = self.connection.execute(asked if start is None else asked.where(ENTRIES.c.number >= start))
         return [_read_row(row) for row in found]
 
     def row(self, number: int) -> Row | None:
@@ -107,13 +118,24 @@ class Session:
     def rescue_rows(self) -> tuple[list[Row], frozenset[int]]:
         """The entries one by one, where they cannot be read in one go, and the numbers of those that cannot be read."""
         if not isinstance(self.place, FilePlace):
-            return self.rows(), frozenset()
+            return self.rows(None), frozenset()
         with suppress(sa.exc.DBAPIError, *DAMAGES, InvalidInput):
-            return self.rows(), frozenset()
-        most = min(self.head.number, self.place.path.stat().st_size // SMALLEST_ENTRY)
-        found = {number: self._rescue(number) for number in range(1, most + 1)}
+            return self.rows(None), frozenset()
+        up, down = self._list_numbers(ENTRIES.c.number), self._list_numbers(ENTRIES.c.number.desc())
+        low, high = max(up, default=0), min(down, default=self.head.number + 1)
+        between = range(low + 1, min(high, low + 1 + MOST_RESCUED))  # behind what cannot be read, from either side
+        found = {number: self._rescue(number) for number in sorted({*up, *down, *between})}
         unreadable = frozenset(number for number, row in found.items() if row is False)
         return [row for row in found.values() if isinstance(row, Row)], unreadable
+
+    def _list_numbers(self, order: sa.ColumnElement[int]) -> list[int]:
+        """The numbers of the entries that are there, up to the first that cannot be read."""
+        numbers: list[int] = []
+        with suppress(sa.exc.DBAPIError, *DAMAGES):
+            for (number,) in self.connection.execute(sa.select(ENTRIES.c.number).order_by(order)):
+                if isinstance(number, int):
+                    numbers.append(number)
+        return numbers
 
     def _rescue(self, number: int) -> Row | Literal[False] | None:
         """An entry; None where there is none, False where it cannot be read."""

@@ -14,6 +14,7 @@ from cellrisk.ledger.chain import Head, Problem, Row, find_breaks
 from cellrisk.ledger.descriptions import compare_description, digest_regular, find_lost
 from cellrisk.ledger.entry import Entry, Whereabouts, show_on_one_line
 from cellrisk.ledger.limits import find_undeclared
+from cellrisk.releasing.saving import Pair, sidecar_of
 from cellrisk.text import aligned
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class Examined:
 
     found: Verification
     entries: tuple[Entry, ...]
-    unfinished: frozenset[int]
-    """Entries whose files may not be in their place yet."""
+    decided: tuple[Pending, ...]
+    """Reservations whose entries stand, so that their files may not be in their place yet."""
 
 
 def examine(session: Session, noted: str | None, heads: HeadFile | None) -> Examined:
@@ -104,18 +105,7 @@ def examine(session: Session, noted: str | None, heads: HeadFile | None) -> Exam
     problems += [Problem(None, flaw) for flaw in session.flaws]
     pendings, unfit = session.examine_pendings()
     problems += [Problem(None, text) for text in unfit]
-    declared = {entry.cohort for entry in entries if entry.kind == "cohort"}
-    problems += [
-        Problem(None, f"reservation {pending.token} is about a cohort that is part of one never declared")
-        for pending in pendings
-        if pending.body["part_of"] is not None and pending.body["part_of"] not in declared
-    ]
-    numbers = {entry.number for entry in entries if entry.file is not None}
-    problems += [
-        Problem(None, f"reservation {pending.token} is decided, and its entry is not there")
-        for pending in pendings
-        if pending.entry is not None and pending.entry not in numbers
-    ]
+    problems += _find_unfounded(entries, pendings)
     remarks = [*_remark_clocks(entries), *_remark_pendings(head, pendings)]
     if wanted is not None:
         _compare_head(wanted, rows, head, problems, remarks)
@@ -131,7 +121,7 @@ def examine(session: Session, noted: str | None, heads: HeadFile | None) -> Exam
             )
     problems += [Problem(None, f"the file of the ledger is damaged: {fault}") for fault in session.find_faults()]
     found = Verification(head.id, len(rows), head.digest, _sorted(problems), tuple(remarks))
-    return Examined(found, tuple(entries), frozenset(pending.entry or 0 for pending in pendings))
+    return Examined(found, tuple(entries), tuple(pending for pending in pendings if pending.entry is not None))
 
 
 def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
@@ -165,6 +155,23 @@ def _find_moved(entries: Sequence[Entry], written: Mapping[int, Whereabouts]) ->
                 yield Problem(entry.number, "the note of where its file was written was edited or removed")
     for number in sorted(set(written) - numbers):
         yield Problem(None, f"a note of where a file was written belongs to no entry (number {number})")
+
+
+def _find_unfounded(entries: Sequence[Entry], pendings: Sequence[Pending]) -> Iterator[Problem]:
+    """Reservations that do not fit the entries: cellrisk never writes them so."""
+    declared = {entry.cohort for entry in entries if entry.kind == "cohort"}
+    numbers = {entry.number for entry in entries if entry.file is not None}
+    for pending in pendings:
+        body, name = pending.body, f"reservation {pending.token}"
+        if body["part_of"] is not None and body["part_of"] not in declared:
+            yield Problem(None, f"{name} is about a cohort that is part of one never declared")
+        if body["cohort"] not in declared and not body["declares"]:
+            yield Problem(None, f"{name} is about a cohort that was never declared")
+        if pending.state == "decided":
+            if pending.entry is None or pending.entry not in numbers:
+                yield Problem(None, f"{name} is decided, and its entry is not there, or another names it too")
+            else:
+                numbers.remove(pending.entry)
 
 
 def _remark_clocks(entries: Sequence[Entry]) -> Iterator[Problem]:
@@ -215,31 +222,50 @@ def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callab
     """
     found, entries = examined.found, examined.entries
     problems, remarks = list(found.problems), list(found.remarks)
+    decided = {pending.entry: pending for pending in examined.decided}
     paths = {entry.number: _find_path(entry) for entry in entries if entry.file is not None}
     last = {path: number for number, path in paths.items() if path is not None}
     for entry in entries:
-        if entry.file is None or entry.number in examined.unfinished:
+        if entry.file is None:
             continue
         name, path = show_on_one_line(entry.file.name), paths[entry.number]
+        pending = decided.get(entry.number)
+        if pending is not None and _is_on_its_way(found.id, pending, path):
+            continue
         if path is None:
             remarks.append(Problem(entry.number, f"where its file {name} was written is not known"))
         elif last[path] != entry.number:
             remarks.append(Problem(entry.number, f"its file {name} was replaced by entry {last[path]}"))
-        elif not _exists(path):
-            remarks.append(Problem(entry.number, f"its file {name} is not where it was written"))
         else:
-            sha256 = None if is_ledger(path) else digest_regular(path, entry.file.bytes)
+            there = _exists(path)
+            sha256 = digest_regular(path, entry.file.bytes) if there and not is_ledger(path) else None
             if sha256 is None:
-                remarks.append(Problem(entry.number, f"its file {name} cannot be read"))
+                what = "cannot be read" if there else "is not where it was written"
+                remarks.append(Problem(entry.number, f"its file {name} {what}"))
             elif sha256 != entry.file.sha256:
                 problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
-            else:
+            if sha256 is not None or _exists(sidecar_of(path)):
                 fault = compare_description(entry, found.id, path)
                 problems += [Problem(entry.number, fault)] if fault else []
     beside = [path.parent for path in last]
     digests = {entry.number: entry.digest for entry in entries}
     problems += find_lost(found.id, digests, [*beside, *folders])
     return replace(found, problems=_sorted(problems), remarks=tuple(remarks))
+
+
+def _is_on_its_way(identity: str, pending: Pending, path: Path | None) -> bool:
+    """Whether a file is being moved into its place, or is still to be, by the word of this user's own journal.
+
+    What the ledger says of that is not believed: a row in it would hide that a file was changed.
+    """
+    from cellrisk.ledger.journals import find_journal
+    from cellrisk.ledger.pairing import is_alive
+
+    if is_alive(identity, pending):
+        return True
+    if path is None or find_journal(identity, pending.token) is None:
+        return False
+    return any(_exists(staged) for staged in Pair(path, pending.token).new)
 
 
 def _find_path(entry: Entry) -> Path | None:
