@@ -12,8 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import cellrisk as cr
@@ -207,6 +210,46 @@ def test_labels_are_those_declared_however_they_are_spelt() -> None:
     for wrong in ([True, "true"], [1.0, "1.0"], ["a", "a"]):
         with pytest.raises(InvalidInput, match="declared twice"):
             cr.tabulate(frame, "q", "y", levels={"q": wrong})
+
+
+DECLARED = {"bins": {"q": [0, 10]}, "number": ["007", "7"], "fraction": ["1", "1.0"], "truth": ["true", "True"]}
+
+
+@pytest.mark.parametrize("value", [7.0, True, "7", None])
+@pytest.mark.parametrize("declared", DECLARED)
+@pytest.mark.parametrize("kind", ["frame", "parquet", "relation"])
+def test_a_column_without_any_value_is_released_as_with_one(
+    kind: str, declared: str, value: Any, tmp_path: Path
+) -> None:
+    """Where all values are missing, Arrow's type is null; one record then decides on the type, and on nothing else."""
+
+    def see_release(values: list[Any]) -> Any:
+        held = pa.table({"q": pa.array(values), "y": ["m", "n"] * 3})
+        pq.write_table(held, tmp_path / "people.parquet")
+        source = {"frame": held.to_pandas, "parquet": lambda: tmp_path / "people.parquet"}
+        opened = source[kind]() if kind in source else duckdb.from_arrow(held)
+        given = DECLARED[declared]
+        how: Any = {"bins": given} if isinstance(given, dict) else {"levels": {"q": given}}
+        how["levels"] = {**how.get("levels", {}), "y": ["m", "n"]}
+        table = cr.tabulate(opened, "q", "y", **how, outside="drop")
+        found = release(table, cr.Geometric(epsilon=1.0), may_be_missing="q")
+        return found.labels, len(found.frame)
+
+    if declared == "bins" and value is True:
+        return  # truth values are not binned, which is said of the column's type
+    assert see_release([None] * 6) == see_release([None] * 5 + [value])
+
+
+def test_levels_that_a_column_cannot_tell_apart_are_refused_for_the_curator() -> None:
+    for values, given in (([7, 8], ["007", "7"]), ([True, False], ["true", "True"]), ([1.5, 1.0], ["1", "1.0"])):
+        frame = pd.DataFrame({"q": values, "y": ["m", "n"]})
+        for columns in (("q", "y"), ("y", "q")):
+            with pytest.raises(InvalidInput, match="declared twice"):
+                cr.tabulate(frame, *columns, levels={"q": given})
+    cells = cr.tabulate(
+        pd.DataFrame({"q": [7, 8], "y": ["m", "n"]}), "y", "q", levels={"q": ["007", "7"]}, outside="drop"
+    )
+    assert cells.attribute().levels.totals.tolist() == [0, 1]  # the level that is written as the value is
 
 
 def test_bins_of_a_sensitive_column_are_its_levels() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.tables.likeness import Numbers, describe_numbers
+from cellrisk.tables.likeness import PLAIN_COUNTS, Numbers, describe_numbers, is_named_like_counts
 
 Capture = pytest.CaptureFixture[str]
 LOOKS = r"column '{}' looks like counts, and each combination .* occurs once"
@@ -238,3 +238,54 @@ def test_the_check_asks_nothing_more_of_people_who_repeat(monkeypatch: pytest.Mo
 def test_three_numbers_in_a_row_are_counts_unless_they_start_at_one() -> None:
     assert Numbers("x", 3, 3, 3, 3, 3, 4.0, 6.0).look_like_counts(noisy=False)
     assert not Numbers("x", 3, 3, 3, 3, 3, 1.0, 3.0).look_like_counts(noisy=False)
+
+
+@pytest.mark.parametrize("name", ["n_people", "total", "Anzahl", "people", "number", "count_total", "frequenza", "N"])
+def test_names_of_counts_decide_where_records_must_not(name: str) -> None:
+    levels = {"place": ["north", "south"], "sex": ["f", "m"], "job": ["cook", "smith", "none"]}
+    asked: dict[str, Any] = {"quasi_identifiers": ["place", "sex"], "sensitive": "job", "levels": levels}
+    with pytest.raises(InvalidInput, match="is named like counts, and is not in use"):
+        cr.tabulate(count_table(name), **asked, outside="drop")
+    assert cr.tabulate(count_table(name), **asked, outside="drop", count="none").n_records == 12
+
+
+def test_ordinary_columns_of_people_are_not_named_like_counts() -> None:
+    names = [
+        *["education-num", "number_of_children", "num_visits", "phone_number", "person_id", "n_siblings", "pop_music"]
+    ]
+    names += [
+        *[
+            "total_income",
+            "hours-per-week",
+            "patient_number",
+            "capital-gain",
+            "fnlwgt",
+            "age",
+            "house_number",
+            "sample_size",
+        ]
+    ]
+    assert [name for name in [*names, *cr.datasets.adult().column_names] if is_named_like_counts(name)] == []
+    assert all(is_named_like_counts(name) for name in PLAIN_COUNTS)
+
+
+@pytest.mark.parametrize("value", [-1, 0.5, "<5", "1,000", None])
+@pytest.mark.parametrize("name", ["n", "Count", "freq"])
+def test_a_plain_name_is_enough_whatever_one_value_is(name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=LOOKS.format(name)):
+        cr.tabulate(count_table(name, [3, 1, value, *[2] * 9]), ["place", "sex"], "job")
+
+
+def test_nobody_is_told_to_say_none_where_that_is_a_column() -> None:
+    frame = count_table().assign(none="x")
+    asked: dict[str, Any] = {"quasi_identifiers": ["place", "sex"], "sensitive": "job"}
+    for more in ({}, {"outside": "drop"}):
+        with pytest.raises(InvalidInput, match="or rename column 'none' and say --count none"):
+            cr.tabulate(frame, **asked, **more)
+    with pytest.raises(InvalidInput, match=r"column of that very name; or, .*rename it or say count=False"):
+        cr.tabulate(frame, **asked, count="none")
+    with pytest.raises(InvalidInput, match=r"column of that very name; or, .*rename it or say count=False"):
+        cr.audit(cr.tabulate(frame, **asked, count="n"), frame, count="none")
+    assert cr.tabulate(frame, **asked, count=False).n_records == 12
+    in_use = cr.tabulate(frame, ["place", "none"], "job", count="none")
+    assert (in_use.n_records, in_use.cells().domains[1].labels) == (12, ("x",))

@@ -15,6 +15,7 @@ import numpy as np
 from cellrisk.auditing.keys import number_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Floats, Integers
+from cellrisk.tables.schema import NO_COUNT, NONE_IS_A_COLUMN
 
 if TYPE_CHECKING:
     from cellrisk.tables import FrequencyTable
@@ -233,17 +234,20 @@ def _read_counts(name: str, column: Any) -> Floats:
     """Counts as they are released: any finite numbers."""
     import pandas as pd
 
+    help_none = NONE_IS_A_COLUMN if name == NO_COUNT else None
     given = pd.Series(column.to_numpy())
     if pd.api.types.is_bool_dtype(given.infer_objects()) or pd.api.types.is_datetime64_any_dtype(given):
         raise InvalidInput(
-            f"the count column '{name}' of the released table holds no numbers", got=f"type {column.type}"
+            f"the count column '{name}' of the released table holds no numbers",
+            got=f"type {column.type}",
+            fix=help_none,
         )
     missing = given.isna().to_numpy()
     number = pd.to_numeric(given, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     wrong = ~missing & ~np.isfinite(number)
     for flaw, what, fix in (
-        (missing, "has missing counts", "leave suppressed counts out, or release them as 0"),
-        (wrong, "holds counts that are no finite numbers", None),
+        (missing, "has missing counts", help_none or "leave suppressed counts out, or release them as 0"),
+        (wrong, "holds counts that are no finite numbers", help_none),
     ):
         rows = int(flaw.sum())
         if rows:

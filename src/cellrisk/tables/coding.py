@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.binning import Binning
-from cellrisk.tables.schema import Schema
+from cellrisk.tables.schema import NO_COUNT, NONE_IS_A_COLUMN, Schema
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -169,6 +169,8 @@ def code_count(name: str, column: ir.Value, flaws: list[Flaw]) -> ir.FloatingVal
 
     kind = column.type()
     fix = f"correct column '{name}' or name another with count="
+    if name == NO_COUNT:
+        fix = NONE_IS_A_COLUMN
     allowed = "whole numbers from 0"
     if kind.is_boolean() or not (kind.is_numeric() or kind.is_string()):
         raise InvalidInput(f"the count column '{name}' holds no numbers", got=f"type {kind}", allowed=allowed, fix=fix)

@@ -114,6 +114,8 @@ class Declaration:
     labels: tuple[str, ...]
     spellings: Mapping[str, int]
     """The place of the label that each text in the source counts as; one label may be spelt in several ways."""
+    repeated: bool = False
+    """Whether a column of this kind cannot tell two of the labels apart, as 007 and 7 in a column of numbers."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ class Sorted:
 def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] | None) -> Declaration | None:
     """What was declared of a column: levels, or bins by their edges with one more on either side; else None.
 
-    The labels are a function of the declaration alone, never of what occurs or of how it is stored.
+    The labels, and whether one is declared twice, are a function of the declaration alone, never of what occurs or of
+    how it is stored: "007" and "7" are two levels. Where a column of numbers cannot tell them apart, a value is of the
+    level that is written as the value is, or else of the first; ``repeated`` says so.
 
     >>> declare("paid", "text", None, [True, False]).labels, declare("rooms", "text", None, [1.0, 2.0]).labels
     (('True', 'False'), ('1', '2'))
@@ -147,15 +151,19 @@ def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] 
     labels = [label_level(level) for level in levels]
     spellings: dict[str, int] = {}
     for place, level in enumerate(levels):
-        for form in spell(level, "text" if binning else kind):
+        for form in spell(level, "text"):
             if spellings.setdefault(form, place) != place:
-                raise _declared_twice(name, len(levels))
+                raise declared_twice(name, len(levels))
     if len(set(labels)) != len(labels):
-        raise _declared_twice(name, len(levels))
-    return Declaration(tuple(labels), spellings)
+        raise declared_twice(name, len(levels))
+    repeated = False
+    for place, level in enumerate(levels):
+        for form in spell(level, "text" if binning else kind):
+            repeated |= spellings.setdefault(form, place) != place
+    return Declaration(tuple(labels), spellings, repeated)
 
 
-def _declared_twice(name: str, number: int) -> InvalidInput:
+def declared_twice(name: str, number: int) -> InvalidInput:
     return InvalidInput(f"levels for column '{name}' are declared twice", got=f"{number} with repeats")
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.tables.coding import MOST_RECORDS, as_number
 from cellrisk.tables.resources import Resources
+from cellrisk.tables.schema import NO_COUNT
 from cellrisk.tables.sources import open_source
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ amount
 """
 LIKELY, UNLIKELY = frozenset(COUNT_WORDS.split()), frozenset(OTHER_WORDS.split())
 """Words in the name of a column that is likely one of counts, or likely something else."""
+UNITS = frozenset(["person", "patient", "case", "record", "row", "household", "individual", "respondent", "inhabitant"])
+"""What is counted, one of it: the name of a column of counts where it goes with a word that is plainly one."""
+SMALL_WORDS = frozenset(["of", "the", "in", "a", "de", "des", "der", "di", "da", "van", "von"])
 YEARS = (1850, 2100)
 MOST_COLUMNS = 500
 """Columns that are looked at: those named like counts, and the last ones, where counts stand by custom."""
@@ -103,6 +107,18 @@ def is_plainly_counts(name: str) -> bool:
     return " ".join(re.findall(r"[^\W_]+", name.casefold())) in PLAIN_COUNTS
 
 
+def is_named_like_counts(name: str) -> bool:
+    """Whether each word of a name is one of counts: what else is counted (children, visits) may be so of one person.
+
+    >>> [is_named_like_counts(name) for name in ("n_people", "number of patients", "Anzahl", "person_count")]
+    [True, True, True, True]
+    >>> [is_named_like_counts(name) for name in ("number_of_children", "education-num", "patient number")]
+    [False, False, False]
+    """
+    words = words_of(name) - SMALL_WORDS
+    return bool(words) and (words <= LIKELY or (words <= LIKELY | UNITS and bool(words & PLAIN_COUNTS)))
+
+
 def occur_once(tally: Tally, coded: ir.Table) -> bool:
     """Whether each combination of the columns in use occurs once, and there are several."""
     if tally.profiles[0].n_records < 2:
@@ -136,28 +152,33 @@ def refuse_counts(
 
     ``once``: whether each combination of the columns in use occurs once. Where it does not, a part of a count table's
     columns may be in use: then a column that is plainly named like counts is taken for one if its rows differ in what
-    else they hold. ``noisy``: whether counts may be negative or fractional, as in a release.
+    else they hold. Where it does, such a name is enough, whatever the values are: suppressed counts are no numbers, and
+    noisy ones may be negative. ``noisy``: whether counts may be negative or fractional, as in a release.
     """
     named = [name for name in others if is_plainly_counts(name)]
     likely = [name for name in others if words_of(name) & LIKELY]
     chosen = dict.fromkeys([*likely[:MOST_COLUMNS], *others[-MOST_COLUMNS:]]) if once else dict.fromkeys(named)
     if not chosen:
         return
-    opened = {"table": table, "engine": engine}
-    found = [each for each in describe_numbers(source, list(chosen), opened) if each.look_like_counts(noisy)]
-    if not once:
-        found = [each for each in found if rows_differ(source, used, others, each.name, opened)]
+    if once and named:
+        found = named
+    else:
+        opened = {"table": table, "engine": engine}
+        numbers = describe_numbers(source, list(chosen), opened)
+        found = [each.name for each in numbers if each.look_like_counts(noisy)]
+        if not once:
+            found = [name for name in found if rows_differ(source, used, others, name, opened)]
     if not found:
         return
-    counts = min(found, key=lambda each: (each.name not in named, each.name not in likely, -others.index(each.name)))
+    counts = min(found, key=lambda name: (name not in likely, -others.index(name)))
     among = "the columns in use" if once else "the other columns"
-    named_well = re.fullmatch(r"[^\W\d][\w .()*-]*", counts.name)  # else it may be a value: a file without a header
-    what = f"column '{counts.name}'" if named_well else "a column without a proper name"
-    name = f"name it with {option} {shlex.quote(counts.name)} (in Python count=...)" if named_well else "name it"
+    named_well = re.fullmatch(r"[^\W\d][\w .()*-]*", counts)  # else it may be a value: a file without a header
+    what = f"column '{counts}'" if named_well else "a column without a proper name"
+    name = f"name it with {option} {shlex.quote(counts)} (in Python count=...)" if named_well else "name it"
     raise InvalidInput(
         f"{what} looks like counts, and each combination of {among} occurs once: these rows look like a table of "
         "counts",
-        fix=f"{name}, or say {option} none (in Python count=False) if each row is a person",
+        fix=f"{name}, or {say_none(option, others)} if each row is a person",
     )
 
 
@@ -166,15 +187,26 @@ def refuse_count_names(others: Sequence[str]) -> None:
 
     This is the rule where a table must be a function of what was declared: of rows, one person could decide.
 
-    >>> refuse_count_names(["age", "weight"])
+    >>> refuse_count_names(["age", "weight", "number_of_children"])
     """
-    named = next((name for name in others if is_plainly_counts(name)), None)
+    named = next((name for name in others if is_named_like_counts(name)), None)
     if named is not None:
         raise InvalidInput(
             f"column '{named}' is named like counts, and is not in use",
-            fix=f"name it with --count {shlex.quote(named)} (in Python count=...), or say --count none (in Python "
-            "count=False) if each row is a person",
+            fix=f"name it with --count {shlex.quote(named)} (in Python count=...), or {say_none('--count', others)} "
+            "if each row is a person",
         )
+
+
+def say_none(option: str, others: Sequence[str]) -> str:
+    """How to say that there are no counts.
+
+    >>> say_none("--count", ["age"])
+    'say --count none (in Python count=False)'
+    """
+    if NO_COUNT in others:
+        return f"rename column '{NO_COUNT}' and say {option} {NO_COUNT} (in Python count=False will do)"
+    return f"say {option} {NO_COUNT} (in Python count=False)"
 
 
 def describe_numbers(source: Any, names: Sequence[str], opened: dict[str, Any]) -> list[Numbers]:

@@ -12,6 +12,11 @@ from typing import Any
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.tables.binning import Binning, make_binning
 
+NO_COUNT = "none"
+"""In the place of a column of counts: each row is a person; unless the source has a column of that very name."""
+NONE_IS_A_COLUMN = (
+    "correct the column of that very name; or, if each row is a person, rename it or say count=False in Python"
+)
 MISSING_RULES = ("category", "drop", "error")
 OUTSIDE_RULES = ("error", "drop")
 MOST_LISTED = 30
@@ -53,7 +58,9 @@ class Schema:
             read_names(self.count, "count")
             if not isinstance(self.count, str):
                 raise InvalidInput("count must be the name of one column", got=f"a {type(self.count).__name__}")
-            if self.count in quasi + sensitive:
+            if self.count == NO_COUNT and NO_COUNT in quasi + sensitive:  # such a column is in use: no counts are meant
+                object.__setattr__(self, "count", False)
+            elif self.count in quasi + sensitive:
                 raise InvalidInput(f"the count column '{self.count}' cannot also be a quasi-identifier or sensitive")
         if self.missing not in MISSING_RULES:
             raise InvalidInput("unknown rule for missing values", got=repr(self.missing), allowed=listed(MISSING_RULES))

@@ -20,7 +20,7 @@ from cellrisk.tables.engine import plain_refusals
 from cellrisk.tables.files import PARQUET_SUFFIXES, find_files
 from cellrisk.tables.frames import find_frame_reader
 from cellrisk.tables.resources import Resources
-from cellrisk.tables.schema import Asked, Schema
+from cellrisk.tables.schema import NO_COUNT, Asked, Schema
 from cellrisk.tables.stored import find_stored
 from cellrisk.tables.streams import unwrap
 from cellrisk.writing import keep_inputs
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 ENGINES = ("duckdb", "spark")
-NO_COUNT = "none"
-"""In the place of a column of counts: each row is a person; unless the source has a column of that very name."""
 
 
 class Opened(NamedTuple):
@@ -77,7 +75,20 @@ def open_source(
         else:
             opened = open_embedded(source, columns, table, resources)
         with opened as expression:
-            yield expression
+            yield read_nothing_as_text(expression)
+
+
+def read_nothing_as_text(table: ir.Table) -> ir.Table:
+    """The table with text in the place of columns of the type of nothing, in which every value is missing."""
+    import ibis.expr.datatypes as dt
+
+    def holds_nothing(kind: Any) -> bool:
+        if isinstance(kind, dt.Unknown):  # as Ibis calls DuckDB's type of nothing
+            return str(getattr(kind.raw_type, "args", {}).get("kind")).strip('"') == "NULL"
+        return bool(kind.is_null())
+
+    empty = [name for name, kind in table.schema().items() if holds_nothing(kind)]
+    return table.mutate(**{name: table[name].cast("string") for name in empty}) if empty else table
 
 
 def hold_source(source: Any, columns: Sequence[str]) -> Any:

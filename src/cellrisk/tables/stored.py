@@ -35,7 +35,7 @@ NAMES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 ALLOWED = "text, numbers, truth values, dates and times"
 AS_TEXT = (
     *("VARCHAR", "UUID", "ENUM", "BIT", "INTERVAL", "TIME WITH TIME ZONE"),
-    *("HUGEINT", "UHUGEINT", "BIGNUM"),
+    *("HUGEINT", "UHUGEINT", "BIGNUM", '"NULL"'),
 )
 """DuckDB's types whose values are compared by their text: to it, equal spans are one, and files round the others."""
 AS_THEY_ARE = (

@@ -27,6 +27,7 @@ from cellrisk.tables.levels import (
     check_inside,
     check_several,
     declare,
+    declared_twice,
     sort_values,
 )
 from cellrisk.tables.schema import Schema
@@ -76,7 +77,9 @@ class Column:
         return sort_values(seen, self.kind, self.binning, self.declaration)
 
     def check(self, found: Sorted) -> None:
-        """Refuses values that are not among the declared levels."""
+        """Refuses values that are not among the declared levels, and levels that the column cannot tell apart."""
+        if self.declaration is not None and self.declaration.repeated:
+            raise declared_twice(self.name, len(self.declaration.labels))
         check_inside(self.name, found, self.kind, self.binning)
 
 
