@@ -215,8 +215,7 @@ def test_labels_are_those_declared_however_they_are_spelt() -> None:
 DECLARED = {"bins": {"q": [0, 10]}, "number": ["007", "7"], "fraction": ["1", "1.0"], "truth": ["true", "True"]}
 
 
-@pytest.mark.parametrize("value", [7.0, True, "7", None])
-@pytest.mark.parametrize("declared", DECLARED)
+@pytest.mark.parametrize(("declared", "value"), [("bins", 7), ("number", 7), ("fraction", 1.0), ("truth", True)])
 @pytest.mark.parametrize("kind", ["frame", "parquet", "relation"])
 def test_a_column_without_any_value_is_released_as_with_one(
     kind: str, declared: str, value: Any, tmp_path: Path
@@ -235,8 +234,6 @@ def test_a_column_without_any_value_is_released_as_with_one(
         found = release(table, cr.Geometric(epsilon=1.0), may_be_missing="q")
         return found.labels, len(found.frame)
 
-    if declared == "bins" and value is True:
-        return  # truth values are not binned, which is said of the column's type
     assert see_release([None] * 6) == see_release([None] * 5 + [value])
 
 
