@@ -112,3 +112,16 @@ def test_nobody_and_somebody_have_the_same_report(
         said = capsys.readouterr()
         found.add((code, said.out.replace(str(output), ""), said.err, output.read_bytes()))
     assert len(found) == 1
+
+
+def test_the_command_asks_for_a_delta_and_does_not_advise_one_from_the_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people.csv").write_text("age,job\n5,cook\n", encoding="utf-8")
+    columns = ["--qid", "age", "--bin", "age=0/18/65", "--sensitive", "job", "--levels", "job=cook|smith"]
+    asked = ["--mechanism", "discrete-gaussian", "--epsilon", "1", "--output", str(tmp_path / "report.html")]
+    assert main(["report", str(tmp_path / "people.csv"), *columns, "--public", *asked]) == 2
+    said = capsys.readouterr().err
+    assert "a report for the public needs a delta" in said
+    assert "number of records would tell" in said
+    assert "common choice" not in said

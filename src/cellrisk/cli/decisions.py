@@ -194,9 +194,9 @@ def report_command(
     check_report_path(output)
     question = _question(risk, policies)
     given = _limits(limits, policies, question)
-    epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
     if public:
-        check_public_delta(mechanism.mechanism, None if mechanism.delta is None else mechanism.deltas())
+        check_public_delta(mechanism.mechanism, mechanism.deltas())
+    epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
     frequencies = table.tabulate(outside="drop" if public else "error")
     deltas = mechanism.deltas()
     if deltas is not None and len(deltas) > 1:
