@@ -112,11 +112,13 @@ def is_named_like_counts(name: str) -> bool:
 
     >>> [is_named_like_counts(name) for name in ("n_people", "number of patients", "Anzahl", "person_count")]
     [True, True, True, True]
-    >>> [is_named_like_counts(name) for name in ("number_of_children", "education-num", "patient number")]
-    [False, False, False]
+    >>> [is_named_like_counts(name) for name in ("number_of_children", "education-num", "patient number", "size")]
+    [False, False, False, False]
     """
     words = words_of(name) - SMALL_WORDS
-    return bool(words) and (words <= LIKELY or (words <= LIKELY | UNITS and bool(words & PLAIN_COUNTS)))
+    return bool(words - {"size"}) and (  # a size alone may be that of a shoe or of a household
+        words <= LIKELY or (words <= LIKELY | UNITS and bool(words & PLAIN_COUNTS))
+    )
 
 
 def occur_once(tally: Tally, coded: ir.Table) -> bool:
