@@ -523,6 +523,20 @@ def test_a_path_that_an_entry_names_is_only_compared(
     use(scene, released)
 
 
+@pytest.mark.parametrize("ending", ["csv", "json", "jsonl"])
+def test_an_entry_with_half_a_character_is_told(
+    scene: Scene, capsys: pytest.CaptureFixture[str], tmp_path: Path, ending: str
+) -> None:
+    """JSON can spell what no file can hold, under a key that nobody reads."""
+    ((body,),) = scene.execute("SELECT body FROM entries WHERE number = 2")
+    scene.rewrite(2, body.replace("{", '{"\\ud800": 1, ', 1))
+    assert main(["ledger", "verify", str(scene.path)]) == 3
+    assert "holds nothing that can be read as an entry" in capsys.readouterr().out
+    assert main(["ledger", "export", str(scene.path), "--output", str(tmp_path / f"out.{ending}")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (tmp_path / f"out.{ending}").exists()
+
+
 @pytest.mark.parametrize("kind", [{}, [], None, 5, "", "other"])
 def test_an_entry_of_a_strange_kind_is_told(scene: Scene, capsys: pytest.CaptureFixture[str], kind: Any) -> None:
     scene.rewrite(4, json.dumps({**scene.bodies[4], "kind": kind}))

@@ -338,13 +338,17 @@ def _check_time(text: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """What a text of the ledger holds; refuses what is no JSON, too deep or too large for it."""
+    """What a text of the ledger holds; refuses what is no JSON, too deep or too large for it, or cannot be written."""
     if len(text) > LONGEST_BODY:
         raise InvalidInput("the text is too long", got=f"{len(text):,} characters")
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        found = json.loads(text, parse_constant=_refuse_constant)
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
     except RecursionError:
         raise InvalidInput("the text is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise InvalidInput("the text holds half characters") from None
+    return found
 
 
 def _refuse_constant(name: str) -> None:
