@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass, field
 from importlib import import_module, resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.choice import Policies
 from cellrisk.errors import InvalidInput
@@ -18,6 +18,9 @@ from cellrisk.reporting.blocks import Page
 from cellrisk.sweep import Setting
 from cellrisk.text import paragraphs, visible
 from cellrisk.writing import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 ENDINGS = (".html", ".htm", ".pdf")
 PDF_FIX = (
@@ -120,12 +123,18 @@ def check_report_path(path: str | os.PathLike[str]) -> Path:
 
 def render(page: Page) -> str:
     """The page as one HTML document, with its style inside."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     files = resources.files(__package__)
     template, style = (files.joinpath(name).read_text("utf-8") for name in ("page.html.j2", "style.css"))
-    environment = Environment(
+    return make_environment().from_string(template).render(page=page, style=Markup(style), as_is=Markup)
+
+
+def make_environment() -> Environment:
+    """How documents are filled in: every text is escaped, and what cannot be seen in it is shown."""
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(
         autoescape=True,
         finalize=lambda value: visible(value) if type(value) is str else value,  # and not what is markup already
         undefined=StrictUndefined,
@@ -133,7 +142,6 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.from_string(template).render(page=page, style=Markup(style), as_is=Markup)
 
 
 def _load_weasyprint() -> Any:

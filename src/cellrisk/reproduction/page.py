@@ -7,7 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from cellrisk.reproduction.panels import AGREES, DIFFERS, ON_CONDITION, Boxes, Sheet
-from cellrisk.text import number_of, visible
+from cellrisk.text import number_of
 
 if TYPE_CHECKING:
     from cellrisk.reproduction.result import Reproduction
@@ -34,30 +34,26 @@ class Illustration:
 
 def render_page(found: Reproduction) -> str:
     """The page as HTML, without scripts; the pictures and the numbers are files beside it."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     from cellrisk import __version__
+    from cellrisk.reporting.document import make_environment
 
     template = resources.files(__package__).joinpath("page.html.j2").read_text("utf-8")
     style = resources.files("cellrisk.reporting").joinpath("style.css").read_text("utf-8")
-    environment = Environment(
-        autoescape=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,  # and not what is markup already
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.from_string(template).render(
-        title=TITLE,
-        paper=PAPER,
-        found=found,
-        marks=MARKS,
-        style=Markup(style),
-        sections=_sections(found),
-        command=_command(found),
-        version=__version__,
+    return (
+        make_environment()
+        .from_string(template)
+        .render(
+            title=TITLE,
+            paper=PAPER,
+            found=found,
+            marks=MARKS,
+            style=Markup(style),
+            sections=_sections(found),
+            command=_command(found),
+            version=__version__,
+        )
     )
 
 
