@@ -10,7 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.mechanisms import MECHANISMS, Mechanism, gaussian_log_delta, mechanism, zcdp_log_delta
+from cellrisk.mechanisms import (
+    MECHANISMS,
+    NEIGHBOURS,
+    Mechanism,
+    gaussian_log_delta,
+    mechanism,
+    zcdp_log_delta,
+)
+from cellrisk.noise import EndlessNoise
 
 DELTAS = {name: None if kind.pure else 1e-5 for name, kind in MECHANISMS.items()}
 
@@ -110,6 +118,38 @@ def test_zcdp_conversion_is_the_least_over_orders() -> None:
         ours = zcdp_log_delta(rho, epsilon)
         assert ours <= min(grid, 0) + 1e-12
         assert ours >= min(grid, 0) - 1e-3
+
+
+@pytest.mark.parametrize("name", ["gaussian-analytic", "discrete-gaussian"])
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_the_limit_is_where_scales_go(name: str, neighbours: str) -> None:
+    """A delta alone bounds what is learnt: as epsilon falls the scale rises to that of epsilon 0, and stops there."""
+    for delta in (1e-6, 0.01):
+        limit = make(name, delta=delta, neighbours=neighbours).limit_noise
+        scales = [make(name, epsilon, delta=delta, neighbours=neighbours).scale for epsilon in (1e-3, 1e-12)]
+        assert type(limit) is type(make(name).noise)
+        assert scales[0] < limit.scale
+        assert math.isclose(scales[1], limit.scale, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MECHANISMS if name not in ("gaussian-analytic", "discrete-gaussian")]
+)
+def test_other_noise_grows_without_bound(name: str) -> None:
+    assert make(name).limit_noise == EndlessNoise()
+    assert make(name, 1e-9).scale > 1e8
+
+
+def test_a_setting_as_a_document() -> None:
+    usual = make("gaussian", 0.5, delta=0.01, neighbours="replace")
+    assert usual.to_dict() == {
+        "name": "gaussian",
+        "epsilon": 0.5,
+        "delta": 0.01,
+        "scale": usual.scale,
+        "neighbours": "replace",
+    }
+    assert make("laplace", 0.5, threshold=2.5).to_dict()["threshold"] == 2.5
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise import (
+    DiscreteGaussianNoise,
+    EndlessNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+    NoNoise,
+)
 from tests.measures import cases, oracle
 
 KINDS = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
@@ -52,6 +60,31 @@ def test_wide_discrete_gaussian_has_no_seam(scale: float) -> None:
         tail = math.fsum(terms) / (scale * math.sqrt(2 * math.pi))
         expected = 1 - tail if count == 0 else tail
         assert math.isclose(float(law.vanish(count)), expected, rel_tol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [900.0, 1001.0, 1600.0])
+@pytest.mark.parametrize("deviations", [3.0, 20.0, 33.0])
+def test_far_tail_of_a_wide_discrete_gaussian(scale: float, deviations: float) -> None:
+    """Terms relative to the first, so that none underflows: the corrections of the formula count most out there."""
+    first = round(deviations * scale)
+    terms = np.exp(-(np.arange(0, 10 * scale) * (np.arange(0, 10 * scale) + 2 * first)) / (2 * scale**2))
+    with mp.workdps(40):
+        total = scale * mp.sqrt(2 * mp.pi)  # Poisson's formula: the next term is exp(-2 pi^2 scale^2)
+        expected = mp.exp(-(mp.mpf(first) ** 2) / (2 * mp.mpf(scale) ** 2)) * math.fsum(terms) / total
+        ours = mp.mpf(float(DiscreteGaussianNoise(scale).vanish(first)))
+        assert abs(ours - expected) <= 1e-12 * expected
+
+
+def test_the_ends_of_noise() -> None:
+    """None at all, where every count is what it is; and more than any count, where each vanishes half of the time."""
+    counts = np.array([0, 1, 2, 3, 1000])
+    assert NoNoise().vanish(counts, 1.5).tolist() == [1, 1, 0, 0, 0]
+    assert NoNoise().survive(counts, 1.5).tolist() == [0, 0, 1, 1, 1]
+    assert NoNoise().sample(np.random.default_rng(1), (2, 3)).tolist() == [[0.0] * 3] * 2
+    assert (NoNoise().scale, EndlessNoise().scale) == (0.0, math.inf)
+    assert EndlessNoise().vanish(counts).tolist() == EndlessNoise().survive(counts).tolist() == [0.5] * 5
+    with pytest.raises(InvalidInput, match="cannot be drawn"):
+        EndlessNoise().sample(np.random.default_rng(1), (2,))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -150,14 +150,16 @@ class DiscreteGaussianNoise(Noise):
         return np.asarray(sums[first - start])
 
     def _smooth_tail_weights(self, first: Floats) -> Floats:
-        """The same by the Euler-Maclaurin midpoint formula to the fifth derivative: relative error below 1e-12."""
+        """The same by the Euler-Maclaurin midpoint formula to the third derivative: relative error below 1e-12.
+
+        The fifth would add at most 31 u^6 / (967680 sigma^6) of the whole, below 1e-12 where nothing underflows.
+        """
         sigma = self.scale
         u = (first - 0.5) / sigma
         density = np.exp(-0.5 * u * u)
         first_derivative = -u / sigma
         third = -(u**3 - 3.0 * u) / sigma**3
-        fifth = -(u**5 - 10.0 * u**3 + 15.0 * u) / sigma**5
-        corrections = first_derivative / 24.0 - 7.0 * third / 5760.0 + 31.0 * fifth / 967680.0
+        corrections = first_derivative / 24.0 - 7.0 * third / 5760.0
         return np.asarray(sigma * math.sqrt(2.0 * math.pi) * special.ndtr(-u) + corrections * density)
 
     def cdf(self, x: Any) -> Floats:

@@ -1,0 +1,576 @@
+"""Breaks the code in small ways, one at a time, and says which of them no test notices.
+
+    .venv/bin/python tools/mutants.py noise people      300 mutants of each of these rooms, drawn at random
+    .venv/bin/python tools/mutants.py --number 0        all of them, in every room of ``ROOMS``
+    .venv/bin/python tools/mutants.py noise --again     only those that survived the last time
+
+A mutant is the package with one change: a comparison, an operator, a number, a condition or a result is another one,
+two arguments change places, a statement is left out. Texts, annotations, decorators and what is raised stay as they
+are.
+
+Tests are collected once for each room, in a copy of the sources. Each mutant is then a fork of that process, in which
+the function's code is replaced; the tests that reach the line run there, the quickest first, until one fails. Commands
+that tests start import the mutant from the copy. What is outside functions is imported anew in a process of its own.
+A mutant with which a test takes many times its processor time is taken for endless, and counts as noticed. Tests longer
+than ``LONGEST`` seconds are left out, and all tests of a mutant together take no more than ``--patience``: so the share
+that is printed is a lower bound.
+
+The survivors are in build/mutants/ROOM.json, with the change that nothing noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import gc
+import json
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGE = "src/cellrisk"
+COPIED = ("src", "tests", "tools", "docs", "examples", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
+LONGEST = 4.0
+"""Seconds of processor time: a longer test helps little and costs much."""
+
+ROOMS: dict[str, tuple[list[str], list[str]]] = {
+    "noise": (["noise.py", "mechanisms.py"], ["tests/test_noise.py", "tests/test_mechanisms.py"]),
+    "measures": (["measures"], ["tests/measures"]),
+    "people": (["people.py", "totals.py"], ["tests/test_people.py", "tests/test_totals.py"]),
+    "search": (
+        ["choice/search.py", "choice/analytic.py", "choice/requirement.py"],
+        ["tests/test_search.py", "tests/test_choice.py", "tests/test_choice_bends.py"],
+    ),
+    "accounting": (["accounting"], ["tests/accounting"]),
+    "ledger": (["ledger"], ["tests/ledger"]),
+}
+"""The sources of a room, and the tests that must notice when they are wrong; doctests of the sources belong to them."""
+LEFT_OUT = ("tests/ledger/test_soak.py", "tests/measures/test_simulation.py")
+
+COMPARISONS: dict[type[ast.cmpop], list[type[ast.cmpop]]] = {
+    ast.Lt: [ast.LtE, ast.GtE],
+    ast.LtE: [ast.Lt, ast.Gt],
+    ast.Gt: [ast.GtE, ast.LtE],
+    ast.GtE: [ast.Gt, ast.Lt],
+    ast.Eq: [ast.NotEq],
+    ast.NotEq: [ast.Eq],
+    ast.Is: [ast.IsNot],
+    ast.IsNot: [ast.Is],
+    ast.In: [ast.NotIn],
+    ast.NotIn: [ast.In],
+}
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+OPPOSITES = {
+    one: other
+    for pair in (("min", "max"), ("minimum", "maximum"), ("floor", "ceil"), ("any", "all"), ("argmin", "argmax"))
+    for one, other in (pair, pair[::-1])
+}
+SYMMETRIC = {
+    "min",
+    "max",
+    "minimum",
+    "maximum",
+    "hypot",
+    "convolve",
+    "fftconvolve",
+    "logaddexp",
+    "isclose",
+    "isinstance",
+}
+"""Two arguments of these may change places without any difference, or with an error that proves nothing."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    path: str
+    line: int
+    node: int
+    """Which node of the file, in the order of ``ast.walk``."""
+    choice: int
+    """Which of the changes that can be made to that node."""
+    function: tuple[str, int] | None
+    """Name and first line of the outermost function that it is in, if any."""
+    change: str
+
+
+def find_changes(node: ast.AST) -> Iterator[ast.AST | None]:
+    """What may stand in the place of a node; None stands for the statement left out."""
+    if isinstance(node, ast.Compare):
+        for place, operator in enumerate(node.ops):
+            for other in COMPARISONS[type(operator)]:
+                changed = copy.deepcopy(node)
+                changed.ops[place] = other()
+                yield changed
+    elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS:
+        changed_operation = copy.deepcopy(node)
+        changed_operation.op = OPERATORS[type(node.op)]()
+        texts = (ast.JoinedStr, ast.List, ast.Tuple)
+        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.value,)
+        if not any(isinstance(s, texts) or (isinstance(s, ast.Constant) and isinstance(s.value, str)) for s in sides):
+            yield changed_operation
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub | ast.Invert):
+        yield node.operand
+    elif isinstance(node, ast.BoolOp):
+        changed_condition = copy.deepcopy(node)
+        changed_condition.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield changed_condition
+    elif isinstance(node, ast.Constant):
+        if isinstance(node.value, bool):
+            yield ast.Constant(not node.value)
+        elif isinstance(node.value, int):
+            yield ast.Constant(node.value + 1)
+            if node.value != 0:
+                yield ast.Constant(node.value - 1)
+        elif isinstance(node.value, float):
+            yield ast.Constant(2 * node.value if node.value else 1.0)
+    elif isinstance(node, ast.If | ast.While | ast.IfExp) and isinstance(
+        node.test, ast.Name | ast.Attribute | ast.Call
+    ):
+        changed_test = copy.deepcopy(node)
+        changed_test.test = ast.UnaryOp(ast.Not(), changed_test.test)
+        yield changed_test
+    elif isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in OPPOSITES:
+            changed_call = copy.deepcopy(node)
+            if isinstance(changed_call.func, ast.Attribute):
+                changed_call.func.attr = OPPOSITES[name]
+            elif isinstance(changed_call.func, ast.Name):
+                changed_call.func.id = OPPOSITES[name]
+            yield changed_call
+        plain = not any(isinstance(argument, ast.Starred) for argument in node.args[:2])
+        if len(node.args) >= 2 and plain and name not in SYMMETRIC and ast.dump(node.args[0]) != ast.dump(node.args[1]):
+            swapped = copy.deepcopy(node)
+            swapped.args[:2] = swapped.args[1::-1]
+            yield swapped
+    elif isinstance(node, ast.Return):
+        if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+            yield ast.Return(ast.Constant(None))
+    elif isinstance(node, ast.Break):
+        yield ast.Continue()
+    elif isinstance(node, ast.Continue):
+        yield ast.Break()
+    if isinstance(node, ast.Raise | ast.AugAssign) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Yield | ast.YieldFrom)
+    ):
+        yield None
+
+
+class Swap(ast.NodeTransformer):
+    """The tree with one node replaced."""
+
+    def __init__(self, target: ast.AST, replacement: ast.AST) -> None:
+        self.target, self.replacement = target, replacement
+
+    def visit(self, node: ast.AST) -> Any:
+        return self.replacement if node is self.target else self.generic_visit(node)
+
+
+def find_mutable(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.FunctionDef | None]]:
+    """Nodes that may change, each with the outermost function that it is in."""
+
+    def visit(node: ast.AST, function: ast.FunctionDef | None) -> Iterator[tuple[ast.AST, ast.FunctionDef | None]]:
+        yield node, function
+        if isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom):
+            return
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            return
+        if isinstance(node, ast.FunctionDef):
+            for default in (*node.args.defaults, *(value for value in node.args.kw_defaults if value is not None)):
+                yield from visit(default, function)
+            for statement in node.body:
+                yield from visit(statement, function or node)
+            return
+        skipped: list[ast.AST | None] = []
+        if isinstance(node, ast.AnnAssign):
+            skipped = [node.annotation]
+        if isinstance(node, ast.ClassDef):
+            skipped = [*node.decorator_list]
+        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == "__all__" for to in node.targets):
+            return
+        for child in ast.iter_child_nodes(node):
+            if child not in skipped:
+                yield from visit(child, function)
+
+    yield from visit(tree, None)
+
+
+@cache
+def read_source(path: str) -> str:
+    """A file as it was when this began: it may be edited meanwhile."""
+    return (REPOSITORY / path).read_text(encoding="utf-8")
+
+
+def find_mutants(path: str) -> list[Mutant]:
+    """Every mutant of a file."""
+    tree = ast.parse(read_source(path))
+    numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
+    found = []
+    for node, function in find_mutable(tree):
+        for choice, changed in enumerate(find_changes(node)):
+            shown: ast.AST = node
+            if isinstance(node, ast.If | ast.While):
+                shown, changed = node.test, getattr(changed, "test", changed)
+            before, after = ast.unparse(shown), "pass" if changed is None else ast.unparse(changed)
+            first = None
+            if function is not None:
+                first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+            found.append(
+                Mutant(
+                    path=path,
+                    line=getattr(node, "lineno", 0),
+                    node=numbers[id(node)],
+                    choice=choice,
+                    function=None if function is None or first is None else (function.name, first),
+                    change=f"{before}  ->  {after}",
+                )
+            )
+    return found
+
+
+def make_mutant(mutant: Mutant) -> ast.Module:
+    """The file's tree with the change."""
+    tree = ast.parse(read_source(mutant.path))
+    node = list(ast.walk(tree))[mutant.node]
+    replacement = list(find_changes(node))[mutant.choice] or ast.Pass()
+    changed: ast.Module = Swap(node, ast.copy_location(replacement, node)).visit(tree)
+    return ast.fix_missing_locations(changed)
+
+
+Functions = dict[tuple[str, tuple[str, int]], list[types.FunctionType]]
+
+
+def find_functions(files: set[str]) -> Functions:
+    """The functions that are loaded from some files, by name and first line."""
+    found: Functions = {}
+    for each in gc.get_objects():
+        if isinstance(each, types.FunctionType) and each.__code__.co_filename in files:
+            code = each.__code__
+            found.setdefault((code.co_filename, (code.co_name, code.co_firstlineno)), []).append(each)
+    return found
+
+
+def replace_code(functions: list[types.FunctionType], mutant: Mutant, tree: ast.Module, file: str) -> bool:
+    """Puts the changed code into the functions that are loaded; False where that cannot be done."""
+
+    def find(code: types.CodeType) -> Iterator[types.CodeType]:
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                if (constant.co_name, constant.co_firstlineno) == mutant.function:
+                    yield constant
+                else:
+                    yield from find(constant)
+
+    changed = next(find(compile(tree, file, "exec", dont_inherit=True)), None)
+    if changed is None or not functions or any(f.__code__.co_freevars != changed.co_freevars for f in functions):
+        return False
+    for function in functions:
+        function.__code__ = changed
+    return True
+
+
+@dataclass
+class Seen:
+    """What a test did when nothing was wrong."""
+
+    seconds: float
+    lines: set[tuple[str, int]]
+    starts_others: bool
+    passed: bool = True
+
+
+class Room:
+    """A plugin of pytest that runs mutants instead of tests."""
+
+    def __init__(self, name: str, folder: Path, mutants: list[Mutant], patience: float) -> None:
+        self.name, self.folder, self.mutants, self.patience = name, folder, mutants, patience
+        self.results: list[dict[str, Any]] = []
+        self.killers: Counter[str] = Counter()
+        self.functions: Functions = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        began = time.monotonic()
+        seen = self.watch(list(items.values()))
+        failed = [name for name, test in seen.items() if not test.passed]
+        for name in failed:
+            print(f"Not used, because it fails here without any mutant: {name}", flush=True)
+        spent = sum(test.seconds for test in seen.values())
+        print(
+            f"{self.name}: {len(items)} tests took {spent:.0f} s of processor time "
+            f"and {time.monotonic() - began:.0f} s in all; {len(self.mutants)} mutants",
+            flush=True,
+        )
+        self.functions = find_functions({str(self.folder / mutant.path) for mutant in self.mutants})
+        gc.freeze()  # forks then share what was there before
+        for number, mutant in enumerate(self.mutants, 1):
+            self.results.append(self.judge(mutant, items, seen))
+            result = self.results[-1]
+            if result["outcome"] in ("survived", "not reached"):
+                print(f"{mutant.path}:{mutant.line}: {result['outcome']}: {mutant.change}", flush=True)
+            if number % 25 == 0:
+                alive = sum(each["outcome"] in ("survived", "not reached") for each in self.results)
+                print(
+                    f"{self.name}: {number} of {len(self.mutants)}, {alive} alive, {time.monotonic() - began:.0f} s",
+                    flush=True,
+                )
+        return True
+
+    def watch(self, items: list[pytest.Item]) -> dict[str, Seen]:
+        """Runs every test once, in a fork, so that nothing stays in a cache; which lines does it reach?"""
+        files = {str(self.folder / mutant.path) for mutant in self.mutants}
+        result = self.folder / "seen.pickle"
+        child = os.fork()
+        if child == 0:
+            seen: dict[str, Seen] = {}
+            current = Seen(0.0, set(), False)
+
+            def follow(frame: types.FrameType, event: str, argument: object) -> Any:
+                if frame.f_code.co_filename not in files:
+                    return None
+                lines, file = current.lines, frame.f_code.co_filename
+
+                def note(frame: types.FrameType, event: str, argument: object) -> Any:
+                    lines.add((file, frame.f_lineno))
+                    return note
+
+                return note(frame, event, argument)
+
+            def notice(event: str, arguments: object) -> None:
+                if event in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"):
+                    current.starts_others = True
+
+            class Watching:
+                def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+                    if report.failed or report.skipped:
+                        current.passed = False
+
+            quieten(items[0].config)
+            items[0].config.pluginmanager.register(Watching())
+            sys.addaudithook(notice)
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                current = Seen(0.0, set(), False)
+                spent = time.process_time()
+                threading.settrace(follow)
+                sys.settrace(follow)
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                sys.settrace(None)
+                threading.settrace(None)
+                current.seconds = time.process_time() - spent
+                seen[item.nodeid] = current
+            result.write_bytes(pickle.dumps(seen))
+            os._exit(0)
+        os.waitpid(child, 0)
+        found: dict[str, Seen] = pickle.loads(result.read_bytes())
+        return found
+
+    def judge(self, mutant: Mutant, items: dict[str, pytest.Item], seen: dict[str, Seen]) -> dict[str, Any]:
+        """Runs the tests that reach a mutant."""
+        place = (str(self.folder / mutant.path), mutant.line)
+        usable = {name: test for name, test in seen.items() if test.passed and test.seconds < LONGEST}
+        if mutant.function is None:
+            chosen = [name for name, test in usable.items() if any(file == place[0] for file, _ in test.lines)]
+        else:
+            chosen = [name for name, test in usable.items() if place in test.lines]
+        others = [name for name, test in usable.items() if test.starts_others and name not in chosen]
+        chosen.sort(key=lambda name: usable[name].seconds / (1 + self.killers[name]))
+        total = 0.0
+        kept: list[str] = []
+        for name in (*chosen, *others):
+            total += usable[name].seconds
+            if kept and total > self.patience:
+                break
+            kept.append(name)
+        if not kept:
+            return {**vars(mutant), "outcome": "not reached", "tests": 0}
+        tree = make_mutant(mutant)
+        target = self.folder / mutant.path
+        target.write_text(ast.unparse(tree), encoding="utf-8")
+        try:
+            killer = self.run({items[name]: 2 + 5 * usable[name].seconds for name in kept}, mutant, tree)
+        finally:
+            target.write_text(read_source(mutant.path), encoding="utf-8")
+        if killer in items:
+            self.killers[killer] += 1
+        return {**vars(mutant), "outcome": "killed" if killer else "survived", "by": killer, "tests": len(kept)}
+
+    def run(self, limits: dict[pytest.Item, float], mutant: Mutant, tree: ast.Module) -> str:
+        """The test that fails, or how else the mutant came to its end; nothing where it survives."""
+        items = list(limits)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            os.close(reading)
+
+            class Killing:
+                def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+                    if report.failed:
+                        os.write(writing, report.nodeid.encode())
+                        os._exit(1)
+
+            file = str(self.folder / mutant.path)
+            loaded = [] if mutant.function is None else self.functions.get((file, mutant.function), [])
+            if not replace_code(loaded, mutant, tree, file):
+                os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+                os.dup2(1, 2)
+                names = [item.nodeid for item in items]
+                base = str(self.folder / "base")
+                command = [sys.executable, "-m", "pytest", "-x", "-q", *PLAIN, "--basetemp", base, *names]
+                code = subprocess.run(command, cwd=self.folder, check=False).returncode
+                if code:
+                    os.write(writing, b"a process of its own")
+                os._exit(code)
+            quieten(items[0].config)
+            items[0].config.pluginmanager.register(Killing())
+            with contextlib.suppress(BaseException):
+                for item, following in zip(items, [*items[1:], None], strict=True):
+                    signal.setitimer(signal.ITIMER_PROF, limits[item])
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                os._exit(0)
+            os.write(writing, b"an exception")
+            os._exit(1)
+        os.close(writing)
+        ends = time.monotonic() + 60 + 10 * sum(limits.values())
+        status = 0
+        while time.monotonic() < ends:
+            finished, status = os.waitpid(child, os.WNOHANG)
+            if finished:
+                break
+            time.sleep(0.005)
+        else:
+            status = signal.SIGKILL
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, 0)
+        with os.fdopen(reading, "rb") as pipe:
+            said = pipe.read().decode()
+        return said or ("endless" if status else "")
+
+
+PLAIN = ("-n0", "-p", "no:cacheprovider", "-p", "no:randomly", *(f"--ignore={path}" for path in LEFT_OUT))
+
+
+def quieten(config: pytest.Config) -> None:
+    """A fork prints nothing of its own."""
+    config.pluginmanager.unregister(name="terminalreporter")
+
+
+def list_sources(room: str) -> Iterator[str]:
+    for name in ROOMS[room][0]:
+        path = REPOSITORY / PACKAGE / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            yield str(file.relative_to(REPOSITORY))
+
+
+def draw(room: str, number: int, seed: int, again: bool) -> list[Mutant]:
+    """Some of the room's mutants; all of them where there are fewer, or none is asked for."""
+    if again:
+        last = json.loads((REPOSITORY / "build" / "mutants" / f"{room}.json").read_text(encoding="utf-8"))
+        wanted = [tuple(each[key] for key in ("path", "change")) for each in last["survivors"]]
+        return [
+            mutant for path in list_sources(room) for mutant in find_mutants(path) if (path, mutant.change) in wanted
+        ]
+    every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
+    print(f"{room}: {len(every)} mutants", flush=True)
+    if not 0 < number < len(every):
+        return every
+    return random.Random(f"{seed} {room}").sample(every, number)
+
+
+def run_room(room: str, mutants: list[Mutant], patience: float) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        folder = Path(scratch).resolve()
+        for name in COPIED:
+            source = REPOSITORY / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder / name)
+        os.chdir(folder)
+        os.environ["PYTHONPATH"] = str(folder / "src")
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, str(folder / "src"))
+        plugin = Room(room, folder, mutants, patience)
+        tests = [*ROOMS[room][1], *(f"{PACKAGE}/{name}" for name in ROOMS[room][0])]
+        code = pytest.main(["-q", "-q", *PLAIN, "--basetemp", str(folder / "base"), *tests], plugins=[plugin])
+        os.chdir(REPOSITORY)
+        if len(plugin.results) < len(mutants):
+            raise SystemExit(f"The tests of {room} could not be collected: {code}")
+        return plugin.results
+
+
+def summarise(room: str, results: list[dict[str, Any]], again: bool) -> None:
+    outcomes = Counter(result["outcome"] for result in results)
+    share = outcomes["killed"] / max(len(results), 1)
+    print(
+        f"{room}: {len(results)} mutants, {outcomes['killed']} killed ({share:.1%}), "
+        f"{outcomes['survived']} survived, {outcomes['not reached']} not reached",
+        flush=True,
+    )
+    folder = REPOSITORY / "build" / "mutants"
+    folder.mkdir(parents=True, exist_ok=True)
+    alive = [result for result in results if result["outcome"] != "killed"]
+    kept = {"room": room, "drawn": len(results), "outcomes": outcomes, "survivors": alive}
+    name = f"{room}-again.json" if again else f"{room}.json"
+    (folder / name).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+
+
+def main(arguments: Iterable[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
+    parser.add_argument("--number", type=int, default=300, help="mutants drawn for each room; 0 for all")
+    parser.add_argument("--seed", type=int, default=14)
+    parser.add_argument("--patience", type=float, default=10.0, help="seconds that the tests of one mutant may take")
+    parser.add_argument("--again", action="store_true", help="only what survived the last time")
+    given = parser.parse_args(None if arguments is None else list(arguments))
+    if unknown := set(given.rooms) - set(ROOMS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(ROOMS)}")
+    rooms = given.rooms or list(ROOMS)
+    for room in rooms:
+        if len(rooms) > 1:  # the modules of one room stay loaded, with the paths of its copy
+            again = ["--again"] if given.again else []
+            options = ["--number", str(given.number), "--seed", str(given.seed), "--patience", str(given.patience)]
+            subprocess.run([sys.executable, __file__, room, *options, *again], check=True)
+            continue
+        results = run_room(room, draw(room, given.number, given.seed, given.again), given.patience)
+        summarise(room, results, given.again)
+
+
+if __name__ == "__main__":
+    main()
