@@ -44,6 +44,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -526,6 +527,10 @@ def run_room(room: str, mutants: list[Mutant], patience: float) -> list[dict[str
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(folder / "src"))
+        # A failure needs no simplest example, and the same seed gives the same answer.
+        quick = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+        hypothesis.settings.register_profile("mutants", phases=quick, database=None, derandomize=True)
+        hypothesis.settings.load_profile("mutants")
         plugin = Room(room, folder, mutants, patience)
         tests = [*ROOMS[room][1], *(f"{PACKAGE}/{name}" for name in ROOMS[room][0])]
         code = pytest.main(["-q", "-q", *PLAIN, "--basetemp", str(folder / "base"), *tests], plugins=[plugin])
@@ -556,7 +561,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
     parser.add_argument("--number", type=int, default=300, help="mutants drawn for each room; 0 for all")
     parser.add_argument("--seed", type=int, default=14)
-    parser.add_argument("--patience", type=float, default=10.0, help="seconds that the tests of one mutant may take")
+    parser.add_argument("--patience", type=float, default=6.0, help="seconds that the tests of one mutant may take")
     parser.add_argument("--again", action="store_true", help="only what survived the last time")
     given = parser.parse_args(None if arguments is None else list(arguments))
     if unknown := set(given.rooms) - set(ROOMS):
