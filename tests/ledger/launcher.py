@@ -71,7 +71,10 @@ class Launcher:
         return json.loads(answer)
 
     def run(self, arguments: Sequence[str], mark: str | None = None, after: float | None = None) -> Run:
-        """One command, killed some seconds after its start or after a mark that it passes, or not at all."""
+        """One command, killed some seconds after its start or after a mark that it passes, or not at all.
+
+        After 0 seconds it dies by its own hand, at the very mark.
+        """
         return Run(**self.order("run", arguments=list(arguments), mark=mark, after=after))
 
 
@@ -104,27 +107,33 @@ def _try(command: list[str]) -> bool:
 
 # From here on: inside the process.
 
-MARKS = {"r": "reserve", "s": "save", "d": "decide", "e": "saved"}
+MARKS = {"t": "settle", "r": "reserve", "s": "save", "d": "decide", "D": "decided", "e": "saved"}
 
 
-def announce(writing: int) -> None:
-    """Tells through a pipe where the command has got to."""
+def announce(writing: int, last: str | None = None) -> None:
+    """Tells through a pipe where the command has got to; the process dies at its last mark."""
     from cellrisk.ledger import Ledger
     from cellrisk.ledger.pairing import Reservation
 
-    def marked(before: bytes, method: Callable[..., Any], after: bytes = b"") -> Callable[..., Any]:
+    def pass_mark(sign: str) -> None:
+        os.write(writing, sign.encode())
+        if sign and MARKS[sign] == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def marked(before: str, method: Callable[..., Any], after: str) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
-            os.write(writing, before)
+            pass_mark(before)
             result = method(*given, **named)
-            os.write(writing, after)
+            pass_mark(after)
             return result
 
         return call
 
     for kind, name, before, after in (
-        (Ledger, "reserve", b"r", b""),
-        (Reservation, "save", b"s", b"e"),
-        (Reservation, "_decide", b"d", b""),
+        (Ledger, "settle", "t", ""),
+        (Ledger, "reserve", "r", ""),
+        (Reservation, "save", "s", "e"),
+        (Reservation, "_decide", "d", "D"),
     ):
         setattr(kind, name, marked(before, getattr(kind, name), after))
 
@@ -150,7 +159,7 @@ def run(arguments: list[str], mark: str | None, after: float | None) -> dict[str
 
     def work() -> int:
         os.dup2(errors.fileno(), 2)
-        announce(writing)
+        announce(writing, mark if after == 0 else None)
         return main(arguments)
 
     reading, writing = os.pipe()
@@ -173,6 +182,9 @@ def run(arguments: list[str], mark: str | None, after: float | None) -> dict[str
             if mark in marks and after is not None and deadline is None:
                 deadline = time.monotonic() + after
         _, status = os.waitpid(child, 0)
+        while select.select([reading], [], [], 0)[0] and (seen := os.read(reading, 100)):  # passed before the kill
+            for sign in seen.decode():
+                marks.setdefault(MARKS[sign], time.monotonic() - begun)
         marks["end"] = time.monotonic() - begun
         os.close(reading)
         errors.seek(0)
