@@ -44,6 +44,22 @@ PUBLIC = {
     "utility",
 }
 
+# Where nothing is computed, where formulas are, where their answers are, and the functions that give a whole answer.
+SHOWING = {"pictures", "reporting", "web", "cli"}
+FORMULAS = {"attacks", "measures", "noise", "people", "totals"}
+STEPS = {"attempt", "average", "cdf", "pmf", "risk", "sample", "survive", "vanish"}
+"""The methods that formulas are made of; each is defined among them."""
+ANSWERS = {
+    *("accounting", "assessment", "auditing", "averaging", "choice", "curves", "explanation", "priors", "releasing"),
+    *("sequences", "simulation", "sweep", "usefulness"),
+}
+QUESTIONS = {
+    *PUBLIC,
+    *("assess_sequence", "count_people", "find_exposure", "find_trade_off", "glimpse", "largest_epsilon"),
+    *("simulate_constrained", "weigh"),
+    *("check_output", "describe_conditions", "find_count_column", "read_settings", "usual_delta"),  # no risk in these
+}
+
 # What each room of the core may know of the others; everything else may know the core.
 KNOWS: dict[str, set[str]] = {
     "errors": {"text"},
@@ -164,11 +180,18 @@ def only_the_command_line_prints(source: Path) -> Iterator[str]:
             yield from (f"{module.name}:{line} prints" for line in calls(module, "print"))
 
 
-def pictures_and_reports_compute_no_risk(source: Path) -> Iterator[str]:
-    for module in in_room(source, "pictures", "reporting"):
+def what_is_shown_is_asked_for_and_not_computed(source: Path) -> Iterator[str]:
+    """Pages, reports and commands ask whole questions and hold no formula; pictures show what they are handed."""
+    for module in in_room(source, *SHOWING):
+        yield from (f"{module.name} imports {library}" for library in sorted(module.libraries & {"scipy"}))
         for room, inside in imported_from_cellrisk(module):
-            if room in {"measures", "noise"} and not inside.isupper():
+            name, asked = inside.rpartition(".")[2] or room, QUESTIONS if module.room != "pictures" else set()
+            computes = name.islower() or room in FORMULAS or not name  # functions, what formulas are made of, cellrisk
+            if room in {*FORMULAS, *ANSWERS, *PUBLIC, ""} and computes and not name.isupper() and name not in asked:
                 yield f"{module.name} imports cellrisk.{room}.{inside}"
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STEPS:
+                yield f"{module.name}:{node.lineno} calls .{node.func.attr}()"
 
 
 def no_module_hides_a_function(source: Path) -> Iterator[str]:
@@ -233,8 +256,16 @@ VIOLATIONS: list[tuple[Rule, str, str]] = [
     (only_the_ledger_and_tables_know_sqlalchemy, "accounting/loss.py", "def f():\n    import sqlalchemy as sa"),
     (only_the_command_line_knows_typer, "assessment.py", "import typer"),
     (only_the_command_line_prints, "tables/counting.py", "print('done')"),
-    (pictures_and_reports_compute_no_risk, "pictures/curves.py", "from cellrisk.measures import Local"),
-    (pictures_and_reports_compute_no_risk, "reporting/contents.py", "from cellrisk.noise import LaplaceNoise"),
+    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "from cellrisk.measures import Local"),
+    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "from cellrisk.curves import curve"),
+    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "def f():\n    from cellrisk import curve"),
+    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "import cellrisk as cr"),
+    (what_is_shown_is_asked_for_and_not_computed, "reporting/contents.py", "from cellrisk.noise import LaplaceNoise"),
+    (what_is_shown_is_asked_for_and_not_computed, "reporting/contents.py", "def f(m, p, s): return m.average(p, s)"),
+    (what_is_shown_is_asked_for_and_not_computed, "reporting/basis.py", "from cellrisk.assessment import find_row"),
+    (what_is_shown_is_asked_for_and_not_computed, "web/answers.py", "from cellrisk.measures import WEIGHTS, Survival"),
+    (what_is_shown_is_asked_for_and_not_computed, "web/work.py", "def f(m): return m.noise.sample(1, 2)"),
+    (what_is_shown_is_asked_for_and_not_computed, "cli/commands.py", "from scipy.special import betaln"),
     (no_module_hides_a_function, "curve.py", ""),
     (no_module_hides_a_function, "report/__init__.py", ""),
     (nothing_is_validated_by_assert, "noise.py", "def f(x):\n    assert x > 0"),
@@ -255,6 +286,8 @@ ALLOWED = {
     "measures/local.py": "from cellrisk.profiles import Profiles\nfrom ..noise import Noise",
     "ledger/store.py": "import sqlalchemy as sa\nfrom cellrisk.errors import CellriskError",
     "tables/counting.py": "import ibis, duckdb, pyarrow\nfrom cellrisk.profiles import Profiles",
+    "reporting/contents.py": "from cellrisk.measures import FORMS\nfrom cellrisk.assessment import Assessment, assess",
+    "pictures/curves.py": "import numpy as np\nfrom cellrisk.curves import RiskCurve",
     "cli.py": "import typer\nfrom cellrisk import tables\nprint(open('cellrisk.toml'))",
 }
 
@@ -268,6 +301,12 @@ def write(source: Path, name: str, text: str) -> None:
 def test_there_is_a_house_to_look_at() -> None:
     rooms = {module.room for module in modules(SOURCE)}
     assert {"errors", "noise", "mechanisms", "profiles", "datasets"} <= rooms
+
+
+def test_formulas_are_where_the_rules_look_for_them() -> None:
+    nodes = [node for module in in_room(SOURCE, *FORMULAS) for node in ast.walk(module.tree)]
+    assert {node.name for node in nodes if isinstance(node, ast.FunctionDef)} >= STEPS
+    assert {module.room for module in modules(SOURCE)} >= SHOWING | FORMULAS | ANSWERS
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cellrisk.cells import Cells
 from cellrisk.measures import Local, Measure, Survival
+from cellrisk.mechanisms import Mechanism
 from cellrisk.pickling import NOT_KEPT, LeavesKeys
 from cellrisk.profiles import Block, Floats, Integers
 
@@ -59,7 +60,7 @@ class CellRisks:
     >>> from cellrisk.cells import Domain
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
-    >>> risks = CellRisks(cells, Survival((Laplace(epsilon=1.0).noise,)), "tight")
+    >>> risks = CellRisks.at(Laplace(epsilon=1.0), cells, "tight")
     >>> [(found.key, found.records, round(found.people, 4)) for found in risks.riskiest(1)]
     [({'sex': 'm'}, 3, 2.0044)]
     """
@@ -67,6 +68,11 @@ class CellRisks:
     cells: Cells
     survival: Survival
     form: str
+
+    @classmethod
+    def at(cls, mechanism: Mechanism, cells: Cells, form: str) -> CellRisks:
+        """The risks of these cells where this mechanism releases them."""
+        return cls(cells, Survival((mechanism.noise,), mechanism.threshold), form)
 
     @cached_property
     def _by_form(self) -> dict[str, Floats]:

@@ -6,18 +6,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from cellrisk.cells import Cells
 from cellrisk.choice import Policies, choose
 from cellrisk.errors import CellriskError
 from cellrisk.explanation.at_risk import CellRisks
-from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Survival
+from cellrisk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.mechanisms import MECHANISMS, NEIGHBOURS
 from cellrisk.profiles import SIZE_CLASSES
 from cellrisk.simulation import SCENARIOS, Scenario
-from cellrisk.simulation.attacks import attack_cells
-from cellrisk.simulation.releases import round_counts
+from cellrisk.simulation.glimpse import glimpse
 from cellrisk.sweep import LARGEST_CLASSICAL, usual_delta
 from cellrisk.tables.preview import Preview, PreviewedColumn
 from cellrisk.tables.schema import MISSING_RULES
@@ -49,8 +46,6 @@ TITLES = {
 }
 RELEASABLE = ("geometric", "discrete-gaussian")
 ALMOST_UNIQUE = 0.5
-SAMPLE_SEED = 20_000
-"""The sample of cells is the same whatever the noise."""
 
 
 def describe_server(settings: Settings) -> dict[str, Any]:
@@ -218,34 +213,15 @@ def find_admissible(kept: Kept, asked: questions.Limit, policy: Policies | None)
 def find_riskiest(kept: Kept, cells: Cells, asked: questions.RiskiestQuestion) -> dict[str, Any]:
     """The riskiest cells, as `explain` lists them."""
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
-    risks = CellRisks(cells, Survival((mechanism.noise,), mechanism.threshold), "tight")
+    risks = CellRisks.at(mechanism, cells, "tight")
     return {"columns": list(cells.names), "rows": [vars(each) for each in risks.riskiest(asked.top)]}
 
 
 def draw_glimpse(kept: Kept, cells: Cells, asked: questions.GlimpseQuestion) -> dict[str, Any]:
     """A few cells before and after one simulated release."""
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
-    chosen = np.random.default_rng(SAMPLE_SEED).permutation(cells.n_cells)[: asked.cells]
-    counts = np.zeros((len(cells.levels), 1, len(chosen)))
-    for place, cell in enumerate(chosen.tolist()):
-        held = slice(cells.offsets[cell], cells.offsets[cell + 1])
-        counts[cells.level[held], 0, place] = cells.count[held]
-    noise = mechanism.noise.sample(np.random.default_rng(asked.seed), counts.shape)
-    released = round_counts(counts + noise, mechanism.threshold)
-    shown = []
-    for place, cell in enumerate(chosen.tolist()):
-        before, after = counts[:, :, place : place + 1], released[:, :, place : place + 1]
-        found = attack_cells(after, before, before.sum(axis=0)[0], every_attack=False).scenarios
-        number = int(np.argmax(found[:, 0])) + 1
-        shown.append(
-            {
-                "key": cells.key(cell),
-                "before": before[:, 0, 0].astype(np.int64).tolist(),
-                "after": np.minimum(after[:, 0, 0], 2.0**53).astype(np.int64).tolist(),
-                "scenario": number,
-                "scenario_text": _tell(number),
-            }
-        )
+    found = glimpse(cells, mechanism, asked.cells, asked.seed)
+    shown = [{**each, "scenario_text": _tell(each["scenario"])} for each in found]
     legend = [
         {"scenario": number, "text": _tell(number), "exposes": Scenario(number, 0.0, 0.0).exposes}
         for number in SCENARIOS
