@@ -176,7 +176,9 @@ def keep_in_database(folder: Path, where: Where) -> Record:
 
     def read() -> Image:
         others = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'cellrisk'"
+        deadline = time.monotonic() + LONG
         while where.execute(others):
+            assert time.monotonic() < deadline, "a client that is dead is still connected"
             time.sleep(0.005)
         if where.execute("SELECT to_regclass('entries')") == [(None,)]:
             return Image({})

@@ -210,12 +210,11 @@ def test_nothing_is_left_on_the_server(server: Server) -> None:
 
 
 def wait_for_no_session(connection: Any) -> None:
-    for _ in range(100):
-        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cellrisk'"
-        if connection.execute(query).fetchone() == (0,):
-            return
-        time.sleep(0.05)
-    pytest.fail("a session is still open")
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cellrisk'"
+    deadline = time.monotonic() + 60
+    while connection.execute(query).fetchone() != (0,):
+        assert time.monotonic() < deadline, "a session is still open"
+        time.sleep(0.02)
 
 
 def after_the_survey(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

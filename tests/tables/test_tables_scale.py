@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from tests.test_stopping import BOUND, RUN, START
 
 import cellrisk as cr
 from cellrisk.cli import main
@@ -225,41 +226,38 @@ def test_progress_is_reported(tmp_path: Path) -> None:
     assert all(0 <= share <= 1 for share in seen)
 
 
+IN_A_QUERY = """
+import cellrisk.tables.tabulation as room
+def wait(table, _):
+    table.get_backend().con.execute("CREATE TABLE endless AS FROM range(1000000000000) ORDER BY hash(range)")
+room.survey_source = wait
+"""
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_command_leaves_nothing(tmp_path: Path, stop: signal.Signals) -> None:
-    """Ctrl-C, or a polite kill, in the middle of counting: no traceback, no temporary files."""
-    path, scratch = tmp_path / "many.parquet", tmp_path / "scratch"
+    """Ctrl-C, or a polite kill, in the middle of a query that has spilled: no traceback, no temporary files."""
+    path, scratch = tmp_path / "few.csv", tmp_path / "scratch"
+    path.write_text("a,y\n1,2\n", encoding="utf-8")
     scratch.mkdir()
-    duckdb.sql(
-        "SELECT 'value ' || (range % 5000011) AS a, range % 17 AS b, range % 3 AS y FROM range(20000000)"
-    ).write_parquet(str(path))
-    code = "import sys; from cellrisk.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            code,
-            "inspect",
-            str(path),
-            "--qid",
-            "a,b",
-            "--sensitive",
-            "y",
-            "--memory-limit",
-            "400MB",
-        ],
+    arguments = ["inspect", str(path), "--qid", "a", "--sensitive", "y", "--memory-limit", "200MB"]
+    with subprocess.Popen(
+        [sys.executable, "-c", START + IN_A_QUERY + RUN, *arguments],
         env={**os.environ, "TMPDIR": str(scratch)},
         stderr=subprocess.PIPE,
         text=True,
-    )
-    deadline = time.monotonic() + 60
-    while not list(scratch.glob("cellrisk-*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.0)
-    process.send_signal(stop)
-    _, message = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in message
+    ) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not any(file.stat().st_size for file in scratch.glob("cellrisk-*/spill/*")):
+                assert process.poll() is None, "it ended before it was stopped"
+                assert time.monotonic() < deadline, "it spills nothing"
+                time.sleep(0.02)
+            process.send_signal(stop)
+            _, message = process.communicate(timeout=BOUND)
+        finally:
+            process.kill()
+    assert (process.returncode, message) == (130, "cellrisk: interrupted\n")
     assert list(scratch.iterdir()) == []
 
 

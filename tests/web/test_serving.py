@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,18 @@ def busy(client: Any) -> list[str]:
     raise AssertionError("the jobs did not begin")
 
 
+@contextmanager
+def stopped(processes: list[int]) -> Iterator[None]:
+    """They stand still for the length of the block."""
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_uploads_and_workers_are_gone_after_a_signal(started: Running, number: signal.Signals) -> None:
     with closing(started.client()) as client:
@@ -108,9 +120,11 @@ def test_other_pages_are_answered_while_every_worker_is_busy_and_jobs_can_be_can
             asked.append(page.post(f"{table}/riskiest", json=SETTING))
             return [answer.status_code for answer in asked]
 
-    with ThreadPoolExecutor(10) as pages:
-        assert list(pages.map(look, range(10))) == [[200] * 5] * 10
-    assert [client.get(f"/api/jobs/{job}").json()["state"] for job in jobs] == ["running"] * 2
+    with stopped(children(server.process.pid)):  # so that they are busy for as long as it takes
+        assert [client.get(f"/api/jobs/{job}").json()["state"] for job in jobs] == ["running"] * 2
+        with ThreadPoolExecutor(10) as pages:
+            assert list(pages.map(look, range(10))) == [[200] * 5] * 10
+        assert [client.get(f"/api/jobs/{job}").json()["state"] for job in jobs] == ["running"] * 2
     assert [client.delete(f"/api/jobs/{job}").json()["state"] for job in jobs] == ["cancelled"] * 2
     assert client.delete("/api/jobs/unknown").status_code == 404
 
