@@ -6,6 +6,7 @@ differ. One tolerance for all such comparisons: far above rounding, far below an
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,11 +28,13 @@ def near_epsilon(expected: Any) -> Any:
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Whether two documents are the same: their words exactly, their numbers but for rounding.
+    """Whether two documents or results are the same: their words exactly, their numbers but for rounding.
 
     >>> same({"risk": [0.1 + 0.2, "high"]}, {"risk": [0.3, "high"]}), same({"risk": 0.3}, {"risk": 0.31})
     (True, False)
     """
+    if dataclasses.is_dataclass(expected) and not isinstance(expected, type):
+        return type(found) is type(expected) and same(_compared(found), _compared(expected))
     if isinstance(expected, Mapping):
         return (
             isinstance(found, Mapping)
@@ -46,6 +49,11 @@ def same(found: Any, expected: Any) -> bool:
             and len(found) == len(expected)
             and all(same(one, other) for one, other in zip(found, expected, strict=True))
         )
-    if isinstance(expected, float) or isinstance(found, float):
-        return bool(found == expected or found == near(expected))
+    numbers = [one for one in (found, expected) if isinstance(one, (int, float))]
+    if len(numbers) == 2 and any(isinstance(one, float) for one in numbers):
+        return bool(found == pytest.approx(expected, rel=RELATIVE, abs=ABSOLUTE, nan_ok=True))
     return bool(found == expected)
+
+
+def _compared(result: Any) -> dict[str, Any]:
+    return {each.name: getattr(result, each.name) for each in dataclasses.fields(result) if each.compare}

@@ -13,6 +13,7 @@ from cellrisk.choice import weigh
 from cellrisk.choice.requirement import Requirement
 from cellrisk.errors import CellriskError
 from cellrisk.people import count_people
+from tests.near import same
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
     assert looser.verdict == "breaks the limit on the risk"
     assert recommended.verdict == stricter.verdict == "within every limit"
     for each in choice.alternatives:
-        assert each.people[0] == count_people(adult.profiles(), cr.Laplace(epsilon=each.epsilon))
+        assert same(each.people[0], count_people(adult.profiles(), cr.Laplace(epsilon=each.epsilon)))
         assert f"{each.people[0].mean:,.0f}" in str(choice)
     free = weigh(choice.question, choice.options[0].setting, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}

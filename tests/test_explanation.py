@@ -19,6 +19,7 @@ from cellrisk.cells import Domain
 from cellrisk.explanation import explain
 from cellrisk.explanation.remedies import make_label, propose_groups
 from cellrisk.measures import FORMS, WEIGHTS
+from tests.near import same
 
 MECHANISMS = [
     cr.Laplace(epsilon=1.0),
@@ -300,7 +301,7 @@ def test_merged_values_do_not_swallow_a_value_of_that_name() -> None:
 def test_counts_instead_of_records(people: pd.DataFrame, table: cr.FrequencyTable) -> None:
     grouped = people.groupby([*QIDS, "job"], dropna=False).size().rename("n").reset_index()
     from_counts = explain(cr.tabulate(grouped, QIDS, "job", bins=BINS, count="n"), cr.Laplace(epsilon=1.0))
-    assert from_counts == explain(table, cr.Laplace(epsilon=1.0), sensitive="job")
+    assert same(from_counts, explain(table, cr.Laplace(epsilon=1.0), sensitive="job"))
 
 
 def test_adult() -> None:

@@ -14,6 +14,7 @@ import cellrisk as cr
 from cellrisk.auditing import audit
 from cellrisk.auditing.reading import Column, ReleasedCounts
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from tests.near import same
 
 PEOPLE = pd.DataFrame(
     {
@@ -73,7 +74,8 @@ def test_values_that_could_mean_two_things_are_not_matched(
 
 def test_numbers_are_binned_where_bins_are_given(table: cr.FrequencyTable) -> None:
     raw, named = audit(table, PEOPLE, bins=BINS), audit(table, labelled(), bins=BINS)
-    assert raw.released == named.released == raw.raw
+    assert same(raw.released, raw.raw)
+    assert same(named.released, raw.raw)
     edges = {"age": [20, 35, 60]}
     by_edges = cr.tabulate(PEOPLE, QIDS, "job", bins=edges)
     assert audit(by_edges, PEOPLE, bins=edges).released == audit(by_edges, by_edges).released
@@ -104,9 +106,9 @@ def test_labels_are_those_of_tabulate(values: Any, tmp_path: Path) -> None:
     people = pd.DataFrame({"key": values, "job": ["a", "b", "a"]})
     table = cr.tabulate(people, "key", "job")
     expected = audit(table, table).released
-    assert audit(table, people).released == expected
+    assert same(audit(table, people).released, expected)
     people.to_parquet(tmp_path / "release.parquet", index=False)
-    assert audit(table, tmp_path / "release.parquet").released == expected
+    assert same(audit(table, tmp_path / "release.parquet").released, expected)
 
 
 @pytest.mark.parametrize("width", [5, 0.1, 2.5])
@@ -115,7 +117,7 @@ def test_bins_are_those_of_tabulate(width: float) -> None:
     ages = np.round(np.concatenate([rng.uniform(-3, 3, 200), np.arange(-20, 21) / 10]), 2)
     frame = pd.DataFrame({"age": ages, "job": rng.choice(["a", "b"], len(ages))})
     table = cr.tabulate(frame, "age", "job", bins={"age": width})
-    assert audit(table, frame, bins={"age": width}).released == audit(table, table).released
+    assert same(audit(table, frame, bins={"age": width}).released, audit(table, table).released)
 
 
 def test_counts_of_binned_numbers_add_up(table: cr.FrequencyTable) -> None:
@@ -134,12 +136,12 @@ def test_new_keys_are_allowed_and_noted(table: cr.FrequencyTable) -> None:
 def test_missing_values_follow_the_original() -> None:
     people = pd.DataFrame({"town": ["x", "x", None, "y"], "job": ["a", "b", "a", None]})
     as_category = cr.tabulate(people, "town", "job")
-    assert audit(as_category, people).released == audit(as_category, as_category).released
+    assert same(audit(as_category, people).released, audit(as_category, as_category).released)
     written = people.fillna("(missing)")
-    assert audit(as_category, written).released == audit(as_category, as_category).released
+    assert same(audit(as_category, written).released, audit(as_category, as_category).released)
     dropped = cr.tabulate(people, "town", "job", missing="drop")
     found = audit(dropped, people)
-    assert found.released == found.raw
+    assert same(found.released, found.raw)
     assert "Rows of the release with missing values are left out, as in the original: 2." in found.notes
     strict = cr.tabulate(people.dropna(), "town", "job", missing="error")
     with pytest.raises(InvalidInput, match=r"missing values.*2 rows"):

@@ -11,7 +11,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.sequences import NextEpsilon, Step, assess_sequence, largest_epsilon, plan
 from cellrisk.sequences.next_epsilon import invert
-from tests.near import near
+from tests.near import near, same
 from tests.sequences import oracle
 from tests.sequences.people import make_people, make_steps, tabulate, tell
 
@@ -37,7 +37,7 @@ def test_a_plan_is_the_sequence_seen_before_and_after(table: cr.FrequencyTable) 
         assert getattr(found.overall_after, name) == pytest.approx(after[name], rel=1e-12)
     assert found.cumulative_before is not None
     assert (found.cumulative_before.epsilon, found.cumulative_after.epsilon) == (0.7, 1.1)
-    assert vars(found.overall_after) == vars(assess_sequence(table, steps).rows[-1].overall)
+    assert same(vars(found.overall_after), vars(assess_sequence(table, steps).rows[-1].overall))
 
 
 def test_before_the_first_release_nothing_is_spent_or_given_away(table: cr.FrequencyTable) -> None:
@@ -150,7 +150,7 @@ def test_none_will_do_where_the_past_is_above_the_limit(table: cr.FrequencyTable
     before = assess_sequence(table, past).overall()
     assert before > 0.03
     assert (found.epsilon, found.risk, found.sequence, found.admissible) == (None, None, None, ())
-    assert found.before.max_records == before
+    assert found.before.max_records == near(before)
     lowest = min(plan(table, past, laplace(epsilon, "pay")).overall_after.max_records for epsilon in (0.05, 0.1, 50.0))
     assert before <= found.lowest_risk <= lowest
     assert plan(table, past, laplace(found.lowest_epsilon, "pay")).overall_after.max_records == pytest.approx(

@@ -205,7 +205,7 @@ def test_seeds(table: cr.FrequencyTable, cells: str) -> None:
     assert not np.array_equal(first.tvd, utility(table, MECHANISMS, releases=9, seed=2, cells=cells).tvd)
     for place, mechanism in enumerate(MECHANISMS):
         alone = utility(table, mechanism, releases=9, seed=1, cells=cells)
-        np.testing.assert_array_equal(alone.tvd[0], first.tvd[place])
+        assert alone.tvd[0] == near(first.tvd[place])
 
 
 def test_a_full_table_is_its_domain() -> None:
@@ -221,7 +221,7 @@ def test_order_of_the_records_does_not_matter(frame: pd.DataFrame, table: cr.Fre
     turned = cr.tabulate(frame[::-1], ["size", "sex", "town"], "job", levels=DOMAINS)
     for cells in MODES:
         first, second = (utility(each, MECHANISMS, releases=2, cells=cells) for each in (table, turned))
-        np.testing.assert_array_equal(first.tvd, second.tvd)
+        assert first.tvd == near(second.tvd)
 
 
 def test_one_of_several_sensitive_attributes(frame: pd.DataFrame) -> None:
