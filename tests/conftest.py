@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,8 +19,6 @@ LONG = (
     *("tests/ledger/test_soak", "tests/docs/", "tests/web/"),
 )
 """What begins with these takes longest, so it starts first, in this order."""
-TOGETHER = ("tests/web/test_browser",)
-"""Files that share one process, because two browsers at once would be in each other's way."""
 APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
@@ -37,21 +36,46 @@ FULL = (
         for screen in ("dark-390", "light-1280", "dark-1280")
     ),
     "tests/reporting/test_report.py::test_the_same_bytes_in_every_process",
+    *(
+        f"tests/web/test_browser.py::{test}"
+        for test in (
+            "TestLedger::test_a_release_is_made_with_its_entry",
+            "TestManyAndLarge::test_the_cells_of_a_large_table_are_read_when_asked_for",
+        )
+    ),
+    *(
+        f"tests/ledger/test_ledger_pairing.py::test_death_at_any_line[{case}-"
+        for case in ("replace", "save-in_database")
+    ),
+    *(
+        f"tests/docs/test_site.py::test_what_cannot_be_built_is_refused[{case}"
+        for case in ("a name that does not exist", "a snippet that does not exist")
+    ),
 )
 """What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
+
+THINNED = {
+    "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 7,
+    "tests/docs/test_site_browser.py::test_pages_open_without_complaint_and_fit": 3,
+}
+"""Tests of many cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.
+A number that shares no factor with the number of a parameter's values lets every one of them have its turn."""
 
 
 def find_group(nodeid: str) -> str:
     """Tests with the same answer run in one process, in their order: those of a file, with few exceptions."""
     if nodeid.startswith(APART):
         return nodeid
-    return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid.partition("::")[0])
+    return nodeid.partition("::")[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
     for item in items:
-        if item.nodeid.startswith(FULL):
+        test = item.nodeid.partition("[")[0]
+        if item.nodeid.startswith(FULL) or seen[test] % THINNED.get(test, 1):
             item.add_marker("full")
+        seen[test] += 1
     items.sort(key=lambda item: next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), 99))
 
 

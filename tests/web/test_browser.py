@@ -415,7 +415,7 @@ class TestManyAndLarge:
 
     def test_ten_pages_at_once(self, visit: Visit) -> None:
         """Ten curators with a table each: all get their numbers, and the first can move its slider meanwhile."""
-        pages = [visit() for _ in range(10)]
+        pages = [visit(alone=True) for _ in range(10)]
         for page in pages:
             open_people(page)
         for number, page in enumerate(pages):
