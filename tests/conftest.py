@@ -55,6 +55,7 @@ FULL = (
 """What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
 
 THINNED = {
+    "tests/tables/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 3,
     "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 7,
     "tests/docs/test_site_browser.py::test_pages_open_without_complaint_and_fit": 3,
 }
