@@ -9,7 +9,7 @@ import pytest
 from cellrisk.attacks import GUESSES
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import FORMS, Dirichlet, Survival
-from cellrisk.measures.shrinkage import labels_drawn
+from cellrisk.measures.dirichlet import all_same, labels_drawn
 from cellrisk.mechanisms import MECHANISMS, mechanism
 from cellrisk.noise import DiscreteGaussianNoise, EndlessNoise, GaussianNoise, LaplaceNoise, NoNoise
 from cellrisk.profiles import Profiles
@@ -102,6 +102,16 @@ def test_labels_drawn_agree_with_mpmath(size: int, alpha: tuple[float, ...]) -> 
             none = mp.gammaprod([rest + size, total], [total + size, rest]) if rest else mp.mpf(0)
             theirs += 1 - none
     assert abs(ours - theirs) <= 1e-12 * theirs
+
+
+@pytest.mark.parametrize("concentration", [0.3, 900.0, 1e9, np.inf])
+def test_consecutive_sizes_follow_from_one_another(concentration: float) -> None:
+    """Sizes in runs, with gaps, twice, and in no order are the same as each alone."""
+    prior = Dirichlet((0.6, 0.3, 0.05, 0.05), concentration, "given")
+    sizes = np.concatenate([np.arange(1, 200), [5_000, 4_999, 7], np.arange(60_000, 60_100)])
+    for ask in (labels_drawn, all_same):
+        alone = [float(ask(prior, np.array([size]))[0]) for size in sizes.tolist()]
+        assert ask(prior, sizes).tolist() == pytest.approx(alone, rel=1e-13, abs=1e-300)
 
 
 @pytest.mark.parametrize("attack", GUESSES)

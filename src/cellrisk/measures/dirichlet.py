@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.measures.label_counts import RUN
 from cellrisk.measures.pmf import stirling_error
 from cellrisk.measures.rising import falling_root, log_excess, sums_of_inverses
 from cellrisk.profiles import Floats, Integers, LevelCounts, Profiles
@@ -149,11 +150,53 @@ def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
     if share[-1] > 0.5:
         rest[-1] = math.fsum(other for other in prior.mean if other != share[-1])
     total = np.empty(len(distinct))
-    rows = max(1, _CHUNK // len(share))
-    for start in range(0, len(distinct), rows):
-        n = distinct[start : start + rows, None].astype(np.float64)
-        total[start : start + rows] = np.exp(_log_one_label(prior.concentration, share, rest, n)) @ times
+    for rows, chance in _one_label(prior.concentration, share, rest, distinct):
+        total[rows] = chance @ times
     return np.asarray(total[where.reshape(-1)].reshape(np.shape(sizes)))
+
+
+def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
+    """How many labels is a cell of each size expected to hold? sum_k 1 - P(N_k = 0).
+
+    P(N_k = 0) is the probability that all records have a label other than k, as if those were one label.
+
+    >>> labels_drawn(Dirichlet.given([1.0, 1.0], n_levels=2), np.array([1, 2])).round(12).tolist()  # 1, 2 - 2/3
+    [1.0, 1.333333333333]
+    """
+    share, times = np.unique(np.asarray([share for share in prior.mean if share > 0]), return_counts=True)
+    if prior.boundary == "zero" or share[-1] == 1:
+        return np.ones(len(sizes))
+    distinct, where = np.unique(sizes, return_inverse=True)
+    total = np.empty(len(distinct))
+    for rows, chance in _one_label(prior.concentration, 1.0 - share, share, distinct):
+        total[rows] = (1.0 - chance) @ times
+    return np.asarray(total[where.reshape(-1)])
+
+
+def _one_label(
+    concentration: float, share: Floats, rest: Floats, sizes: Integers
+) -> Iterator[tuple[Integers, Floats]]:
+    """Probabilities that all records have the label of each share: places in ascending sizes, and (places, shares).
+
+    Of consecutive sizes one in 64 is computed; the others follow, as one more record has the same label with
+    probability (a + n)/(a. + n): an error of at most 64 roundings.
+    """
+    begins = np.diff(sizes, prepend=-1) > 1
+    if math.isinf(concentration):
+        begins[:] = True
+    place = np.arange(len(sizes))
+    begins |= (place - np.maximum.accumulate(np.where(begins, place, 0))) % RUN == 0
+    first = np.flatnonzero(begins)
+    length = np.diff(first, append=len(sizes))
+    step = max(1, _CHUNK // len(share))
+    for start in range(0, len(first), step):
+        few, runs = first[start : start + step], length[start : start + step]
+        chance = np.exp(_log_one_label(concentration, share, rest, sizes[few, None].astype(np.float64)))
+        yield few, chance
+        for row in np.flatnonzero(runs > 1).tolist():
+            n = sizes[few[row]] + np.arange(runs[row] - 1, dtype=np.float64)[:, None]
+            more = (concentration * share + n) / (concentration + n)
+            yield few[row] + np.arange(1, runs[row]), chance[row] * np.cumprod(more, axis=0)
 
 
 def _log_one_label(concentration: float, share: Floats, rest: Floats, n: Floats) -> Floats:

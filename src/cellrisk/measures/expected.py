@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,8 +13,8 @@ from cellrisk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published
 from cellrisk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.measures.sequences import convolve_fast
 from cellrisk.measures.survival import Survival, SurvivalTable
-from cellrisk.measures.transforms import MANY, risk_by_transform
-from cellrisk.profiles import Block, Floats, Integers
+from cellrisk.measures.transforms import MANY, multinomial_risk_by_transform
+from cellrisk.profiles import Block, Floats, Integers, Profiles
 
 ROWS_AT_ONCE = 1 << 15
 """Profiles times noises: enough for profiles to share labels, few enough for their sequences to fit in memory."""
@@ -42,6 +41,14 @@ class Expected(Measure):
     def rows_at_once(self, block: Block, survival: Survival) -> int:
         return max(1, ROWS_AT_ONCE // len(survival))
 
+    def _pieces(self, profiles: Profiles, survival: Survival) -> Iterator[Block]:
+        """Cells of many labels together, however many each has, so that those with labels in common share the work."""
+        few = tuple(block for block in profiles.blocks if block.counts.shape[1] <= MANY)
+        yield from super()._pieces(Profiles(profiles.n_levels, few), survival)
+        many = [block for block in profiles.blocks if block.counts.shape[1] > MANY]
+        if many:
+            yield from super()._pieces(Profiles(profiles.n_levels, (_side_by_side(many),)), survival)
+
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         """Label k is drawn at least once with probability 1 - (1 - p_k)^n."""
         labels = chance_of_some(block.counts / block.sizes[:, None], block.sizes[:, None]).sum(axis=1)
@@ -51,7 +58,8 @@ class Expected(Measure):
         risks: Risks = {}
         if "published" in forms:
             proportions = block.counts / block.sizes[:, None]
-            all_same = np.exp(block.sizes[:, None] * np.log(proportions)).sum(axis=1)
+            with np.errstate(divide="ignore"):  # a label that is absent
+                all_same = np.exp(block.sizes[:, None] * np.log(proportions)).sum(axis=1)
             risks["published"] = published_risk(all_same, block.sizes, n_levels, survival)
         if "exact" in forms or "tight" in forms:
             n_present = block.counts.shape[1]
@@ -59,6 +67,17 @@ class Expected(Measure):
             exact, tight = multinomial_risk(block.counts, block.sizes, survival)
             risks.update({form: risk * absent for form, risk in (("exact", exact), ("tight", tight)) if form in forms})
         return risks
+
+
+def _side_by_side(blocks: Sequence[Block]) -> Block:
+    """One block of all, the labels that a cell lacks standing as 0."""
+    widest = max(block.counts.shape[1] for block in blocks)
+    counts = [np.pad(block.counts, ((0, 0), (0, widest - block.counts.shape[1]))) for block in blocks]
+    return Block(
+        np.concatenate(counts),
+        np.concatenate([block.cells for block in blocks]),
+        np.concatenate([block.records for block in blocks]),
+    )
 
 
 def chance_of_some(shares: ArrayLike, sizes: Integers) -> Floats:
@@ -90,15 +109,15 @@ def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> t
 
 
 def _many_labels(counts: Integers, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
-    """The same where a cell has so many labels that their transforms are multiplied."""
+    """The same where cells have so many labels that their transforms are multiplied; absent labels may stand as 0."""
     exact = np.empty((len(sizes), len(survival)))
     tight = np.empty_like(exact)
+    absent = (counts == 0).sum(axis=1)
     for noise in range(len(survival)):
         table = survival.some([noise]).up_to(int(sizes.max()))
-        for row, size in enumerate(sizes):
-            means, times = np.unique(counts[row], return_counts=True)
-            both = risk_by_transform(means / size, times, math.inf, sizes[row : row + 1], table)
-            exact[row, noise], tight[row, noise] = both[0][0], both[1][0]
+        empty = survival.vanish_empty[noise] ** absent
+        for risk, found in zip((exact, tight), multinomial_risk_by_transform(counts, sizes, table), strict=True):
+            risk[:, noise] = found * empty
     return exact, tight
 
 

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cellrisk.measures.dirichlet import Dirichlet, all_same
-from cellrisk.measures.expected import chance_of_some
-from cellrisk.measures.label_counts import count_log_pmf, count_pmf
+from cellrisk.measures.dirichlet import Dirichlet, all_same, labels_drawn
+from cellrisk.measures.label_counts import count_pmf
 from cellrisk.measures.measure import Measure, Risks, published_risk
 from cellrisk.measures.sequences import convolve
 from cellrisk.measures.sizes import CellSizes
@@ -90,30 +89,6 @@ def risk_by_size(prior: Dirichlet, sizes: Integers, survival: Survival, forms: S
         exact, tight = _dirichlet_multinomial_risk(prior, sizes, survival)
         risks.update({form: risk for form, risk in (("exact", exact), ("tight", tight)) if form in forms})
     return risks
-
-
-def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
-    """How many labels a cell of each size is expected to hold: sum_k 1 - P(N_k = 0).
-
-    With independent counts whose total is n, P(N_k = 0) is P(0) of label k times P(n) of all others, over P(n) of all.
-
-    >>> labels_drawn(Dirichlet.given([1.0, 1.0], n_levels=2), np.array([1, 2])).round(12).tolist()  # 1, 2 - 2/3
-    [1.0, 1.333333333333]
-    """
-    if prior.concentration == 0:
-        return np.ones(len(sizes))
-    total = np.zeros(len(sizes))
-    whole = count_log_pmf(sizes, 1.0, prior.concentration, sizes)
-    for share, times in Counter(share for share in prior.mean if share > 0).items():
-        if share == 1:
-            total += 1.0
-        elif math.isinf(prior.concentration):
-            total += times * chance_of_some(share, sizes)
-        else:
-            none = count_log_pmf(np.zeros(len(sizes), np.int64), share, prior.concentration, sizes)
-            others = count_log_pmf(sizes, 1.0 - share, prior.concentration, sizes)
-            total += times * -np.expm1(np.minimum(none + others - whole, 0.0))
-    return total
 
 
 def _dirichlet_multinomial_risk(prior: Dirichlet, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
