@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from cellrisk.measures import Dirichlet, Expected, Survival, marginal, shrinkage
+from cellrisk.measures import Dirichlet, Expected, Survival, expected, marginal, shrinkage
 from cellrisk.measures.label_counts import consecutive_pmf, count_pmf, window
 from cellrisk.measures.shrinkage import risk_by_size
-from cellrisk.measures.survival import exactly_one
+from cellrisk.measures.survival import each_alone, exactly_one
 from cellrisk.measures.transforms import TOLERANCE
 from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise, NoNoise
 from cellrisk.profiles import Floats, Profiles
@@ -33,11 +34,23 @@ def geometric_oracle(alpha: tuple[float, ...], n: int, scale: float) -> tuple[fl
     every = math.fsum(alpha)
     total = rising(every, n)[n]
     exact = tight = np.longdouble(0)
-    for label in alpha:
+    for label, times in Counter(alpha).items():
         terms = np.exp(rising(label, n) + (rising(every - label, n) + a * m)[::-1] - total)[1:] * survive[1:]
-        exact, tight = exact + terms.sum(), tight + (terms * m[1:]).sum() / n
+        exact, tight = exact + times * terms.sum(), tight + times * (terms * m[1:]).sum() / n
     others = (1 + np.exp(a)) ** (1 - len(alpha))
     return float(exact * others), float(tight * others)
+
+
+def expected_oracle(cell: tuple[int, ...], scale: float) -> tuple[mp.mpf, mp.mpf]:
+    """Geometric noise: (1+a)^-(K-1) sum_k [ (p_k + a(1-p_k))^n - a^n (1-p_k)^n a/(1+a) - a^n/(1+a) ]."""
+    n, a = sum(cell), mp.exp(-1 / mp.mpf(scale))
+    shares = [mp.mpf(count) / n for count in cell if count]
+    others = (1 + a) ** -(len(cell) - 1)
+    exact = others * mp.fsum(
+        (p + a * (1 - p)) ** n - a**n * (1 - p) ** n * a / (1 + a) - a**n / (1 + a) for p in shares
+    )
+    tight = others * mp.fsum(p * ((p + a * (1 - p)) ** (n - 1) - a**n / (1 + a)) for p in shares)
+    return exact, tight
 
 
 def two_label_oracle(alpha: tuple[float, float], n: int, noise: Noise) -> tuple[float, float]:
@@ -112,6 +125,50 @@ def test_many_labels_agree_with_the_closed_form() -> None:
                 assert risks[form][row, column] == pytest.approx(value, rel=1e-9, abs=TOLERANCE * empty)
 
 
+def thousand() -> tuple[int, ...]:
+    """Counts of a thousand labels: many small, some large, a third of them absent."""
+    return tuple(0 if k % 3 == 0 else 1 + k % 5 + (k % 97 == 1) * 400 for k in range(1000))
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0, 1e5])
+def test_a_thousand_labels_under_geometric_noise(scale: float) -> None:
+    """Shrinkage and expected risk against their closed forms, from certain to be small to as large as they become."""
+    alpha = tuple(0.02 + 0.4 * (k * 7919 % 10) for k in range(1000))
+    sizes = np.array([1, 90, 3_000, 3_050, 20_000])
+    noise = GeometricNoise(scale)
+    empty = float(noise.vanish(0)) ** 999
+    risks = risk_by_size(Dirichlet.given(alpha, 1000), sizes, Survival((noise,)), ("exact", "tight"))
+    for row in (0, 2, 4):
+        for form, theirs in zip(("exact", "tight"), geometric_oracle(alpha, int(sizes[row]), scale), strict=True):
+            assert risks[form][row, 0] == pytest.approx(theirs, rel=1e-11, abs=TOLERANCE * empty)
+    cell = thousand()
+    profiles = Profiles.from_cells([cell, (0, *cell[1:999], 7)], n_levels=1000)
+    found = Expected().average(profiles, Survival((noise,)), ("exact", "tight"))
+    ends = [expected_oracle(each, scale) for each in (cell, (0, *cell[1:999], 7))]
+    for place, form in enumerate(("exact", "tight")):
+        theirs = float(sum(end[place] for end in ends)) / 2
+        assert found[form, "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=TOLERANCE * empty)
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(300.0), GaussianNoise(40.0), GaussianNoise(1.0)])
+def test_many_labels_agree_with_sums_term_by_term(noise: Noise, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other noises have no closed form; forty labels can be summed either way."""
+    cells = [tuple(1 + k * k % 23 for k in range(40)), (*range(1, 36), 300)]
+    prior = Dirichlet.given([0.1 + 0.05 * k for k in range(40)], 40)
+    sizes = np.array([5, 300, 420])
+    found = {}
+    for name, limit in (("terms", 1000), ("transforms", 4)):
+        monkeypatch.setattr(shrinkage, "MANY", limit)
+        monkeypatch.setattr(expected, "MANY", limit)
+        average = Expected().average(
+            Profiles.from_cells([cell + (0,) * (40 - len(cell)) for cell in cells], 40), Survival((noise,))
+        )
+        found[name] = [*average.values(), *risk_by_size(prior, sizes, Survival((noise,)), ("exact", "tight")).values()]
+    empty = float(noise.vanish(0)) ** 39
+    for ours, theirs in zip(found["transforms"], found["terms"], strict=True):
+        assert np.allclose(ours, theirs, rtol=1e-10, atol=TOLERANCE * empty)
+
+
 def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
     """Near-multinomial cells in which one label alone is large: every other may vanish, that one cannot."""
     prior = Dirichlet((0.99, 0.005, 0.005), math.inf, "given")
@@ -135,19 +192,13 @@ def test_windows_leave_out_next_to_nothing(concentration: float) -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 80.0])
 def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) -> None:
-    """Geometric noise: (1+a)^-(K-1) sum_k [ (p_k + a(1-p_k))^n - a^n (1-p_k)^n a/(1+a) - a^n/(1+a) ]."""
-    cell = np.arange(1, 61) % 7 + 1
-    n, a = int(cell.sum()), mp.exp(-1 / mp.mpf(scale))
-    shares = [mp.mpf(int(count)) / n for count in cell]
-    others = (1 + a) ** -(len(cell) - 1)
-    exact = others * mp.fsum(
-        (p + a * (1 - p)) ** n - a**n * (1 - p) ** n * a / (1 + a) - a**n / (1 + a) for p in shares
-    )
-    tight = others * mp.fsum(p * ((p + a * (1 - p)) ** (n - 1) - a**n / (1 + a)) for p in shares)
+    cell = tuple(k % 7 + 1 for k in range(1, 61))
+    exact, tight = expected_oracle(cell, scale)
+    others = float(GeometricNoise(scale).vanish(0)) ** 59
     block = Profiles.from_cells([cell], n_levels=60).blocks[0]
     risks = Expected().risk(block, 60, Survival((GeometricNoise(scale),)), ("exact", "tight"))
     for form, theirs in (("exact", exact), ("tight", tight)):
-        assert risks[form][0, 0] == pytest.approx(float(theirs), rel=1e-9, abs=TOLERANCE * float(others))
+        assert risks[form][0, 0] == pytest.approx(float(theirs), rel=1e-9, abs=TOLERANCE * others)
 
 
 @pytest.mark.parametrize("aside", [0, 1])
@@ -171,4 +222,8 @@ def test_exactly_one_of_many_labels_survives() -> None:
     survive = 1.0 - vanish
     theirs = sum(survive[k] * np.prod(np.delete(vanish, k, axis=0), axis=0) for k in range(75))
     assert np.allclose(exactly_one(vanish, survive), theirs, rtol=1e-12, atol=0)
+    alone = each_alone(list(vanish), list(survive))
+    assert np.allclose(sum(alone), theirs, rtol=1e-12, atol=0)
+    for k in (0, 1, 40, 74):
+        assert np.allclose(alone[k], survive[k] * np.prod(np.delete(vanish, k, axis=0), axis=0), rtol=1e-12, atol=0)
     assert np.allclose(exactly_one(vanish[:7], survive[:7]), exactly_one(list(vanish[:7]), list(survive[:7])))

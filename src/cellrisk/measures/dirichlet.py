@@ -173,9 +173,7 @@ def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
     return np.asarray(total[where.reshape(-1)])
 
 
-def _one_label(
-    concentration: float, share: Floats, rest: Floats, sizes: Integers
-) -> Iterator[tuple[Integers, Floats]]:
+def _one_label(concentration: float, share: Floats, rest: Floats, sizes: Integers) -> Iterator[tuple[Integers, Floats]]:
     """Probabilities that all records have the label of each share: places in ascending sizes, and (places, shares).
 
     Of consecutive sizes one in 64 is computed; the others follow, as one more record has the same label with

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +14,8 @@ from scipy import special
 from cellrisk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published_terms
 from cellrisk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.measures.sizes import CellSizes
-from cellrisk.measures.survival import Survival, exactly_one
+from cellrisk.measures.survival import MANY_LABELS, Survival, exactly_one
+from cellrisk.measures.transforms import NOTHING
 from cellrisk.profiles import Block, Floats, Integers, Profiles
 
 CHEBYSHEV = 16
@@ -67,11 +69,14 @@ class Marginal(Measure):
         return risks
 
     def _published(self, block: Block, n_levels: int, survival: Survival) -> Floats:
-        sizes, chance = self.sizes.likely()
-        same, mixed = published_terms(sizes, n_levels, survival)
+        kept = _PUBLISHED.setdefault(survival, {})
+        if (self.sizes, n_levels) not in kept:
+            sizes, chance = self.sizes.likely()
+            same, mixed = published_terms(sizes, n_levels, survival)
+            kept[self.sizes, n_levels] = sizes, chance @ mixed, (same - mixed) * chance[:, None]
+        sizes, heterogeneous, difference = kept[self.sizes, n_levels]
         shares = block.counts / block.sizes[:, None]
-        total = np.repeat((chance @ mixed)[None], len(block), axis=0)
-        difference = (same - mixed) * chance[:, None]
+        total = np.repeat(heterogeneous[None], len(block), axis=0)
         step = max(1, NUMBERS_AT_ONCE // block.counts.size)
         for start in range(0, len(sizes), step):
             few = slice(start, start + step)
@@ -81,8 +86,22 @@ class Marginal(Measure):
         return total
 
 
+_PUBLISHED: WeakKeyDictionary[Survival, dict[tuple[CellSizes, int], tuple[Integers, Floats, Floats]]] = (
+    WeakKeyDictionary()
+)
+"""The sizes, and what the published form sums over them for every cell: kept as long as the noises."""
+
+
 def _mixed(block: Block, survival: Survival, rates: Floats, weights: Floats, record_aside: bool) -> Floats:
     """sum over nodes of the weight times the factorised risk: (cells, noises)."""
+    if block.counts.shape[1] > MANY_LABELS:
+        some = np.flatnonzero(_log_most(block, survival, float(rates.min())).max(axis=1) > math.log(NOTHING))
+        if len(some) < len(block):
+            found = np.zeros((len(block), len(survival)))
+            if len(some):
+                rows = Block(block.counts[some], block.cells[some], block.records[some])
+                found[some] = _mixed(rows, survival, rates, weights, record_aside)
+            return found
     shares, where = np.unique(block.counts / block.sizes[:, None], return_inverse=True)
     row = where.reshape(block.counts.shape)
     q, s = _poisson_means(shares[:, None] * rates, survival, 1 if record_aside else 0)
@@ -90,6 +109,21 @@ def _mixed(block: Block, survival: Survival, rates: Floats, weights: Floats, rec
         s = s * shares[:, None, None]
     risk = exactly_one(q[row.T], s[row.T])
     return np.asarray(np.einsum("l,cle->ce", weights, risk))
+
+
+def _log_most(block: Block, survival: Survival, rate: float) -> Floats:
+    """log of what the risk is at most, over q(0)^(K-1) for K labels present, at this rate and above: (cells, noises).
+
+    A count N with mean t is below t/2 with a probability of at most exp(-(1 - log 2) t/2), so E q(N) is at most that
+    plus q(t/2), or q(0). All labels but one vanish: the one that is left out is the one least likely to.
+    """
+    means = block.counts * (rate / block.sizes)[:, None]
+    vanish = survival.vanish(np.floor(0.5 * means).astype(np.int64).reshape(-1)).reshape(*means.shape, -1)
+    below = np.exp(-0.5 * (1.0 - math.log(2.0)) * means)[..., None]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.minimum(vanish / survival.vanish_empty + below / survival.vanish_empty, 1.0))
+    logs = np.maximum(logs, -1e6)
+    return np.asarray(logs.sum(axis=1) - logs.min(axis=1) + math.log(means.shape[1]))
 
 
 def _poisson_means(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:

@@ -163,6 +163,10 @@ def each_alone(vanish: Sequence[Floats], survive: Sequence[Floats]) -> list[Floa
     >>> [float(alone) for alone in each_alone([np.array(0.5), np.array(0.25)], [np.array(0.5), np.array(0.75)])]
     [0.125, 0.375]
     """
+    if len(vanish) > MANY_LABELS:
+        below = np.cumprod([np.ones_like(vanish[0]), *vanish[:-1]], axis=0)
+        above = np.cumprod([np.ones_like(vanish[0]), *vanish[:0:-1]], axis=0)[::-1]
+        return list(np.asarray(survive) * below * above)
     found = list(survive)
     before, after = np.ones_like(vanish[0]), np.ones_like(vanish[0])
     for first, last in zip(range(len(found)), reversed(range(len(found))), strict=True):

@@ -51,7 +51,7 @@ NEVER = 1e-200
 BEYOND = 41.5
 """exp(-41.5) is about 1e-18."""
 STEEPNESS = np.exp2(np.arange(-18.0, 5.0))
-"""Of the exponentials in Chernoff's bound; the best of a range a factor of two apart is within 6% of the best of all."""
+"""Of the exponentials in Chernoff's bound: a factor of two apart, the best of them is within 6% of the best of all."""
 ANGLES = np.pi * np.exp2(np.arange(-80, 1) / 4.0)
 """Frequencies at which the product of transforms is bounded."""
 
@@ -89,9 +89,7 @@ def risk_by_transform(
     return exact, tight
 
 
-def multinomial_risk_by_transform(
-    counts: Integers, sizes: Integers, table: SurvivalTable
-) -> tuple[Floats, Floats]:
+def multinomial_risk_by_transform(counts: Integers, sizes: Integers, table: SurvivalTable) -> tuple[Floats, Floats]:
     """Exact and tight expected risk of cells with these counts, over the labels present; absent ones may stand as 0.
 
     Labels with the same count are of one kind, in whichever cell they are, and cells whose transforms are of about the
@@ -186,7 +184,9 @@ class _Kinds:
         if self.kept and len(places) == len(self.shares):
             for few, law in self.kept:
                 step = max(1, NUMBERS_AT_ONCE // max(law.shape[1], at_once))
-                yield from ((few[start : start + step], law[start : start + step]) for start in range(0, len(few), step))
+                yield from (
+                    (few[start : start + step], law[start : start + step]) for start in range(0, len(few), step)
+                )
             return
         places = places[np.argsort(widths[places], kind="stable")]
         start = 0
@@ -249,9 +249,7 @@ class _Cells:
         return _Cells(kinds, times, shown, log_weight, log_most)
 
     def __getitem__(self, rows: Integers) -> _Cells:
-        return _Cells(
-            self.kinds, self.times[rows], self.shown[rows], self.log_weight[rows], self.log_most[rows]
-        )
+        return _Cells(self.kinds, self.times[rows], self.shown[rows], self.log_weight[rows], self.log_most[rows])
 
     @property
     def offsets(self) -> Integers:
@@ -327,7 +325,7 @@ def _times(times: Floats, values: Complexes) -> Complexes:
 
 
 class _Waves:
-    """The first frequencies of a transform of some length: one by one where that is cheaper than by a fast transform."""
+    """The first frequencies of a transform of some length: one by one where that is cheaper than a fast transform."""
 
     def __init__(self, widest: int, length: int, frequencies: int) -> None:
         self.length, self.frequencies = length, frequencies
