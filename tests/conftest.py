@@ -15,8 +15,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Tests run in one process a processor; threads of numpy's own would be in each other's way."""
 
 LONG = (
-    *("tests/tables/test_spark.py", "tests/web/test_browser", "tests/tables/test_spark_connect.py"),
-    *("tests/ledger/test_soak", "tests/docs/", "tests/web/"),
+    *("tests/web/test_browser.py", "tests/tables/test_spark", "tests/web/test_browser", "tests/ledger/test_soak"),
+    *("tests/docs/test_site.py", "tests/measures/test_contract.py", "tests/ledger/test_ledger_pairing.py"),
+    *("tests/web/test_commands.py", "tests/web/test_serving.py", "tests/tables/test_database.py"),
+    *("tests/tables/test_tables_scale.py", "tests/web/", "tests/docs/", "tests/reproduction/", "tests/releasing/"),
+    *("tests/test_stopping.py", "tests/test_examples.py", "tests/reporting/", "tests/tables/", "tests/attacks/"),
 )
 """What begins with these takes longest, so it starts first, in this order."""
 APART = ("tests/docs/test_pages.py",)
@@ -45,19 +48,47 @@ FULL = (
     ),
     *(
         f"tests/ledger/test_ledger_pairing.py::test_death_at_any_line[{case}-"
-        for case in ("replace", "save-in_database")
+        for case in ("create", "replace", "save-in_database")
     ),
     *(
         f"tests/docs/test_site.py::test_what_cannot_be_built_is_refused[{case}"
         for case in ("a name that does not exist", "a snippet that does not exist")
     ),
+    *(
+        f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
+        for page in ("repeated", "tutorial")
+    ),
+    "tests/tables/test_tables_scale.py::test_a_disk_that_is_really_full",
+    "tests/pictures/test_saving.py::test_bytes_are_the_same_in_another_process",
+    "tests/auditing/test_peers.py::test_entropy_l_is_not_cut_to_a_whole_number",
+    "tests/attacks/test_enumeration.py::test_many_records_in_very_wide_noise[noise0-",
+    "tests/web/test_recipes.py::test_only_the_last_of_large_tables_keeps_its_keys",
+    "tests/test_search.py::test_against_a_fine_scan",
 )
 """What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
 
 THINNED = {
-    "tests/tables/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 3,
-    "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 7,
+    "tests/accounting/test_distributions.py::test_discrete_gaussian_releases": 2,
+    "tests/accounting/test_distributions.py::test_small_and_large_epsilons_many_times": 5,
+    "tests/attacks/test_enumeration.py::test_equal_counts_share_what_is_not_all_zero": 3,
+    "tests/attacks/test_wiring.py::test_assess_curve_and_choose_agree": 2,
+    "tests/auditing/test_peers.py::test_the_peers_give_the_same_numbers": 2,
     "tests/docs/test_site_browser.py::test_pages_open_without_complaint_and_fit": 3,
+    "tests/ledger/test_ledger_hostile.py::test_rows_at_random_do_no_harm": 3,
+    "tests/ledger/test_ledger_sharing.py::test_several_processes_at_once": 2,
+    "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 7,
+    "tests/releasing/test_neighbours.py::test_the_command_looks_alike": 3,
+    "tests/releasing/test_release_noise.py::test_dense_and_sparse_releases_have_one_distribution": 5,
+    "tests/releasing/test_release_noise.py::test_half_the_noise_is_caught": 3,
+    "tests/releasing/test_release_noise.py::test_neighbours_are_hard_to_tell_apart": 5,
+    "tests/releasing/test_waiting.py::test_tails_have_their_probability": 4,
+    "tests/reproduction/test_folder.py::test_nothing_is_left_where_a_step_fails": 2,
+    "tests/tables/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 3,
+    "tests/tables/test_tables_counts.py::test_any_table": 2,
+    "tests/test_stopping.py::test_a_signal_ends_a_command_in_time": 4,
+    "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 2,
+    "tests/web/test_serving.py::TestDesk::test_cells_of_one_large_table_then_of_another_then_of_the_first": 2,
+    "tests/web/test_serving.py::test_uploads_and_workers_are_gone_after_a_signal": 3,
 }
 """Tests of many cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.
 A number that shares no factor with the number of a parameter's values lets every one of them have its turn."""

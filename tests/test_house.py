@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import APART, FULL, LONG, THINNED
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / "src"
 
@@ -354,3 +356,16 @@ def test_changelog_has_an_entry_for_this_version() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     assert any(line.startswith(f"## [{project['version']}]") for line in changelog)
+
+
+@pytest.mark.parametrize("name", [*FULL, *THINNED])
+def test_what_is_left_out_of_make_test_is_there(name: str) -> None:
+    """A name that no test begins with any more would leave nothing out, in silence."""
+    file, _, test = name.partition("::")
+    function = test.partition("[")[0].rpartition("::")[2]
+    assert f"def {function}" in (REPOSITORY / file).read_text(encoding="utf-8")
+
+
+def test_what_starts_first_is_there() -> None:
+    files = [path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "tests").rglob("test_*.py")]
+    assert [start for start in (*LONG, *APART) if not any(file.startswith(start) for file in files)] == []
