@@ -14,12 +14,11 @@ from cellrisk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average
 from cellrisk.mechanisms import Mechanism
 from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Fitted, Priors
+from cellrisk.results import Result
 from cellrisk.sweep import Limits, find_limits
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.tables import Attribute, FrequencyTable
 
 NAMING = {
@@ -81,8 +80,8 @@ class Exposure:
         )
 
 
-@dataclass(frozen=True)
-class Assessment:
+@dataclass(frozen=True, repr=False)
+class Assessment(Result):
     """The answer of `assess`. Prints as a sentence and a table; `value` picks one number."""
 
     table: FrequencyTable
@@ -120,11 +119,8 @@ class Assessment:
         """What a curator can repeat: one sentence for each sensitive attribute."""
         return "\n".join(exposure.sentence(self.mechanism) for exposure in self.exposures)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a risk."""
-        import pandas as pd
-
-        return pd.DataFrame([vars(row) for row in self.risks])
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [vars(row) for row in self.risks]
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk assess --json`` prints."""
@@ -157,8 +153,8 @@ class Assessment:
             "headline": self.headline,
         }
 
-    def __str__(self) -> str:
-        parts = [self.headline, _describe_mechanism(self.mechanism)]
+    def _paragraphs(self) -> list[str]:
+        parts = [_describe_mechanism(self.mechanism)]
         for name in dict.fromkeys(row.sensitive for row in self.risks):
             counts = _counts_of(self.table.attribute(name))
             title = (
@@ -172,7 +168,7 @@ class Assessment:
                     [title, _risk_table(self.risks, self.limits, name), *self.fitted[name].describe(), confidence]
                 )
             )
-        return paragraphs([*parts, CURATOR_NOTE])
+        return [*parts, CURATOR_NOTE]
 
 
 def assess(

@@ -19,9 +19,10 @@ from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
 from cellrisk.progress import Progress, Report
+from cellrisk.results import Result
 from cellrisk.spreadsheets import write_frame
 from cellrisk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, percent
 from cellrisk.writing import write_whole
 
 if TYPE_CHECKING:
@@ -107,9 +108,11 @@ class Line:
         return float(np.sqrt(self.epsilon[place] * self.epsilon[place + 1]))
 
 
-@dataclass(frozen=True, eq=False)
-class RiskCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCurve(Result):
     """The answer of `curve`: lines along epsilon. Prints as a short table; `plot` draws it."""
+
+    picture = "draw_curve"
 
     table: FrequencyTable
     lines: tuple[Line, ...]
@@ -148,7 +151,7 @@ class RiskCurve:
         """What the picture shows, in words: one paragraph a setting and attribute."""
         return "\n".join(f"{line.sensitive}, {line.setting.describe()}: {line.words}" for line in self.leading)
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> pd.DataFrame:
         """One row a risk: mechanism, epsilon, delta, and what was measured."""
         import pandas as pd
 
@@ -188,15 +191,8 @@ class RiskCurve:
         take for formulas."""
         return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """The figure; saved where a path is given, in the format of its ending."""
-        from cellrisk.pictures import draw_curve, save
-
-        figure = draw_curve(self)
-        return figure if path is None else save(figure, path)
-
-    def __str__(self) -> str:
-        parts = [self.headline]
+    def _paragraphs(self) -> list[str]:
+        parts = []
         for setting in dict.fromkeys(line.setting for line in self.lines):
             lines = [line for line in self.lines if line.setting == setting]
             step = max(1, (len(lines[0].epsilon) - 1) // (MOST_ROWS_SHOWN - 1))
@@ -207,7 +203,7 @@ class RiskCurve:
             ]
             header = ["", "epsilon:", "", "", *(f"{epsilon:.3g}" for epsilon in lines[0].epsilon[::step])]
             parts.append(f"{setting.describe()}\n{aligned(header, rows, left=4)}")
-        return paragraphs([*parts, self.words, CURATOR_NOTE])
+        return [*parts, self.words, CURATOR_NOTE]
 
 
 def _rows(line: Line) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def test_names() -> None:
 def test_nothing_costs_nothing(operator: str, delta: float | None) -> None:
     found = compose([], operator=operator, delta=delta)
     assert (found.epsilon, found.delta, found.flavour) == (0.0, 0.0, "pure")
-    assert found.sentence == "Nothing is released: epsilon 0."
+    assert found.headline == "Nothing is released: epsilon 0."
     assert found.statements == ()
     assert all(each.epsilon == 0 for each in found.composed)
 

@@ -72,8 +72,8 @@ def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int,
     assert rule.mechanism is not None
     assert math.isclose(rule.mechanism.scale, mechanism.scale / math.sqrt(number), rel_tol=1e-11)
     assert {row.larger(len(found.rules) - 1) for row in found.rows} == {"equal"}
-    assert "by gaussian composition" in found.sentence
-    assert "which is the same: noise of standard deviation" in found.sentence
+    assert "by gaussian composition" in found.headline
+    assert "which is the same: noise of standard deviation" in found.headline
 
 
 @pytest.mark.parametrize("name", ["laplace", "geometric"])
@@ -92,7 +92,7 @@ def test_each_can_be_the_larger(name: str, cell: tuple[int, ...], form: str, lar
     assert [rule.epsilon for rule in found.rules] == [1.0]
     assert row.larger() == larger
     assert abs(row.averaging - (row.rules[0] or 0.0)) > 0.05
-    assert f"the risk {with_epsilon} with epsilon here" in found.sentence
+    assert f"the risk {with_epsilon} with epsilon here" in found.headline
 
 
 @pytest.mark.parametrize("kind", [LaplaceNoise, GeometricNoise])
@@ -144,7 +144,7 @@ def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
     assert exact.mechanism is not None
     assert found.row().rules[0] is None
     assert found.row().larger(0) is None
-    assert "by basic composition has no answer: the classical gaussian mechanism" in found.sentence
+    assert "by basic composition has no answer: the classical gaussian mechanism" in found.headline
     assert found.to_dict()["risks"][0]["larger"][0] is None
     assert found.to_dict()["rules"][0]["mechanism"] is None
     many = average(make(CELLS), cr.AnalyticGaussian(epsilon=0.5, delta=0.3), releases=4, measures="local", delta=0.1)
@@ -179,7 +179,7 @@ def test_output_is_tidy_and_says_whom_it_is_for() -> None:
     assert [rule["operator"] for rule in document["rules"]] == ["basic", "gaussian"]
     assert document["risks"][0]["larger"][1] == "equal"
     text = str(found)
-    assert text.startswith(found.sentence)
+    assert text.startswith(found.headline)
     assert "For the curator" in text
     assert "rule, gaussian" in text
     assert "Dirichlet prior" in text

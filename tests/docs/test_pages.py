@@ -133,7 +133,7 @@ def test_the_statements_shown_are_those_of_the_reproduction() -> None:
     assert len(shown) >= 15
     assert [line for line in shown if line not in true] == []
     quoted = " ".join(line.removeprefix("> ") for line in text.splitlines() if line.startswith("> "))
-    assert quoted == found.sentence
+    assert quoted == found.headline
 
 
 def written(folder: Path, text: str) -> Path:

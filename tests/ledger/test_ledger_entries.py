@@ -45,7 +45,7 @@ def test_a_release_is_read_back_as_it_was_written(where: Where, tmp_path: Path) 
         assert cohort.previous == ledger.id == ledger.head.id
     assert "Überblick 2021 for the board" in str(read)
     assert "\x1b" not in str(read)
-    assert read.sentence == "Release of income by age, Größe (cm) to cohort 'everyone' at 0.1-DP."
+    assert read.headline == "Release of income by age, Größe (cm) to cohort 'everyone' at 0.1-DP."
 
 
 def test_the_digest_is_what_anybody_can_compute(where: Where) -> None:
@@ -96,8 +96,8 @@ def test_cohorts_are_declared_and_entries_found_by_them(where: Where) -> None:
         assert [entry.number for entry in ledger.entries("2021", kind="release")] == [4]
         assert ledger.entries(kind="limit") == ()
         assert "6 entries, 3 of them releases, on 3 cohorts" in str(ledger)
-        assert ledger.entry(5).sentence == "Cohort '2021 students', part of '2021'."
-        assert ledger.entry(6).sentence == "Release of age to cohort '2021 students' at 0.1-DP."
+        assert ledger.entry(5).headline == "Cohort '2021 students', part of '2021'."
+        assert ledger.entry(6).headline == "Release of age to cohort '2021 students' at 0.1-DP."
 
 
 def test_a_clock_that_goes_backwards_is_remarked_and_changes_no_order(where: Where) -> None:

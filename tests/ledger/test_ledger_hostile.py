@@ -146,7 +146,7 @@ def verify(scene: Scene, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
 
 def look_and_write(ledger: Ledger, released: Release, folder: Path) -> Iterator[Callable[[], object]]:
     """All that the commands do: list, show, verify, head, export; and those that write."""
-    yield lambda: [(str(entry), entry.sentence, entry.to_dict()) for entry in ledger.entries()]
+    yield lambda: [(str(entry), entry.headline, entry.to_dict()) for entry in ledger.entries()]
     yield lambda: [(str(ledger.spent(each.name)), ledger.limit(each.name)) for each in ledger.cohorts()]
     yield lambda: (str(ledger.verify()), json.dumps(ledger.verify().to_dict()))
     yield ledger.note_head

@@ -181,7 +181,7 @@ def test_what_was_changed_is_found_and_named(request: pytest.FixtureRequest, pla
         expected = sorted(expected, key=lambda each: each[0] or 0)
         assert [entry for entry, _ in told] == [entry for entry, _ in expected], told
         assert all(fragment in text for (_, text), (_, fragment) in zip(told, expected, strict=True)), told
-        assert f"NOT as it was written: {len(told)} problem" in found.sentence
+        assert f"NOT as it was written: {len(told)} problem" in found.headline
         assert found.problems[0].text in str(found)
         if not name.endswith("well made"):
             with pytest.raises(InvalidInput, match="the ledger is damaged or was changed at"):
@@ -247,7 +247,7 @@ def test_released_files_are_compared(in_file: Where, tmp_path: Path) -> None:
 def test_a_verification_prints_and_converts(in_file: Where) -> None:
     with in_file.open() as ledger:
         empty = ledger.verify()
-        assert empty.sentence.startswith("The ledger is whole: 0 entries")
+        assert empty.headline.startswith("The ledger is whole: 0 entries")
         fill(ledger)
         whole = ledger.verify()
     assert whole.to_dict() == {

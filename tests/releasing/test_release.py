@@ -126,7 +126,7 @@ def test_observed_levels_are_released_when_asked_for(frame: pd.DataFrame) -> Non
     assert released.observed_levels == ("age", "job")
     assert "The labels of age, job are those that occur" in str(released)
     assert "does not cover which values exist" in json.dumps(released.to_dict())
-    assert "except for what is said below" in released.sentence
+    assert "except for what is said below" in released.headline
 
 
 def test_missing_values_are_part_of_the_domain_only_when_declared(frame: pd.DataFrame) -> None:

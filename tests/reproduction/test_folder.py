@@ -83,7 +83,7 @@ def test_page_finds_all_its_files(found: Reproduction, tmp_path: Path) -> None:
         for ending in ("svg", "png", "csv")
     }
     text = " ".join(page.words)
-    assert found.sentence in text
+    assert found.headline in text
     assert found.experiments[-1].digest in text
     assert "--points 6 --releases 2 --seed 0" in text
     assert len(page.named("tr")) == 2 + len(found.statements) + len(found.experiments)
@@ -212,7 +212,7 @@ def test_command_with_a_file(found: Reproduction, rows: list[tuple[str, ...]], c
     code = main(["reproduce", "--bankruptcy", str(path), "--output", str(place), "--points", "6", "--releases", "2"])
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
-    assert out.startswith(found.sentence)
+    assert out.startswith(found.headline)
     assert out.endswith(f"\nWritten to {place / 'index.html'}.\n")
     assert (place / "statements.csv").is_file()
 

@@ -172,11 +172,11 @@ def test_frames_are_tidy(found: Reproduction) -> None:
 
 def test_answer_says_how_much_agrees(found: Reproduction) -> None:
     verdicts = [each.verdict for each in found.statements]
-    assert found.sentence.startswith(f"Of {len(verdicts)} numbers and claims of the paper, {verdicts.count(AGREES)} ")
+    assert found.headline.startswith(f"Of {len(verdicts)} numbers and claims of the paper, {verdicts.count(AGREES)} ")
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["verdicts"] == {each: verdicts.count(each) for each in (AGREES, ON_CONDITION, DIFFERS)}
     assert len(document["statements"]) == len(verdicts)
-    assert str(found).startswith(found.sentence)
+    assert str(found).startswith(found.headline)
 
 
 ADULT_VERDICTS = {
@@ -312,7 +312,7 @@ def test_without_bankruptcy_the_rest_is_reproduced(monkeypatch: pytest.MonkeyPat
     assert "UCI cannot be reached; got URLError" in missing
     assert "--bankruptcy FILE" in missing
     assert missing in str(found)
-    assert "Not everything" in found.sentence
+    assert "Not everything" in found.headline
     assert {each.name for each in found.experiments} == {"Adult"}
     assert not found.boxes
     assert not [each for each in found.statements if each.claim.startswith("Bankruptcy")]

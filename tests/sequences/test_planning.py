@@ -44,7 +44,7 @@ def test_before_the_first_release_nothing_is_spent_or_given_away(table: cr.Frequ
     found = plan(table, [], laplace(0.5, "job"))
     assert found.cumulative_before is None
     assert set(vars(found.overall_before).values()) == {0.0}
-    assert "the cumulative loss to epsilon 0.5" in found.sentence
+    assert "the cumulative loss to epsilon 0.5" in found.headline
     assert found.to_dict()["before"]["cumulative"] is None
     assert found.to_frame().query("when == 'before'").value.sum() == 0
 
@@ -156,7 +156,7 @@ def test_none_will_do_where_the_past_is_above_the_limit(table: cr.FrequencyTable
     assert plan(table, past, laplace(found.lowest_epsilon, "pay")).overall_after.max_records == pytest.approx(
         found.lowest_risk, rel=1e-6
     )
-    assert found.sentence.startswith("No epsilon for pay through laplace keeps the overall risk (max, records) at 3.0%")
+    assert found.headline.startswith("No epsilon for pay through laplace keeps the overall risk (max, records) at 3.0%")
     assert f"before this release the risk is {100 * before:.1f}%" in found.why
     assert found.to_frame().isna().all(axis=None)
 

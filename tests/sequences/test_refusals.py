@@ -239,9 +239,9 @@ def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
 
 def test_a_sentence_speaks_of_what_there_is(table: cr.FrequencyTable) -> None:
     one = assess_sequence(table, [Step(LAPLACE, "job")])
-    assert one.sentence.startswith("After 1 release the cumulative loss is epsilon 0.5; the risk of job is ")
+    assert one.headline.startswith("After 1 release the cumulative loss is epsilon 0.5; the risk of job is ")
     cells = assess_sequence(table, [Step(ANALYTIC)])
-    assert cells.sentence.endswith(
+    assert cells.headline.endswith(
         "epsilon 0.5, delta 0.001; no sensitive attribute was released, so that none is at risk."
     )
 

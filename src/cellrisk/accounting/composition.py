@@ -12,10 +12,11 @@ from cellrisk.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.accounting.pieces import GaussianPiece, kind_of
 from cellrisk.accounting.statements import implies, state
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.text import aligned, number_of, paragraphs
+from cellrisk.results import Result
+from cellrisk.text import aligned, number_of
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 TARGETS = ("pure", "probabilistic", "approximate")
 TIE = 1e-9
@@ -34,8 +35,8 @@ class Composed:
     """Empty where the operator is valid; else one sentence, and epsilon is None."""
 
 
-@dataclass(frozen=True)
-class Composition:
+@dataclass(frozen=True, repr=False)
+class Composition(Result):
     """The answer of `compose`. Operators are computed when they are looked at, and kept."""
 
     losses: tuple[Loss, ...]
@@ -90,7 +91,7 @@ class Composition:
         return self.chosen.epsilon or 0.0
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What a curator can repeat."""
         if not self.losses:
             return "Nothing is released: epsilon 0."
@@ -105,11 +106,9 @@ class Composition:
         """What was mixed, through what it was turned, and what is assumed."""
         return state(self.losses, self.flavour, self.delta, self.chosen.operator)
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """One row an operator."""
-        import pandas as pd
-
-        return pd.DataFrame([{**vars(found), "chosen": found == self.chosen} for found in self.composed])
+        return [{**vars(found), "chosen": found == self.chosen} for found in self.composed]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -119,13 +118,13 @@ class Composition:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "operator": self.chosen.operator,
-            "sentence": self.sentence,
+            "sentence": self.headline,
             "statements": list(self.statements),
             "operators": [vars(found) for found in self.composed],
             "losses": [loss.to_dict() for loss in self.losses],
         }
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         rows = [
             [
                 found.operator,
@@ -134,9 +133,7 @@ class Composition:
             ]
             for found in self.composed
         ]
-        return paragraphs(
-            [self.sentence, aligned(["operator", "epsilon", ""], rows, left=3), "\n".join(self.statements)]
-        )
+        return [aligned(["operator", "epsilon", ""], rows, left=3), "\n".join(self.statements)]
 
 
 def compose(

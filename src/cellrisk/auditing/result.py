@@ -15,11 +15,10 @@ from cellrisk.auditing.figures import FIGURES
 from cellrisk.checks import require_whole_number
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.pickling import NOT_KEPT, LeavesKeys
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.results import Result
+from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.tables import FrequencyTable
 
 OF = ("released", "original")
@@ -45,8 +44,8 @@ class ExposedCell(LeavesKeys):
         return {"key": dict.fromkeys(self.key, NOT_KEPT)}
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result):
     """What a release gave away. Made by `audit`; prints as a sentence and a table; `value` picks one number."""
 
     original: FrequencyTable
@@ -118,11 +117,8 @@ class Audit:
             )
         return tuple(listed)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a number."""
-        import pandas as pd
-
-        rows = [
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [
             {
                 "sensitive": self.sensitive,
                 "figure": name,
@@ -133,7 +129,6 @@ class Audit:
             for name, figure in FIGURES.items()
             for of in OF
         ]
-        return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk audit --json`` prints; null where a figure is undefined."""
@@ -146,7 +141,7 @@ class Audit:
             "headline": self.headline,
         }
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         rows = [
             [name, _show(name, self.released[name]), _show(name, self.raw[name]), figure.meaning]
             for name, figure in FIGURES.items()
@@ -157,12 +152,10 @@ class Audit:
             f"{line}  {meaning}".rstrip()
             for line, meaning in zip(numbers, ["", *(row[3] for row in rows)], strict=True)
         ]
-        parts = [self.headline, "\n".join(table)]
+        parts = ["\n".join(table)]
         if self.notes:
             parts.append("\n".join(self.notes))
-        return paragraphs([*parts, CURATOR_NOTE])
-
-    __repr__ = __str__
+        return [*parts, CURATOR_NOTE]
 
 
 def _plain(name: str, value: float) -> float | int | None:

@@ -12,11 +12,10 @@ from cellrisk.errors import InvalidInput
 from cellrisk.measures import MEASURES
 from cellrisk.mechanisms import Mechanism
 from cellrisk.priors import Fitted
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.results import Result
+from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.tables import FrequencyTable
 
 SAME = 1e-9
@@ -76,8 +75,8 @@ class Averaged:
         return "rule" if rule > self.averaging else "averaging"
 
 
-@dataclass(frozen=True)
-class Averaging:
+@dataclass(frozen=True, repr=False)
+class Averaging(Result):
     """What an attacker gains by averaging repeated releases. Made by `average`; prints as sentences and a table."""
 
     table: FrequencyTable
@@ -109,7 +108,7 @@ class Averaging:
         return found
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What a curator can repeat: for each sensitive attribute, its leading risk and which is larger, and why."""
         return "\n".join(self._say(self._lead(name)) for name in dict.fromkeys(row.sensitive for row in self.rows))
 
@@ -162,10 +161,8 @@ class Averaging:
             said.append(f"{self.mechanism.name} takes no delta: the rule is evaluated at its epsilon alone.")
         return tuple(said)
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: ``attacker`` is "one release", "averaging" or "rule", with the operator of a rule."""
-        import pandas as pd
-
         rows: list[dict[str, Any]] = []
         for row in self.rows:
             key = {"sensitive": row.sensitive, "measure": row.measure, "form": row.form, "weights": row.weights}
@@ -175,7 +172,7 @@ class Averaging:
                 {**key, "attacker": "rule", "operator": rule.operator, "risk": risk}
                 for rule, risk in zip(self.rules, row.rules, strict=True)
             ]
-        return pd.DataFrame(rows)
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """The same for machines."""
@@ -194,15 +191,15 @@ class Averaging:
                 for row in self.rows
             ],
             "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
-            "sentence": self.sentence,
+            "sentence": self.headline,
             "statements": list(self.statements),
         }
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         header = ["measure", "form", "weights", "one release", "averaging"]
         for rule in self.rules:
             header += [f"rule, {rule.operator}", "larger"]
-        parts = [self.sentence]
+        parts = []
         for name in dict.fromkeys(row.sensitive for row in self.rows):
             body = []
             for row in self.rows:
@@ -212,4 +209,4 @@ class Averaging:
                         line += ["-" if risk is None else f"{risk:.4f}", row.larger(place) or "-"]
                     body.append(line)
             parts.append("\n".join([name, aligned(header, body, left=3), *self.fitted[name].describe()]))
-        return paragraphs([*parts, "\n".join(self.statements), CURATOR_NOTE])
+        return [*parts, "\n".join(self.statements), CURATOR_NOTE]

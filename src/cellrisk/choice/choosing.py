@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,12 +20,11 @@ from cellrisk.people import People, count_people
 from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
 from cellrisk.progress import Progress
+from cellrisk.results import Result
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Question, Setting, read_settings
-from cellrisk.text import aligned, paragraphs, percent, show_down, show_up
+from cellrisk.text import aligned, percent, show_down, show_up
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.tables import FrequencyTable
 
 CHOICE_NOTE = (
@@ -70,9 +68,11 @@ class Alternative:
     verdict: str
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Result):
     """The answer of `choose`. ``epsilon`` is None where no epsilon will do; ``why`` says the reason either way."""
+
+    picture = "draw_choice"
 
     table: FrequencyTable
     requirement: Requirement
@@ -125,15 +125,13 @@ class Choice:
             f"The {self.question.name}, is then {percent(first.risk)}; {people}."
         )
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """One row an admissible interval of each mechanism and delta; one without numbers where there is none."""
-        import pandas as pd
-
         rows = []
         for option in self.options:
             for low, high in option.admissible or ((None, None),):
                 rows.append({"mechanism": option.setting.name, "delta": option.setting.delta, "low": low, "high": high})
-        return pd.DataFrame(rows, columns=["mechanism", "delta", "low", "high"])
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk choose --json`` prints."""
@@ -153,15 +151,8 @@ class Choice:
             "headline": self.headline,
         }
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """The risk-utility map where utility was asked for, else the risk along epsilon with the admissible set."""
-        from cellrisk.pictures import draw_choice, save
-
-        figure = draw_choice(self)
-        return figure if path is None else save(figure, path)
-
-    def __str__(self) -> str:
-        parts = [self.headline, self.why[:1].upper() + self.why[1:] + "."]
+    def _paragraphs(self) -> list[str]:
+        parts = [self.why[:1].upper() + self.why[1:] + "."]
         if len(self.options) > 1:
             rows = [
                 [option.setting.describe(), *(["none", "-"] if option.epsilon is None else _numbers(option))]
@@ -181,7 +172,7 @@ class Choice:
             parts.append(aligned(["", "epsilon", "risk", *people, *tvd, "verdict"], rows))
         if self.policies:
             parts.append(self.policies.describe())
-        return paragraphs([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
+        return [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
 
 
 def choose(

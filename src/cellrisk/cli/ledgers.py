@@ -200,7 +200,7 @@ def list_command(
     if output.as_json:
         say(json.dumps({"entries": [entry.to_dict() for entry in entries]}, ensure_ascii=False))
         return
-    rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.sentence] for entry in entries]
+    rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.headline] for entry in entries]
     say(about)
     if rows:
         say("\n" + aligned(["entry", "time (UTC)", ""], rows, left=3))

@@ -256,7 +256,7 @@ def answer_losses(
         kept = {"refused": refusal or None}
         say(json.dumps({"before": before.to_dict(), "after": after.to_dict(), **kept}, ensure_ascii=False))
     else:
-        say(f"Before: {before.sentence}\nAfter: {after}")
+        say(f"Before: {before.headline}\nAfter: {after}")
 
 
 def _quoted(names: list[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,8 @@ from cellrisk.explanation.at_risk import CellRisks, LevelRisk, RiskyCell
 from cellrisk.explanation.remedies import AS_GIVEN, Coarsening, Groups, Remedies, Removal
 from cellrisk.measures import FORMS, WEIGHTS, Survival, choose_words
 from cellrisk.mechanisms import Mechanism
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.results import Result
+from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,9 +25,11 @@ LEVELS_PRINTED = 10
 KEYS_NOTE = "The values that describe cells and people are raw data: do not publish them."
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Result):
     """The answer of `explain`. Prints as a headline and four tables."""
+
+    picture = "draw_explanation"
 
     sensitive: str
     mechanism: Mechanism
@@ -63,7 +65,7 @@ class Explanation:
         """What a curator can repeat: whom the riskiest cells hold, and what would lower the risk most."""
         return f"{self._say_who()} {self._say_what_helps()}"
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> pd.DataFrame:
         """One row a number. The parts are "table", "cell", "level", "without" and "coarser", and ``row`` numbers the
         things in a part; ``label`` is a key, a value, or a way of merging values."""
         import pandas as pd
@@ -103,14 +105,7 @@ class Explanation:
             "headline": self.headline,
         }
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """The figure; saved where a path is given, in the format of its ending."""
-        from cellrisk.pictures import draw_explanation, save
-
-        figure = draw_explanation(self)
-        return figure if path is None else save(figure, path)
-
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         mechanism = self.mechanism
         suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
         about = (
@@ -122,7 +117,7 @@ class Explanation:
         tables = [_show_cells(self.riskiest), _show_levels(self.by_level), _show_removals(self.without)]
         if self.coarser:
             tables.append(_show_coarsenings(self.coarser))
-        return paragraphs([self.headline, about, *tables, f"{CURATOR_NOTE}\n{KEYS_NOTE}"])
+        return [about, *tables, f"{CURATOR_NOTE}\n{KEYS_NOTE}"]
 
     @property
     def _totals(self) -> dict[str, float]:

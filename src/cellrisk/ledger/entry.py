@@ -207,7 +207,7 @@ class Entry:
         return entry
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """The entry in a sentence, on one line."""
         cohort = f"'{show_on_one_line(self.cohort)}'"
         if self.kind == "cohort":
@@ -238,7 +238,7 @@ class Entry:
         if self.clock_behind is not None:
             rows.append(["clock", f"{self.clock_behind:g} s behind the entry before"])
         rows += [["written by", f"cellrisk {self.version}"], ["previous", self.previous], ["digest", self.digest]]
-        return f"{self.sentence}\n\n{aligned(rows[0], rows[1:], left=2)}"
+        return f"{self.headline}\n\n{aligned(rows[0], rows[1:], left=2)}"
 
 
 def describe_release(

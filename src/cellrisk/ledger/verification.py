@@ -15,6 +15,7 @@ from cellrisk.ledger.descriptions import compare_description, digest_regular, fi
 from cellrisk.ledger.entry import Entry, Whereabouts, show_on_one_line
 from cellrisk.ledger.limits import find_undeclared
 from cellrisk.releasing.saving import Pair, sidecar_of
+from cellrisk.results import Result
 from cellrisk.text import aligned
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from cellrisk.ledger.store import Pending, Session
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Result):
     """The answer of `Ledger.verify`."""
 
     id: str
@@ -43,7 +44,7 @@ class Verification:
         return not self.problems
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What was found, in a sentence."""
         entries = f"{self.n_entries:,} {'entry' if self.n_entries == 1 else 'entries'}"
         if self.ok:
@@ -51,7 +52,7 @@ class Verification:
         found = f"{len(self.problems):,} {'problem' if len(self.problems) == 1 else 'problems'}"
         return f"The ledger is NOT as it was written: {found} in {entries}."
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> pd.DataFrame:
         """One row a finding."""
         import pandas as pd
 
@@ -63,7 +64,7 @@ class Verification:
         """JSON-ready values."""
         return {
             "ok": self.ok,
-            "sentence": self.sentence,
+            "sentence": self.headline,
             "ledger": self.id,
             "n_entries": self.n_entries,
             "head": self.head,
@@ -71,13 +72,13 @@ class Verification:
             "remarks": [found._asdict() for found in self.remarks],
         }
 
-    def __str__(self) -> str:
-        parts = [self.sentence]
+    def _paragraphs(self) -> list[str]:
+        parts = []
         for title, found in (("problem", self.problems), ("remark", self.remarks)):
             if found:
                 rows = [["-" if entry is None else str(entry), text] for entry, text in found]
                 parts.append(aligned(["entry", title], rows, left=2))
-        return "\n\n".join(parts)
+        return parts
 
 
 @dataclass(frozen=True)

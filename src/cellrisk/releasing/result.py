@@ -16,8 +16,9 @@ from cellrisk.choice import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
 from cellrisk.releasing.saving import check_free, write_pair
+from cellrisk.results import Result
 from cellrisk.spreadsheets import SAFE_WORDS, starts_formula, write_frame
-from cellrisk.text import aligned, paragraphs
+from cellrisk.text import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,8 @@ COUNT = "count"
 GATE = "Whether there is a release was found from the data, which the guarantee does not cover"
 
 
-@dataclass(frozen=True, eq=False)
-class Release:
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Result):
     """Counts with noise, made by `release`. They and everything printed with them may be published.
 
     ``save`` writes them with a description beside them.
@@ -81,7 +82,7 @@ class Release:
             raise InvalidInput("a dense release lists every count", got=f"{len(self.frame):,} of {self.domain_size:,}")
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What was released, and with which guarantee."""
         delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
         what = "all" if self.dense else "the positive ones among"
@@ -174,7 +175,7 @@ class Release:
             said.append(f"{GATE}: records outside the declared labels were not allowed.")
         return (*said, *self.disclosures)
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> pd.DataFrame:
         """One row a count."""
         return self.frame.copy()
 
@@ -185,7 +186,7 @@ class Release:
         described: dict[str, Any] = {
             "cellrisk": cellrisk.__version__,
             "opendp": version("opendp"),
-            "sentence": self.sentence,
+            "sentence": self.headline,
             "statements": list(self.statements),
             "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
             "noise": {
@@ -245,7 +246,7 @@ class Release:
         self.frame.to_parquet(buffer, index=False)
         return buffer.getvalue()
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         rows = [
             ["mechanism", self.mechanism.name],
             ["neighbours", self.mechanism.neighbours],
@@ -254,9 +255,7 @@ class Release:
             ["counts listed", f"{len(self.frame):,}"],
         ]
         obeyed = [self.policies.describe()] if self.policies else []
-        return paragraphs([self.sentence, aligned(rows[0], rows[1:]), "\n".join(self.statements), *obeyed])
-
-    __repr__ = __str__
+        return [aligned(rows[0], rows[1:]), "\n".join(self.statements), *obeyed]
 
 
 def check_format(path: str | os.PathLike[str]) -> Path:

@@ -111,7 +111,7 @@ def report(
         title=heading,
         decision=page.decision,
         verdict=page.verdict.kind,
-        headline=" ".join([f"{page.verdict.title}.", *page.verdict.texts]),
+        sentence=" ".join([f"{page.verdict.title}.", *page.verdict.texts]),
         setting=decision.setting,
         epsilon=decision.epsilon,
         public=public,

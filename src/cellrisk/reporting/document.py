@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.choice import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.mechanisms import Mechanism
-from cellrisk.pickling import LeavesKeys
 from cellrisk.reporting.blocks import Page
+from cellrisk.results import Result
 from cellrisk.sweep import Setting
 from cellrisk.text import paragraphs, visible
 from cellrisk.writing import check_writable, write_whole
@@ -29,8 +29,8 @@ PDF_FIX = (
 )
 
 
-@dataclass(frozen=True)
-class Report(LeavesKeys):
+@dataclass(frozen=True, repr=False)
+class Report(Result):
     """A disclosure review as a document. The same inputs give the same bytes.
 
     One for a board lists keys of cells at risk, so that pickling it leaves the document behind.
@@ -42,7 +42,7 @@ class Report(LeavesKeys):
     """What is to be decided, as a sentence."""
     verdict: str
     """recommended, kept, broken, none (no epsilon keeps the limits) or open (no limit was set)."""
-    headline: str
+    sentence: str
     """What a curator can repeat; what anybody can where the report is for the public."""
     setting: Setting
     epsilon: float | None
@@ -56,6 +56,11 @@ class Report(LeavesKeys):
     def mechanism(self) -> Mechanism | None:
         """The one to be approved; None where no epsilon will do."""
         return None if self.epsilon is None else self.setting.at(self.epsilon)
+
+    @property
+    def headline(self) -> str:
+        """What the report says in one sentence."""
+        return self.sentence
 
     def without_keys(self) -> dict[str, Any]:
         return {} if self.public else {"html": ""}
@@ -95,13 +100,15 @@ class Report(LeavesKeys):
         content = self.to_pdf() if target.suffix.lower() == ".pdf" else self.to_html()
         return write_whole(target, content, public=self.public)
 
+    def _numbers(self) -> list[dict[str, Any]]:
+        """What is decided, one thing a row."""
+        return [{"what": name, "value": value} for name, value in self.to_dict().items() if name != "policy"]
+
+    def _paragraphs(self) -> list[str]:
+        return []
+
     def __str__(self) -> str:
         return paragraphs([self.title, self.decision, self.headline])
-
-    def __repr__(self) -> str:
-        return (
-            f"Report(title={self.title!r}, verdict={self.verdict!r}, epsilon={self.epsilon!r}, public={self.public!r})"
-        )
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:

@@ -14,16 +14,15 @@ from cellrisk.errors import InvalidInput
 from cellrisk.progress import Progress
 from cellrisk.reproduction.experiments import Experiment
 from cellrisk.reproduction.panels import AGREES, DIFFERS, ON_CONDITION, Boxes, Sheet, Statement
-from cellrisk.text import aligned, number_of, paragraphs
+from cellrisk.results import Result
+from cellrisk.text import aligned, number_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.tables import FrequencyTable
 
 
-@dataclass(frozen=True, eq=False)
-class Reproduction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reproduction(Result):
     """The paper, computed again. Prints as a sentence and the statements that do not plainly agree."""
 
     experiments: tuple[Experiment, ...]
@@ -61,7 +60,7 @@ class Reproduction:
         return {each.label: each.table for each in self.experiments}
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What a reader can repeat."""
         counts = [self.verdicts[verdict] for verdict in (AGREES, ON_CONDITION, DIFFERS)]
         told = (
@@ -71,16 +70,14 @@ class Reproduction:
         )
         return f"{told} Not everything could be reproduced." if self.missing else told
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """One row a statement."""
-        import pandas as pd
-
-        return pd.DataFrame([vars(statement) for statement in self.statements])
+        return [vars(statement) for statement in self.statements]
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk reproduce --json`` prints."""
         return {
-            "sentence": self.sentence,
+            "sentence": self.headline,
             "verdicts": {verdict: self.verdicts[verdict] for verdict in (AGREES, ON_CONDITION, DIFFERS)},
             "statements": [vars(statement) for statement in self.statements],
             "experiments": [each.to_dict() for each in self.experiments],
@@ -98,7 +95,7 @@ class Reproduction:
 
         return write_folder(self, path, force=force, progress=progress)
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         rows = [[each.claim, each.paper, each.ours] for each in self.statements if each.verdict == DIFFERS]
         table = [f"Does not agree\n{aligned(['claim', 'paper', 'ours'], rows, left=3)}"] if rows else []
-        return paragraphs([self.sentence, *self.missing, *table])
+        return [*self.missing, *table]

@@ -15,17 +15,16 @@ from cellrisk.errors import InvalidInput
 from cellrisk.measures import WEIGHTS, choose_words
 from cellrisk.priors import Alpha, Priors
 from cellrisk.profiles import Floats
+from cellrisk.results import Result
 from cellrisk.sequences.cumulative import Cumulative
 from cellrisk.sequences.following import Follower, make_question
 from cellrisk.sequences.result import NOTHING, Overall, RiskSequence, say_loss
 from cellrisk.sequences.standing import KINDS, Advance, Standing
 from cellrisk.sequences.step import Step
 from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
-from cellrisk.text import aligned, paragraphs, percent, show_down, show_up
+from cellrisk.text import aligned, percent, show_down, show_up
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.tables import FrequencyTable
 
 EDGE = 4e-7
@@ -34,8 +33,8 @@ EDGE = 4e-7
 Intervals = tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True)
-class NextEpsilon:
+@dataclass(frozen=True, repr=False)
+class NextEpsilon(Result):
     """The answer of `largest_epsilon`; ``epsilon`` is None where none will do, and ``why`` says the reason."""
 
     setting: Setting
@@ -64,7 +63,7 @@ class NextEpsilon:
         return None if self.sequence is None else self.sequence.overall(self.weights, self.kind)
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What a curator can repeat."""
         what = f"{self.attribute or 'the counts of the cells'} through {self.setting.describe()}"
         limit = say_risk(self.kind, self.max_risk)
@@ -77,11 +76,9 @@ class NextEpsilon:
             f"{self.why}."
         )
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> list[dict[str, float | None]]:
         """One row an admissible interval; one without numbers where there is none."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self.admissible or ((None, None),)), columns=["low", "high"])
+        return [{"low": low, "high": high} for low, high in self.admissible or ((None, None),)]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -100,15 +97,15 @@ class NextEpsilon:
             "searched": list(self.searched),
             "sequence": None if self.sequence is None else self.sequence.to_dict(),
             "why": self.why,
-            "sentence": self.sentence,
+            "sentence": self.headline,
         }
 
-    def __str__(self) -> str:
-        parts = [self.sentence]
+    def _paragraphs(self) -> list[str]:
+        parts = []
         if self.admissible:
             rows = [[show_up(low), show_down(high)] for low, high in self.admissible]
             parts.append(aligned(["admissible from", "to"], rows, left=0))
-        return paragraphs([*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"])
+        return [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
 
 
 def largest_epsilon(

@@ -11,11 +11,12 @@ from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import WEIGHTS
 from cellrisk.priors import Alpha
+from cellrisk.results import Result
 from cellrisk.sequences.following import assess_sequence
 from cellrisk.sequences.result import NOTHING, Overall, RiskSequence, describe_composition, say_loss
 from cellrisk.sequences.standing import KINDS
 from cellrisk.sequences.step import Step
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
     import os
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 WORDS = {"max": "largest of the attributes", "sum": "attributes added up"}
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Result):
     """The answer of `plan`: the whole sequence, whose last release is the planned one, seen before and after it."""
 
     sequence: RiskSequence
@@ -54,7 +55,7 @@ class Plan:
         return self.sequence.rows[-1].overall
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What a curator can repeat."""
         rows, before, after = self.sequence.rows, self.overall_before.max_records, self.overall_after.max_records
         last = rows[-1]
@@ -64,7 +65,7 @@ class Plan:
             f"{say_loss(last.cumulative)}, and the overall risk by records from {percent(before)} to {percent(after)}."
         )
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> pd.DataFrame:
         """One row a number: before and after, the loss and the overall risk of each kind and weighting."""
         import pandas as pd
 
@@ -91,14 +92,14 @@ class Plan:
                 "overall": vars(self.overall_after),
             },
             "sequence": self.sequence.to_dict(),
-            "sentence": self.sentence,
+            "sentence": self.headline,
         }
 
     def plot(self, path: str | os.PathLike[str] | None = None, by: str = "loss") -> Any:
         """The sequence with the planned release."""
         return self.sequence.plot(path, by)
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         rows = [
             [
                 WORDS[kind],
@@ -108,9 +109,7 @@ class Plan:
             for kind in KINDS
             for weights in WEIGHTS
         ]
-        return paragraphs(
-            [self.sentence, aligned(["overall risk", "weights", "before", "after"], rows, left=2), CURATOR_NOTE]
-        )
+        return [aligned(["overall risk", "weights", "before", "after"], rows, left=2), CURATOR_NOTE]
 
 
 def plan(

@@ -11,8 +11,9 @@ from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.errors import InvalidInput
 from cellrisk.measures import WEIGHTS, choose_words
 from cellrisk.mechanisms import Mechanism
+from cellrisk.results import Result
 from cellrisk.sequences.standing import KINDS, Standing
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,9 +85,11 @@ class Released:
         }
 
 
-@dataclass(frozen=True)
-class RiskSequence:
+@dataclass(frozen=True, repr=False)
+class RiskSequence(Result):
     """The answer of `assess_sequence`. Prints as a sentence and a table; `plot` draws it."""
+
+    picture = "draw_sequence"
 
     n_records: int
     measure: str
@@ -110,7 +113,7 @@ class RiskSequence:
         return tuple(dict.fromkeys(row.attribute for row in self.rows if row.attribute is not None))
 
     @property
-    def sentence(self) -> str:
+    def headline(self) -> str:
         """What a curator can repeat."""
         last, many = self.rows[-1], len(self.rows)
         start = (
@@ -130,7 +133,7 @@ class RiskSequence:
             f"probability, it is {risk.sum_records:.4g} and {risk.sum_uniform:.4g}."
         )
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> pd.DataFrame:
         """One row a risk: that of the attribute released, and the overall one of each kind and weighting."""
         import pandas as pd
 
@@ -152,17 +155,14 @@ class RiskSequence:
             "measure": self.measure,
             "form": self.form,
             "releases": [row.to_dict() for row in self.rows],
-            "sentence": self.sentence,
+            "sentence": self.headline,
         }
 
     def plot(self, path: str | os.PathLike[str] | None = None, by: str = "loss") -> Any:
         """The risk along the cumulative ``loss``, or ``release`` by release; saved where a path is given."""
-        from cellrisk.pictures import draw_sequence, save
+        return self._draw(path, by=by)
 
-        figure = draw_sequence(self, by)
-        return figure if path is None else save(figure, path)
-
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         body = [
             [
                 *(f"{row.number}", row.name, row.loss.describe(), f"{row.cumulative.epsilon:.6g}"),
@@ -178,7 +178,7 @@ class RiskSequence:
             f"{self.measure.replace('_', ' ')} risk, {self.form}, of {self.n_records:,} records, each attribute at the "
             "cumulative loss; risk: of the attribute released, by records; max and sum: overall"
         )
-        return paragraphs([self.sentence, f"{about}\n{aligned(header, body, left=3)}", CURATOR_NOTE])
+        return [f"{about}\n{aligned(header, body, left=3)}", CURATOR_NOTE]
 
 
 def say_loss(found: Composition) -> str:

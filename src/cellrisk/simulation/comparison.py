@@ -12,11 +12,12 @@ from cellrisk.errors import InvalidInput
 from cellrisk.measures import Local, Measure, Survival
 from cellrisk.people import shown_alone
 from cellrisk.profiles import Profiles
-from cellrisk.text import aligned, paragraphs
+from cellrisk.results import Result
+from cellrisk.text import aligned
 from cellrisk.totals import find_reach
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 ROUNDING = 1e-12
 """Numbers that are closer than this are the same."""
@@ -101,8 +102,8 @@ class Spread:
         return find_reach(releases * self.variance, self.largest, 0.5 * FALSE_ALARM) / releases
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """Every assessed number that was simulated too. Made by `Simulation.compare`; prints as a sentence and a table."""
 
     differences: tuple[Difference, ...]
@@ -140,15 +141,9 @@ class Comparison:
             f"those of {self.releases:,} simulated {subject}: {verdict}."
         )
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a number."""
-        import pandas as pd
-
-        return pd.DataFrame(self._rows())
-
     def to_dict(self) -> dict[str, Any]:
         """The same for machines; an infinite z, of a number that cannot be right, is None."""
-        rows = [{**row, "z": row["z"] if math.isfinite(row["z"]) else None} for row in self._rows()]
+        rows = [{**row, "z": row["z"] if math.isfinite(row["z"]) else None} for row in self._numbers()]
         largest = self.largest_z if math.isfinite(self.largest_z) else None
         return {
             "releases": self.releases,
@@ -159,13 +154,13 @@ class Comparison:
             "headline": self.headline,
         }
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _numbers(self) -> list[dict[str, Any]]:
         return [
             {**{name: value for name, value in vars(each).items() if name != "allowed"}, "z": each.z}
             for each in self.differences
         ]
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         from cellrisk.assessment import CURATOR_NOTE
 
         body = [
@@ -176,4 +171,4 @@ class Comparison:
             for each in self.differences
         ]
         header = ["measure", "attack", "form", "weights", "assessed", "simulated", "standard error", "z"]
-        return paragraphs([self.headline, aligned(header, body, left=4), CURATOR_NOTE])
+        return [aligned(header, body, left=4), CURATOR_NOTE]

@@ -16,13 +16,12 @@ from cellrisk.measures import MEASURES, WEIGHTS, Survival, choose_words
 from cellrisk.mechanisms import Mechanism
 from cellrisk.priors import Fitted
 from cellrisk.profiles import Floats, Integers
+from cellrisk.results import Result
 from cellrisk.simulation.comparison import Comparison, Difference, Spread
 from cellrisk.simulation.scenarios import Scenario, check_scenarios
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cellrisk.tables import FrequencyTable
 
 LARGEST_CHANCE_Z = 4.0
@@ -78,8 +77,8 @@ class Exposed:
         return Exposed(mean, error, error * math.sqrt(len(numbers)), int(low), int(high))
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Result):
     """What attackers found in simulated releases. Made by `simulate`; prints as a sentence and two tables."""
 
     table: FrequencyTable
@@ -170,11 +169,8 @@ class Simulation:
             f"read off the table correctly on average, {people.low:,} to {people.high:,} in 95% of releases."
         )
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a number."""
-        import pandas as pd
-
-        return pd.DataFrame([{"sensitive": self.sensitive, **vars(row)} for row in self.estimates])
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [{"sensitive": self.sensitive, **vars(row)} for row in self.estimates]
 
     def to_dict(self) -> dict[str, Any]:
         """The same for machines."""
@@ -195,7 +191,7 @@ class Simulation:
             "headline": self.headline,
         }
 
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         drawn = (
             f"Estimates from {self.releases:,} simulated releases of {self.table.n_cells:,} cells, seed {self.seed}; "
             f"{self.mechanism.name}, noise scale {self.mechanism.scale:.4g}"
@@ -212,8 +208,7 @@ class Simulation:
         scenario_table = aligned(
             ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"], scenarios, left=3
         )
-        parts = [self.headline, "\n".join([drawn, risk_table, *self.fitted.describe()]), scenario_table, CURATOR_NOTE]
-        return paragraphs(parts)
+        return ["\n".join([drawn, risk_table, *self.fitted.describe()]), scenario_table, CURATOR_NOTE]
 
 
 def summarise_scenarios(cells: Integers, n_cells: int) -> tuple[Scenario, ...]:

@@ -10,11 +10,9 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import SIZE_CLASSES, name_sizes
-from cellrisk.text import paragraphs
+from cellrisk.results import Result
 
 if TYPE_CHECKING:
-    import pandas
-
     from cellrisk.profiles import Profiles
     from cellrisk.tables.table import Attribute, FrequencyTable
 
@@ -80,8 +78,8 @@ class CellSizes:
         }
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(Result):
     """A frequency table in numbers. It prints as text; `to_frame` and `to_dict` give the same numbers."""
 
     records: int
@@ -120,13 +118,11 @@ class Summary:
             "assumptions": list(self.assumptions),
         }
 
-    def to_frame(self) -> pandas.DataFrame:
+    def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: the sensitive attribute (none for the table as a whole), the quantity, the value."""
-        import pandas
+        return [{"sensitive": name, "quantity": what, "value": value} for name, what, value in self._quantities()]
 
-        return pandas.DataFrame(list(self._numbers()), columns=["sensitive", "quantity", "value"])
-
-    def _numbers(self) -> Iterator[tuple[str | None, str, float]]:
+    def _quantities(self) -> Iterator[tuple[str | None, str, float]]:
         document = self.to_dict()
         yield from ((None, name, float(document[name])) for name in WHOLE_TABLE)
         yield from ((None, name, float(value)) for name, value in document["over_all_attributes"].items())
@@ -138,16 +134,18 @@ class Summary:
                 if not isinstance(value, bool | list):
                     yield name, quantity, float(value)
 
-    def __str__(self) -> str:
-        blocks = [self._sentence(), self._attribute_table()]
+    def _paragraphs(self) -> list[str]:
+        blocks = [self._attribute_table()]
         if len(self.attributes) > 1:
             blocks.append(self._overall_table())
         blocks += [self._size_table(), self._level_lines()]
         if self.assumptions:
             blocks.append("\n".join(["Assumed:", *(f"- {assumption}" for assumption in self.assumptions)]))
-        return paragraphs(blocks)
+        return blocks
 
-    def _sentence(self) -> str:
+    @property
+    def headline(self) -> str:
+        """What the table holds, and what it exposes before any noise."""
         exposed = ", ".join(
             f"{each.name} for {each.exposed_records:,} of them ({each.exposed_share:.1%})" for each in self.attributes
         )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.cells import Cells
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.pickling import LeavesKeys
 from cellrisk.profiles import LevelCounts, Profiles
+from cellrisk.results import Result
 from cellrisk.tables.schema import listed
 from cellrisk.tables.summary import Summary, summarise
 from cellrisk.tables.vectors import Homogeneity
-from cellrisk.text import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +49,16 @@ class Attribute:
         return self.profiles.n_exposed / self.profiles.n_records
 
 
-@dataclass(frozen=True, eq=False)
-class FrequencyTable(LeavesKeys):
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyTable(Result):
     """Counts of the sensitive attributes in the cells of the quasi-identifiers, without records and without keys.
 
     Made by `tabulate`. What needs the keys asks for `cells`, which are read from the source when first asked for.
     Pickling leaves the source and the cells behind: a table that was pickled, and every result that holds it, has no
     record, no key and no address of the source. A copy in the same process is the table itself.
     """
+
+    picture = "draw_sizes"
 
     quasi_identifiers: tuple[str, ...]
     attributes: tuple[Attribute, ...]
@@ -141,20 +144,40 @@ class FrequencyTable(LeavesKeys):
         """Records, cells, levels, and what the table reveals before any noise."""
         return summarise(self)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """The histogram of cell sizes; saved where a path is given, in the format of its ending."""
-        from cellrisk.pictures import draw_sizes, save
-
-        figure = draw_sizes(self)
-        return figure if path is None else save(figure, path)
-
     def without_keys(self) -> dict[str, Any]:
         return {"read_cells": None, "_cells": {}}
 
-    def __str__(self) -> str:
-        return visible(
+    @property
+    def headline(self) -> str:
+        """Records, cells and attributes, on one line."""
+        return (
             f"{self.n_records:,} records in {self.n_cells:,} cells of {', '.join(self.quasi_identifiers)}; "
             f"sensitive: {', '.join(f'{each.name} ({each.n_levels:,} levels)' for each in self.attributes)}"
         )
 
-    __repr__ = __str__
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers of the summary."""
+        return self.summary().to_dict()
+
+    def to_frame(self, name: str | None = None) -> pd.DataFrame:
+        """The table itself: one row for each positive count, with the values of the quasi-identifiers and the level
+        of one sensitive attribute. The keys are read from the source: for the curator alone."""
+        import pandas as pd
+
+        cells = self.cells(name)
+        columns: dict[str, Any] = {
+            domain.name: pd.Categorical.from_codes(codes, categories=list(domain.labels))
+            for domain, codes in zip(cells.domains, cells.codes[cells.cell].T, strict=True)
+        }
+        columns[cells.sensitive] = pd.Categorical.from_codes(cells.level, categories=list(cells.levels))
+        count = "count"
+        while count in columns:
+            count = f"{count}_"
+        return pd.DataFrame({**columns, count: cells.count})
+
+    def _numbers(self) -> Any:
+        """Those of the summary, in which there is no key."""
+        return self.summary().to_frame()
+
+    def _paragraphs(self) -> tuple[str, ...]:
+        return ()

@@ -15,8 +15,9 @@ from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.mechanisms import Mechanism
 from cellrisk.profiles import Floats, Integers
+from cellrisk.results import Result
 from cellrisk.spreadsheets import write_frame
-from cellrisk.text import aligned, paragraphs, percent
+from cellrisk.text import aligned, percent
 from cellrisk.writing import write_whole
 
 if TYPE_CHECKING:
@@ -49,12 +50,14 @@ class Spread:
         return Spread(float(values.mean()), median, low, high)
 
 
-@dataclass(frozen=True, eq=False)
-class Utility:
+@dataclass(frozen=True, eq=False, repr=False)
+class Utility(Result):
     """Distances of released marginal tables from the true ones, for each mechanism, marginal and simulated release.
 
     Made by `utility`. Prints as a sentence and a table.
     """
+
+    picture = "draw_utility"
 
     table: FrequencyTable
     mechanisms: tuple[Mechanism, ...]
@@ -140,7 +143,7 @@ class Utility:
             f"and marginals): {percent(spread.mean)} of the records would have to move."
         )
 
-    def to_frame(self) -> pd.DataFrame:
+    def _numbers(self) -> pd.DataFrame:
         """One row a number: a ``tvd`` for each release, an ``absolute_error`` for all of them, whose release is NA."""
         import pandas as pd
 
@@ -200,19 +203,12 @@ class Utility:
         take for formulas."""
         return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """The distances as box plots, one for each mechanism and way; drawn into a file where a path is given."""
-        from cellrisk.pictures import draw_utility, save
-
-        figure = draw_utility(self)
-        return save(figure, path) if path else figure
-
-    def __str__(self) -> str:
+    def _paragraphs(self) -> list[str]:
         drawn = (
             f"Total variation distance (TVD) of marginals from the true ones: estimates from {self.releases:,} "
             f"simulated {'release' if self.releases == 1 else 'releases'}, seed {self.seed}"
         )
-        return paragraphs([self.headline, f"{drawn}\n{self._spread_table()}", self._cells_note(), CURATOR_NOTE])
+        return [f"{drawn}\n{self._spread_table()}", self._cells_note(), CURATOR_NOTE]
 
     def _spread_table(self) -> str:
         columns = [("mechanism", "name"), ("neighbours", "neighbours"), ("epsilon", "epsilon"), ("delta", "delta")]

@@ -241,10 +241,10 @@ def describe_ledger(place: str) -> dict[str, Any]:
     with Ledger(place) as ledger:
         verification = ledger.verify()
         if not verification.ok:
-            return {"entries": [], "cohorts": [], "verified": False, "sentence": verification.sentence}
+            return {"entries": [], "cohorts": [], "verified": False, "sentence": verification.headline}
         entries = [_describe_entry(entry) for entry in ledger.entries(kind="release")]
         cohorts = [_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()]
-        return {"entries": entries, "cohorts": cohorts, "verified": True, "sentence": verification.sentence}
+        return {"entries": entries, "cohorts": cohorts, "verified": True, "sentence": verification.headline}
 
 
 def _describe_entry(entry: Any) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def _describe_entry(entry: Any) -> dict[str, Any]:
         "rho": entry.loss.rho,
         "file": None if entry.file is None else entry.file.name,
         "digest": entry.digest,
-        "sentence": entry.sentence,
+        "sentence": entry.headline,
     }
 
 

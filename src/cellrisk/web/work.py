@@ -337,7 +337,7 @@ def write_release(
             packed.write(path, path.name)
             if entry is None:
                 path.unlink()
-    return Written(str(archive), released.sentence, released.formulas if ending == "csv" else None)
+    return Written(str(archive), released.headline, released.formulas if ending == "csv" else None)
 
 
 def stem(name: str) -> str:
