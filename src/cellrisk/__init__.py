@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from cellrisk import datasets
     from cellrisk.accounting import Composition, Loss, compose
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from cellrisk.tables import FrequencyTable, tabulate
     from cellrisk.usefulness import Utility, utility
 
-__version__ = "0.1.0"
 
 _HOME = {
     "datasets": "cellrisk.datasets",

@@ -12,7 +12,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.auditing import audit
-from cellrisk.auditing.reading import Column, ReleasedCounts
+from cellrisk.auditing.matching import Column
+from cellrisk.auditing.reading import ReleasedCounts
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from tests.near import same
 

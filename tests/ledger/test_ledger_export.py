@@ -16,9 +16,9 @@ import pytest
 import cellrisk as cr
 from cellrisk.accounting import Loss
 from cellrisk.errors import CellriskError
-from cellrisk.ledger import Entry, Ledger, export_entries
-from cellrisk.ledger.export import list_fields, write_csv, write_json_lines, write_registry
+from cellrisk.ledger import Entry, Ledger
 from cellrisk.mechanisms import mechanism
+from cellrisk.reporting.ledger_export import export_entries, list_fields, write_csv, write_json_lines, write_registry
 from tests.ledger.conftest import LAPLACE
 
 PURPOSE = 'for "them": it\'s\n- a # list, {really}; 100% 🏯 \u2028 yes\ttab'

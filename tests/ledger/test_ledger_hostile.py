@@ -17,12 +17,13 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.ledger import Ledger, export_entries
+from cellrisk.ledger import Ledger
 from cellrisk.ledger.chain import compute_digest
 from cellrisk.ledger.descriptions import digest_regular, read_regular
 from cellrisk.ledger.entry import Whereabouts
 from cellrisk.ledger.migrations import GUARDS
 from cellrisk.releasing import Release
+from cellrisk.reporting.ledger_export import export_entries
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import GEOMETRIC, make_release
 from tests.ledger.soak import chosen

@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 import cellrisk as cr
 from cellrisk.curves import Line
 from cellrisk.errors import InvalidInput
-from cellrisk.pictures import draw_boxes, draw_cell_sizes, draw_sheet, save
+from cellrisk.pictures import save
+from cellrisk.pictures.reproduction import draw_boxes, draw_cell_sizes, draw_sheet
 from cellrisk.pictures.sheets import shade
 from cellrisk.reproduction.panels import Box, Boxes, Panel, Sheet
 

@@ -14,11 +14,12 @@ import pytest
 from scipy import optimize
 
 import cellrisk as cr
-from cellrisk.auditing.reading import Column
+from cellrisk.auditing.matching import Column
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.releasing import consistency, parents, release
 from cellrisk.releasing.consistency import project, project_whole, secure_keys
-from cellrisk.releasing.parents import Families, Parents, read_parents
+from cellrisk.releasing.given_parents import read_parents
+from cellrisk.releasing.parents import Families, Parents
 
 pytest.importorskip("opendp")
 

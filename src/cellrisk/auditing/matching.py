@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cellrisk.auditing.reading import Column
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a release: its different labels, and the place of each row's label among them."""
+
+    name: str
+    labels: tuple[str | None, ...]
+    """None stands for a missing value."""
+    codes: Integers
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidInput(f"the labels of released column '{self.name}' must differ")
+
+    @property
+    def missing(self) -> Any:
+        """Which rows have a missing value."""
+        return self.codes == (self.labels.index(None) if None in self.labels else -1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.auditing.keys import number_keys
+from cellrisk.auditing.matching import Column
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Floats, Integers
 from cellrisk.tables.schema import NO_COUNT, NONE_IS_A_COLUMN
@@ -26,25 +27,6 @@ MOST_ROWS = 20_000_000
 """Rows of a release that are brought into memory."""
 TRAILING_ZEROS = re.compile(r"(\.\d*[1-9])0+(?!\d)")
 """Of a fraction of a second: Python writes six digits, engines as many as it takes."""
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """One column of a release: its different labels, and the place of each row's label among them."""
-
-    name: str
-    labels: tuple[str | None, ...]
-    """None stands for a missing value."""
-    codes: Integers
-
-    def __post_init__(self) -> None:
-        if len(set(self.labels)) != len(self.labels):
-            raise InvalidInput(f"the labels of released column '{self.name}' must differ")
-
-    @property
-    def missing(self) -> Any:
-        """Which rows have a missing value."""
-        return self.codes == (self.labels.index(None) if None in self.labels else -1)
 
 
 @dataclass(frozen=True, eq=False)

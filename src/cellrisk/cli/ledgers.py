@@ -335,7 +335,7 @@ def export_command(
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
-    from cellrisk.ledger.export import export_entries, refuse_released
+    from cellrisk.reporting.ledger_export import export_entries, refuse_released
 
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output ledger.jsonl")

@@ -2,7 +2,6 @@
 
 from cellrisk.ledger.book import Ledger
 from cellrisk.ledger.entry import Cohort, Entry, Limit, ReleasedFile
-from cellrisk.ledger.export import FORMS, export_entries
 from cellrisk.ledger.verification import Verification
 
-__all__ = ["FORMS", "Cohort", "Entry", "Ledger", "Limit", "ReleasedFile", "Verification", "export_entries"]
+__all__ = ["Cohort", "Entry", "Ledger", "Limit", "ReleasedFile", "Verification"]

@@ -481,7 +481,7 @@ class Ledger:
         self, session: Session, kind: str, cohort: str, written: Whereabouts | None = None, **fields: Any
     ) -> Entry:
         """Writes an entry after the last one, as it will be read."""
-        from cellrisk import __version__
+        from cellrisk.version import __version__
 
         head = session.head
         body = {**fields, "kind": kind, "cohort": cohort, "time": write_time(self._clock()), "cellrisk": __version__}

@@ -9,7 +9,6 @@ from cellrisk.pictures.bars import draw_explanation
 from cellrisk.pictures.boxes import draw_utility
 from cellrisk.pictures.choices import draw_choice
 from cellrisk.pictures.curves import draw_curve
-from cellrisk.pictures.reproduction import draw_boxes, draw_cell_sizes, draw_sheet
 from cellrisk.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
 from cellrisk.pictures.sequences import draw_sequence
 from cellrisk.pictures.sizes import draw_sizes
@@ -17,13 +16,10 @@ from cellrisk.pictures.sizes import draw_sizes
 __all__ = [
     "ENDINGS",
     "check_picture_path",
-    "draw_boxes",
-    "draw_cell_sizes",
     "draw_choice",
     "draw_curve",
     "draw_explanation",
     "draw_sequence",
-    "draw_sheet",
     "draw_sizes",
     "draw_utility",
     "save",

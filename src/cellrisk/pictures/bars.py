@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cellrisk import Explanation
+    from cellrisk.explanation import Explanation
     from cellrisk.explanation.remedies import Coarsening, Removal
 
 ROW = 0.2

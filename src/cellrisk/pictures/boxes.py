@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cellrisk import Mechanism, Utility
+    from cellrisk.mechanisms import Mechanism
+    from cellrisk.usefulness import Utility
 
 MOST_BESIDE = 5
 """With more boxes the panels stand below each other."""

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cellrisk import Choice
-    from cellrisk.choice import Alternative, TradeOff
+    from cellrisk.choice import Alternative, Choice, TradeOff
 
 LINE = COLOURS[0]
 MARKS = (1.0, 0.1, 10.0, 0.01, 100.0, 3.0, 0.3, 30.0, 0.03, 0.001)

@@ -18,9 +18,10 @@ from cellrisk.progress import Progress, Report
 from cellrisk.releasing.consistency import secure_keys
 from cellrisk.releasing.domain import read_axes, read_columns, take_inside
 from cellrisk.releasing.exclusions import Rule, read_rules
+from cellrisk.releasing.given_parents import read_parents
 from cellrisk.releasing.grid import Grid, lay_grid
 from cellrisk.releasing.measurement import Measurement, calibrate
-from cellrisk.releasing.parents import check_constrained, find_families, read_parents
+from cellrisk.releasing.parents import check_constrained, find_families
 from cellrisk.releasing.result import Release, build_frame, check_format
 from cellrisk.releasing.saving import check_free, find_count_column
 from cellrisk.releasing.tails import draw_places

@@ -19,6 +19,7 @@ from cellrisk.releasing.saving import check_free, write_pair
 from cellrisk.results import Result
 from cellrisk.spreadsheets import SAFE_WORDS, starts_formula, write_frame
 from cellrisk.text import aligned
+from cellrisk.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,10 +182,8 @@ class Release(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
-        import cellrisk
-
         described: dict[str, Any] = {
-            "cellrisk": cellrisk.__version__,
+            "cellrisk": __version__,
             "opendp": version("opendp"),
             "sentence": self.headline,
             "statements": list(self.statements),

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from cellrisk import __version__
 from cellrisk.mechanisms import Mechanism
 from cellrisk.reporting.blocks import Block, Bullets, Facts, Grid, Section, Words
 from cellrisk.reporting.decision import Asked, Decision
 from cellrisk.sweep import Setting
 from cellrisk.tables.summary import list_assumptions
+from cellrisk.version import __version__
 
 if TYPE_CHECKING:
     from cellrisk.cells import Domain

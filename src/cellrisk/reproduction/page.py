@@ -36,8 +36,8 @@ def render_page(found: Reproduction) -> str:
     """The page as HTML, without scripts; the pictures and the numbers are files beside it."""
     from markupsafe import Markup
 
-    from cellrisk import __version__
     from cellrisk.reporting.document import make_environment
+    from cellrisk.version import __version__
 
     template = resources.files(__package__).joinpath("page.html.j2").read_text("utf-8")
     style = resources.files("cellrisk.reporting").joinpath("style.css").read_text("utf-8")

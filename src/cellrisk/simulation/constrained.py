@@ -18,8 +18,9 @@ from cellrisk.profiles import Floats, Integers
 from cellrisk.progress import Progress, Report
 from cellrisk.releasing.domain import read_axes, read_columns, take_inside
 from cellrisk.releasing.exclusions import Rule, read_rules
+from cellrisk.releasing.given_parents import read_parents
 from cellrisk.releasing.grid import Grid, lay_grid
-from cellrisk.releasing.parents import Families, check_constrained, find_families, read_parents
+from cellrisk.releasing.parents import Families, check_constrained, find_families
 from cellrisk.simulation.attacks import Key, Outcomes, attack_cells
 from cellrisk.simulation.releases import COUNTS_AT_ONCE
 from cellrisk.simulation.result import Estimate, Simulation, summarise_scenarios

@@ -49,7 +49,7 @@ ALMOST_UNIQUE = 0.5
 
 
 def describe_server(settings: Settings) -> dict[str, Any]:
-    from cellrisk import __version__
+    from cellrisk.version import __version__
 
     policies = Policies.in_force(settings.policy)
     return {

@@ -84,7 +84,7 @@ def show_static(name: str) -> Response:
 def render_page() -> str:
     from jinja2 import Environment, StrictUndefined
 
-    from cellrisk import __version__
+    from cellrisk.version import __version__
 
     template = resources.files("cellrisk.web").joinpath("page", "index.html.j2").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

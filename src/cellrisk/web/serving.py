@@ -49,7 +49,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         from fastapi.responses import JSONResponse
         from starlette.exceptions import HTTPException
 
-        from cellrisk import __version__
+        from cellrisk.version import __version__
         from cellrisk.web import routes
         from cellrisk.web.desk import NotRead, NotThere, open_desk
         from cellrisk.web.guard import Guard

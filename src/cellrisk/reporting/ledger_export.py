@@ -6,17 +6,16 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.ledger.entry import Entry, show_on_one_line
 from cellrisk.mechanisms import DiscreteGaussian
 from cellrisk.releasing.saving import sidecar_of
+from cellrisk.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
+from cellrisk.reporting.registry import TO_FILL, Field, model_fields
 from cellrisk.spreadsheets import write_rows
 from cellrisk.writing import refuse_inputs, write_whole
-
-if TYPE_CHECKING:
-    from cellrisk.reporting.registry import Field
 
 COLUMNS = (
     *("number", "time", "kind", "cohort", "part_of", "quasi_identifiers", "attribute", "flavour", "epsilon", "delta"),
@@ -105,8 +104,6 @@ def export_entries(
 
 def list_fields(entry: Entry, n_releases: int) -> Iterator[Field]:
     """Every field of the registry's template, in its order, as far as the ledger knows it."""
-    from cellrisk.reporting.registry import Field, model_fields
-
     by = ", ".join(entry.quasi_identifiers)
     what = f"{entry.attribute} by {by}" if entry.attribute and by else entry.attribute or by
     yield Field("basic.name", show_on_one_line(f"{what} ({entry.cohort})"))
@@ -128,9 +125,6 @@ def list_fields(entry: Entry, n_releases: int) -> Iterator[Field]:
 
 
 def _privacy_fields(entry: Entry) -> Iterator[Field]:
-    from cellrisk.reporting.basis import NEIGHBOURS
-    from cellrisk.reporting.registry import Field
-
     loss = entry.loss
     if loss is None:
         raise InvalidInput("only a release has a record in the registry")
@@ -148,9 +142,6 @@ def _privacy_fields(entry: Entry) -> Iterator[Field]:
 
 
 def _implementation_fields(entry: Entry) -> Iterator[Field]:
-    from cellrisk.reporting.basis import FORMULAS, describe_scale, describe_threshold
-    from cellrisk.reporting.registry import Field
-
     mechanism = entry.loss.mechanism if entry.loss is not None else None
     yield Field("implementation.preprocessing_and_hyperparameter_tuning")
     formula = f"{FORMULAS[mechanism.name]}; {describe_scale(mechanism)}" if mechanism is not None else None
@@ -193,8 +184,6 @@ def _write_document(entry: Entry, n_releases: int) -> str:
 
 
 def _write_value(field: Field) -> str:
-    from cellrisk.reporting.registry import TO_FILL
-
     if field.path.startswith("privacy_loss.privacy_parameters.") and field.value is not None:
         return _write_number(float(field.value))
     remark = f"  # {field.remark}" if field.remark else ""
