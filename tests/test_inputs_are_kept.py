@@ -18,7 +18,7 @@ from cellrisk import writing
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.ledger import Ledger
-from cellrisk.reproduction.folder import check_folder
+from cellrisk.reproduction.result import check_folder
 
 PEOPLE = "sex,job\n" + "f,cook\nf,smith\nm,cook\nm,cook\n" * 3
 COLUMNS = ("--qid", "sex", "--sensitive", "job")

@@ -9,9 +9,9 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, visible
 from cellrisk.pickling import LeavesKeys
-from cellrisk.text import paragraphs, visible
+from cellrisk.text import paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd

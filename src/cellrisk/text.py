@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
+from cellrisk.errors import visible
+
 DIGITS = 5
 """Of an epsilon that was searched for, wherever it is shown."""
-
-KEPT = "\n\t"
-UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Kinds of characters that cannot be seen: controls, directions and widths of nothing, halves of pairs, line ends."""
-
-
-def visible(text: str, kept: str = KEPT) -> str:
-    """A text for people to read, in which nothing is hidden: controls, changes of direction, characters without width
-    and halves of surrogate pairs are written as JSON escapes them. Names and values may hold any of them.
-
-    >>> print(visible("job\u202egnp.exe\x1b[2J"))
-    job\\u202egnp.exe\\u001b[2J
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    hidden = {each for each in text if unicodedata.category(each) in UNSEEN} - set(kept)
-    return "".join(_escape(each) if each in hidden else each for each in text)
-
-
-def _escape(character: str) -> str:
-    pairs = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{pairs[place]:02x}{pairs[place + 1]:02x}" for place in range(0, len(pairs), 2))
 
 
 def paragraphs(parts: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, reproduction, to_svg
 from cellrisk.profiles import SIZE_CLASSES, name_sizes
-from cellrisk.tables.summary import describe_sizes
+from cellrisk.tables.table import describe_sizes
 from cellrisk.text import show_down
 from tests.pictures.drawing import drawn_lines, levels_of, words_of
 

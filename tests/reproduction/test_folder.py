@@ -115,7 +115,7 @@ def test_what_is_missing_is_on_the_page(found: Reproduction, tmp_path: Path) -> 
 
 
 def test_same_numbers_give_the_same_page(found: Reproduction) -> None:
-    from cellrisk.reproduction.page import render_page
+    from cellrisk.reproduction.result import render_page
 
     assert render_page(found) == render_page(replace(found, seconds=found.seconds + 1))
 

@@ -18,7 +18,7 @@ from cellrisk.profiles import LevelCounts, Profiles
 from cellrisk.tables import Attribute, FrequencyTable, Summary, tabulate
 from cellrisk.tables.levels import Levels
 from cellrisk.tables.schema import Schema
-from cellrisk.tables.summary import AttributeSummary
+from cellrisk.tables.table import AttributeSummary
 from cellrisk.tables.vectors import Homogeneity
 
 QUASI = ["age", "sex", "city"]

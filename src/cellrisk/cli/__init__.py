@@ -7,9 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from cellrisk.errors import CellriskError
+from cellrisk.errors import CellriskError, visible
 from cellrisk.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
-from cellrisk.text import visible
 
 BAD_INPUT = 2
 INTERNAL = 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cellrisk.text import visible
+from cellrisk.errors import visible
 
 if TYPE_CHECKING:
     from cellrisk.choice import Policies

@@ -8,8 +8,8 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit
-from cellrisk.cli.config import policy_of
-from cellrisk.cli.groups import MechanismOptions, OutputOptions, RiskOptions, TableOptions, Text, grouped, option
+from cellrisk.cli.config import OutputOptions, policy_of
+from cellrisk.cli.groups import MechanismOptions, RiskOptions, TableOptions, Text, grouped, option
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.writing import write_whole

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from datetime import date, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cellrisk.cli.groups import COMMON
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.policy_files import SETTINGS_FILE, SettingsFile, find_policy_files, read_settings_file
 
@@ -58,8 +60,6 @@ def check_keys(values: dict[str, Any], root: Any, mine: Collection[str], file: s
 
     For every command: the options of tables, mechanisms, risks, limits and simulations.
     """
-    from cellrisk.cli.groups import COMMON
-
     commands = {command.name: command for command in root.commands.values()}
     known = {key for command in _walk(root) for key in _long_options(command)}
     for key, value in values.items():
@@ -214,3 +214,19 @@ def policy_of(context: typer.Context) -> Policies:
 
     found: Policies = context.meta.get(POLICIES) or Policies()
     return found
+
+
+CONFIG: Any = typer.Option(
+    metavar="FILE",
+    help=f"Settings file; {SETTINGS_FILE} in this folder otherwise.",
+    callback=read_config,
+    is_eager=True,
+)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How the answer is given, and where further settings come from."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False
+    config: Annotated[Path | None, CONFIG] = None

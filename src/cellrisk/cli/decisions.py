@@ -9,11 +9,10 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit, tell_formulas
-from cellrisk.cli.config import policy_of
+from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
     LimitOptions,
     MechanismOptions,
-    OutputOptions,
     RiskOptions,
     SimulationOptions,
     SpreadsheetSafe,

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.config import read_config
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
-from cellrisk.policy_files import SETTINGS_FILE
 from cellrisk.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
@@ -219,22 +217,6 @@ class SimulationOptions:
         if self.releases is not None:
             found["releases"] = parsing.parse_whole("--releases", self.releases)
         return found
-
-
-CONFIG: Any = typer.Option(
-    metavar="FILE",
-    help=f"Settings file; {SETTINGS_FILE} in this folder otherwise.",
-    callback=read_config,
-    is_eager=True,
-)
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """How the answer is given, and where further settings come from."""
-
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False
-    config: Annotated[Path | None, CONFIG] = None
 
 
 COMMON = frozenset(

@@ -14,7 +14,8 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say, stop_above_limit, tell_formulas
-from cellrisk.cli.groups import OutputOptions, SpreadsheetSafe, Text, Texts, grouped, option
+from cellrisk.cli.config import OutputOptions
+from cellrisk.cli.groups import SpreadsheetSafe, Text, Texts, grouped, option
 from cellrisk.errors import InvalidInput
 from cellrisk.text import aligned
 

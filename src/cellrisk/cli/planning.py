@@ -10,8 +10,9 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say, stop_above_limit
+from cellrisk.cli.config import OutputOptions
 from cellrisk.cli.decisions import Plot
-from cellrisk.cli.groups import MechanismOptions, OutputOptions, RiskOptions, TableOptions, Text, grouped, option
+from cellrisk.cli.groups import MechanismOptions, RiskOptions, TableOptions, Text, grouped, option
 from cellrisk.cli.ledgers import (
     CohortOption,
     LossOptions,

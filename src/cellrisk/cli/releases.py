@@ -11,10 +11,9 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say
-from cellrisk.cli.config import policy_of
+from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
     MechanismOptions,
-    OutputOptions,
     SpreadsheetSafe,
     TableOptions,
     Text,

@@ -9,7 +9,8 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say
-from cellrisk.cli.groups import OutputOptions, Text, grouped, option
+from cellrisk.cli.config import OutputOptions
+from cellrisk.cli.groups import Text, grouped, option
 from cellrisk.cli.progress import progress_bar
 
 
@@ -31,7 +32,7 @@ def reproduce_command(
     Adult comes with the package; Bankruptcy is fetched from UCI where no file is given. It takes a minute or two.
     """
     from cellrisk.reproduction import reproduce
-    from cellrisk.reproduction.folder import check_folder
+    from cellrisk.reproduction.result import check_folder
 
     check_folder(output, force)
     found = reproduce(

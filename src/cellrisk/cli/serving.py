@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.config import policy_of
-from cellrisk.cli.groups import CONFIG, Text, option
+from cellrisk.cli.config import CONFIG, policy_of
+from cellrisk.cli.groups import Text, option
 from cellrisk.errors import InvalidInput
 
 PASSWORD = "CELLRISK_PASSWORD"

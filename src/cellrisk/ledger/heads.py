@@ -11,15 +11,12 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger.chain import Head
+from cellrisk.ledger.chain import Head, Row
 from cellrisk.locks import wait_for_lock
 from cellrisk.writing import is_same_file, keep_inputs, write_through
-
-if TYPE_CHECKING:
-    from cellrisk.ledger.store import Session
 
 VARIABLE = "CELLRISK_LEDGER_HEAD"
 """The variable that names the file."""
@@ -34,6 +31,14 @@ def write_head(head: Head) -> str:
     '7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f 0 7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f7f'
     """
     return f"{head.id} {head.number} {head.digest}"
+
+
+class OpenLedger(Protocol):
+    """What a noted head is compared with: a ledger that can be asked for its head and for an entry."""
+
+    head: Head
+
+    def row(self, number: int) -> Row | None: ...
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class HeadFile:
         noted = [(int(each[2]), each[3]) for each in found if each is not None and each[1] == identity]
         return max(noted, default=None, key=lambda each: each[0])
 
-    def compare(self, session: Session) -> str:
+    def compare(self, session: OpenLedger) -> str:
         """What is wrong with a ledger by what is noted of it; empty where nothing is."""
         noted = self.last(session.head.id)
         if noted is None:
@@ -104,7 +109,7 @@ class HeadFile:
             )
         return "" if self.other is None else self.other.compare(session)
 
-    def check(self, session: Session, new: bool = False) -> None:
+    def check(self, session: OpenLedger, new: bool = False) -> None:
         """Refuses a ledger that lacks what is noted of it. One that has more, because its writer died, is accepted.
 
         new: whether nothing need be noted of it yet.
@@ -121,7 +126,7 @@ class HeadFile:
                 fix="find the newest copy, or account for what is lost and note the head in another file",
             )
 
-    def begin(self, session: Session) -> None:
+    def begin(self, session: OpenLedger) -> None:
         """Refuses a ledger as `check` does, except for one of which nothing is noted yet in a file that is new, or that
         notes others: a file that is there and empty may have been emptied."""
         for path in self.paths:

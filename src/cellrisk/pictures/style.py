@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.text import visible
+from cellrisk.errors import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

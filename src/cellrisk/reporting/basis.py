@@ -11,7 +11,7 @@ from cellrisk.mechanisms import Mechanism
 from cellrisk.reporting.blocks import Block, Bullets, Facts, Grid, Section, Words
 from cellrisk.reporting.decision import Asked, Decision
 from cellrisk.sweep import Setting
-from cellrisk.tables.summary import list_assumptions
+from cellrisk.tables.table import list_assumptions
 from cellrisk.version import __version__
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.choice import Policies
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, visible
 from cellrisk.mechanisms import Mechanism
 from cellrisk.reporting.blocks import Page
 from cellrisk.results import Result
 from cellrisk.sweep import Setting
-from cellrisk.text import paragraphs, visible
+from cellrisk.text import paragraphs
 from cellrisk.writing import check_writable, write_whole
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers, LevelCounts, NoProfiles, Profiles
-from cellrisk.tables.engine import held
+from cellrisk.tables.holding import held
 from cellrisk.tables.levels import Levels
 from cellrisk.tables.sums import plan_sums, total
 from cellrisk.tables.vectors import MASK_BITS, Homogeneity, Vectors, integers, read_profiles, read_vectors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -55,30 +54,6 @@ def literal_path(path: Path) -> str:
     'a[[]1][*].csv'
     """
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
-
-
-@contextmanager
-def held(expression: ir.Table) -> Iterator[ir.Table]:
-    """The expression computed once, for the length of the block.
-
-    On DuckDB the table is made and dropped here: Ibis 12 writes a DROP without a name under sqlglot 30.18 and later
-    (ibis issue 12101), which breaks the end of its own `cache()`.
-    """
-    backend: Any = expression.get_backend()
-    if backend.name == "pyspark":
-        with expression.cache() as table:
-            yield table
-        return
-    if backend.name != "duckdb":
-        from cellrisk.tables.databases.database import held_in_database
-
-        with held_in_database(expression) as table:
-            yield table
-        return
-    name = f"held_{uuid.uuid4().hex}"
-    backend.con.execute(f"CREATE TEMP TABLE {name} AS {backend.compile(expression)}")
-    yield backend.table(name)
-    backend.con.execute(f"DROP TABLE {name}")
 
 
 @contextmanager

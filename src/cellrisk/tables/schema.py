@@ -218,3 +218,17 @@ def listed(names: Sequence[str]) -> str:
 
 def quote(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+def unknown_table(table: str, names: Sequence[str], where: str) -> UnknownName:
+    """A refusal that names the tables there are."""
+    folded = [name for name in names if name.casefold() == table.casefold()]
+    last = table.rpartition(".")[2]
+    inside = [name for name in names if name.rpartition(".")[2].casefold() == last.casefold()]
+    inside.sort(key=lambda name: (name != last, name))
+    near = (folded or inside or difflib.get_close_matches(table, list(names), n=1, cutoff=0.6))[:1]
+    return UnknownName(
+        f"{where} has no table '{table}'",
+        allowed=listed(sorted(names)) if names else None,
+        fix=f"did you mean '{near[0]}'?" if near else None if names else "it has no table that this account can see",
+    )

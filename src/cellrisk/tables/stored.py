@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 from cellrisk.errors import InvalidInput
-from cellrisk.tables.databases.database import unknown_table
 from cellrisk.tables.engine import read_parquet
 from cellrisk.tables.files import find_files
-from cellrisk.tables.schema import locate
+from cellrisk.tables.schema import locate, unknown_table
 from cellrisk.tables.streams import write_batches
 
 if TYPE_CHECKING:

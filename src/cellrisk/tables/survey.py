@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.binning import Binning
 from cellrisk.tables.coding import MOST_RECORDS, Coding, Flaw, code_columns, code_level
-from cellrisk.tables.engine import held
+from cellrisk.tables.holding import held
 from cellrisk.tables.levels import (
     MOST_LEVELS,
     Declaration,

@@ -18,7 +18,7 @@ from cellrisk.simulation.glimpse import glimpse
 from cellrisk.sweep import LARGEST_CLASSICAL, usual_delta
 from cellrisk.tables.preview import Preview, PreviewedColumn
 from cellrisk.tables.schema import MISSING_RULES
-from cellrisk.tables.summary import describe_attribute, list_assumptions
+from cellrisk.tables.table import describe_attribute, list_assumptions
 from cellrisk.web import models, questions
 from cellrisk.web.desk import Kept
 from cellrisk.web.recipes import narrow, settle, settle_delta

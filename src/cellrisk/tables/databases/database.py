@@ -6,7 +6,6 @@ a driver, which may quote the password or the data, never leaves this module wit
 
 from __future__ import annotations
 
-import difflib
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,10 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.tables.engine import embedded_engine
-from cellrisk.tables.resources import Resources
-from cellrisk.tables.schema import listed, locate
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.tables.schema import locate, unknown_table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -27,6 +24,8 @@ if TYPE_CHECKING:
 OTHER_NAMES = {"postgresql": "postgres", "mariadb": "mysql"}
 EXPORT = "export the table to Parquet or CSV and read that"
 TRY_AGAIN = "try again"
+FOLDS = ("mssql", "mysql", "singlestoredb")
+"""Engines that by default compare text without regard to case, accents or blanks at its end."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,6 @@ def open_database(address: str, table: str | None, columns: Sequence[str]) -> It
                 with read_snapshot(backend, table, columns, str(place)) as expression:
                     yield expression
             else:
-                from cellrisk.tables.databases.expressions import open_elsewhere
-
                 with open_elsewhere(find_columns(backend, table, columns, place), columns) as expression:
                     yield expression
         finally:
@@ -156,52 +153,28 @@ def find_columns(backend: Any, table: str, columns: Sequence[str], place: Place)
     return found.select(*columns)
 
 
-def unknown_table(table: str, names: Sequence[str], where: str) -> UnknownName:
-    """A refusal that names the tables there are."""
-    folded = [name for name in names if name.casefold() == table.casefold()]
-    last = table.rpartition(".")[2]
-    inside = [name for name in names if name.rpartition(".")[2].casefold() == last.casefold()]
-    inside.sort(key=lambda name: (name != last, name))
-    near = (folded or inside or difflib.get_close_matches(table, list(names), n=1, cutoff=0.6))[:1]
-    return UnknownName(
-        f"{where} has no table '{table}'",
-        allowed=listed(sorted(names)) if names else None,
-        fix=f"did you mean '{near[0]}'?" if near else None if names else "it has no table that this account can see",
-    )
-
-
 @contextmanager
-def held_in_database(expression: ir.Table) -> Iterator[ir.Table]:
-    """The expression computed once, for the length of the block, without a trace in the database.
+def open_elsewhere(used: ir.Table, columns: Sequence[str]) -> Iterator[ir.Table]:
+    """The table on an engine that is known through Ibis alone."""
+    if used.get_backend().name in FOLDS:
+        check_texts(used, columns)
+    yield used.select(**{f"c{place}": used[name] for place, name in enumerate(columns)})
 
-    In PostgreSQL it is a temporary table. Elsewhere, or where the account may make none, counts without keys come over
-    into an embedded engine; what has keys stays where it is, and is computed again each time.
-    """
-    backend: Any = expression.get_backend()
-    if backend.name == "postgres":
-        from cellrisk.tables.databases.postgres import hold, may_hold
 
-        if may_hold(backend):
-            with hold(backend, expression) as table:
-                yield table
-            return
-    if any(name.startswith("q") for name in expression.columns):
-        check_lists(backend)
-        yield expression
+def check_texts(table: ir.Table, columns: Sequence[str]) -> None:
+    """Refuses columns in which the engine takes texts of different bytes for equal: it would merge cells or levels."""
+    texts = [name for name in columns if table[name].type().is_string()]
+    if not texts:
         return
-    rows = expression.to_pyarrow()
-    with embedded_engine(Resources.of(None)) as (connection, _):
-        connection.con.register("held", rows)
-        yield connection.table("held")
-
-
-def check_lists(backend: Any) -> None:
-    import ibis.expr.operations as ops
-
-    if not (backend.has_operation(ops.ArrayCollect) and backend.has_operation(ops.ArraySort)):
-        raise InvalidInput(
-            f"a {backend.name} database cannot count a sensitive column with that many levels", fix=EXPORT
-        )
+    numbers = {f"n{place}": table[name].nunique() for place, name in enumerate(texts)}
+    exact = {f"m{place}": table[name].cast("binary").nunique() for place, name in enumerate(texts)}
+    found = table.aggregate(**numbers, **exact).to_pyarrow().to_pylist()[0]
+    for place, name in enumerate(texts):
+        if found[f"n{place}"] != found[f"m{place}"]:
+            raise InvalidInput(
+                f"column '{name}' has a collation under which different texts are equal",
+                fix=f"give it a binary collation, or {EXPORT}",
+            )
 
 
 @contextmanager

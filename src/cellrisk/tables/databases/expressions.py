@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.tables.databases.database import EXPORT, Place, plain_refusals_of_drivers
+from cellrisk.tables.databases.database import Place, open_elsewhere, plain_refusals_of_drivers
 from cellrisk.tables.embedded import open_embedded, open_planned
 from cellrisk.tables.engine import read_parquet
 from cellrisk.tables.resources import Resources
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 HERE = ("polars", "datafusion")
 """Engines in this process, whose records come as a stream."""
-FOLDS = ("mssql", "mysql", "singlestoredb")
-"""Engines that by default compare text without regard to case, accents or blanks at its end."""
 WHERE = "the Ibis table"
 
 
@@ -72,27 +70,3 @@ def open_on(
 def read_sqlite(backend: Any, rows: str, columns: Sequence[str], connection: Any, folder: Any) -> ir.Table:
     with refusals_of_sqlite():
         return read_parquet(connection, copy_rows(backend.con, rows, columns, WHERE, folder))
-
-
-@contextmanager
-def open_elsewhere(used: ir.Table, columns: Sequence[str]) -> Iterator[ir.Table]:
-    """The table on an engine that is known through Ibis alone."""
-    if used.get_backend().name in FOLDS:
-        check_texts(used, columns)
-    yield used.select(**{f"c{place}": used[name] for place, name in enumerate(columns)})
-
-
-def check_texts(table: ir.Table, columns: Sequence[str]) -> None:
-    """Refuses columns in which the engine takes texts of different bytes for equal: it would merge cells or levels."""
-    texts = [name for name in columns if table[name].type().is_string()]
-    if not texts:
-        return
-    numbers = {f"n{place}": table[name].nunique() for place, name in enumerate(texts)}
-    exact = {f"m{place}": table[name].cast("binary").nunique() for place, name in enumerate(texts)}
-    found = table.aggregate(**numbers, **exact).to_pyarrow().to_pylist()[0]
-    for place, name in enumerate(texts):
-        if found[f"n{place}"] != found[f"m{place}"]:
-            raise InvalidInput(
-                f"column '{name}' has a collation under which different texts are equal",
-                fix=f"give it a binary collation, or {EXPORT}",
-            )

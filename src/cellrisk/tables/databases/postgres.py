@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qs, unquote
 
 from cellrisk.errors import InvalidInput
-from cellrisk.tables.schema import locate
+from cellrisk.tables.schema import locate, unknown_table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -106,8 +106,6 @@ def snapshot(backend: Any) -> Iterator[Any]:
 
 def find_table(connection: Any, table: str, where: str) -> tuple[int, str, str]:
     """Number, schema and name of a table, view or foreign table: first by its bare name, then as schema.table."""
-    from cellrisk.tables.databases.database import unknown_table
-
     rows = connection.execute(
         "SELECT c.oid, n.nspname, c.relname, pg_table_is_visible(c.oid), has_schema_privilege(n.oid, 'USAGE') "
         "AND has_any_column_privilege(c.oid, 'SELECT') FROM pg_catalog.pg_class c "
