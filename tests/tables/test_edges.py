@@ -413,7 +413,7 @@ def test_ibis_tables_in_this_process(people: list[dict[str, Any]], tmp_path: Pat
 def test_ibis_tables_with_a_collation(tmp_path: Path) -> None:
     import ibis
 
-    from cellrisk.tables.databases.expressions import check_texts, open_elsewhere
+    from cellrisk.tables.databases.database import check_texts, open_elsewhere
 
     backend = ibis.duckdb.connect()
     backend.raw_sql("CREATE TABLE t (q TEXT COLLATE NOCASE, r TEXT, y TEXT)")
