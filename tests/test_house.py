@@ -59,7 +59,14 @@ QUESTIONS = {
     *PUBLIC,
     *("assess_sequence", "count_people", "find_exposure", "find_trade_off", "glimpse", "largest_epsilon"),
     *("simulate_constrained", "weigh"),
-    *("check_output", "describe_conditions", "find_count_column", "read_settings", "usual_delta"),  # no risk in these
+    *(
+        "check_output",
+        "describe_conditions",
+        "find_count_column",
+        "read_settings",
+        "sidecar_of",
+        "usual_delta",
+    ),  # no risk in these
 }
 
 # What each room of the core may know of the others; everything else may know the core.
