@@ -85,17 +85,16 @@ browser:
 
 NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/usefulness tests/simulation \
 	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py tests/test_search.py \
-	tests/test_choice.py tests/test_choice_bends.py tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py
+	tests/test_choice.py tests/test_choice_bends.py tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py \
+	src/cellrisk
+# What takes long for another reason than its digits: speed, pictures, reports, draws, and enumerations by the million.
+NOT_NUMERICAL := cost or seconds or fast or very_wide or fine_scan or picture or report or simulat or random_sizes or web
 
 # Sums come out different in their last digits on another processor, or with another number of threads: no test may mind.
 processors: setup
 	@for setting in OPENBLAS_CORETYPE=Prescott OPENBLAS_CORETYPE=Haswell 'NPY_DISABLE_CPU_FEATURES=X86_V3 X86_V4' \
 	OPENBLAS_NUM_THREADS=1 OPENBLAS_NUM_THREADS=2; do echo "$$setting"; \
-	env "$$setting" $(BIN)/python -m pytest $(PYTEST_ARGS) -q $(NUMERICAL) || exit 1; done
-
-# Each mutant is the package with one small change; a room with many of them takes a quarter of an hour.
-mutants: setup
-	$(BIN)/python tools/mutants.py --number $(MUTANTS) --seed $(SEED) $(ROOMS)
+	env "$$setting" nice $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not ($(NOT_NUMERICAL))' $(NUMERICAL) || exit 1; done
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

@@ -342,6 +342,60 @@ def test_rule_sees_a_violation(rule: Rule, name: str, text: str, tmp_path: Path)
     assert len(list(rule(tmp_path / "src"))) == 1
 
 
+def judges(function: ast.AST, helpers: set[str]) -> bool:
+    """Whether a test, or one that helps it, can fail by what it finds."""
+    for node in ast.walk(function):
+        name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None) or ""
+        fails = name in {"raises", "warns", "fail", "expect"} or name.startswith("assert_")
+        if isinstance(node, ast.Assert) or fails or (not isinstance(node, ast.Attribute) and name in helpers):
+            return True
+        if isinstance(node, ast.keyword) and (node.arg, ast.unparse(node.value)) == ("check", "True"):
+            return True
+    return False
+
+
+def judging_nothing(tests: Path) -> Iterator[str]:
+    """The tests that assert nothing: neither themselves nor through a helper of their file, a conftest or an import."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in tests.rglob("*.py")}
+    functions = {
+        path: [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        for path, tree in trees.items()
+    }
+    helping: dict[Path, set[str]] = {path: set() for path in trees}
+
+    def known(path: Path) -> set[str]:
+        beside = [other for other in trees if other.stem == "conftest" and other.parent in path.parents]
+        imported = [node for node in ast.walk(trees[path]) if isinstance(node, ast.ImportFrom)]
+        taken = {alias.name for node in imported if (node.module or "").startswith("tests") for alias in node.names}
+        return set().union(*(helping[other] for other in (path, *beside))) | (taken & set().union(*helping.values()))
+
+    grown = True
+    while grown:
+        grown = False
+        for path, defined in functions.items():
+            helpers = known(path)
+            more = {each.name for each in defined if not each.name.startswith("test_") and judges(each, helpers)}
+            grown = grown or not more <= helping[path]
+            helping[path] |= more
+    for path, defined in functions.items():
+        helpers = known(path)
+        silent = (each for each in defined if each.name.startswith("test_") and not judges(each, helpers))
+        yield from (f"{path.relative_to(tests)}:{each.lineno} {each.name}" for each in silent)
+
+
+def test_every_test_judges() -> None:
+    assert list(judging_nothing(REPOSITORY / "tests")) == []
+
+
+def test_a_test_that_judges_nothing_is_seen(tmp_path: Path) -> None:
+    helper = "def check(x):\n    assert x\n"
+    (tmp_path / "conftest.py").write_text(helper, encoding="utf-8")
+    (tmp_path / "test_a.py").write_text(
+        "def test_one():\n    check(1)\ndef test_two():\n    run(2)\ndef run(x):\n    return x\n", encoding="utf-8"
+    )
+    assert list(judging_nothing(tmp_path)) == ["test_a.py:3 test_two"]
+
+
 def test_importing_cellrisk_loads_nothing_heavy() -> None:
     heavy = sorted(ENGINES | NUMERICS | {"typer", "rich", "matplotlib", "sqlglot"})
     script = f"import sys, cellrisk; print(*[name for name in {heavy} if name in sys.modules])"

@@ -211,3 +211,4 @@ def test_where_folders_cannot_be_held_open_links_are_still_left_alone(
 
 def test_a_folder_that_is_not_there_is_no_failure(temporary: Path) -> None:
     scratch.remove_left_behind(temporary / "nowhere")
+    assert not (temporary / "nowhere").exists()

@@ -44,8 +44,11 @@ class People:
 
         >>> People(8142.9, 255.3, 7638, 8638, exact=True).spread
         'standard deviation 255, 95% interval 7,638 to 8,638'
+        >>> People(4.1, 3.346, 0, 12, exact=True).spread
+        'standard deviation 3.3, 95% interval 0 to 12'
         """
-        deviation = f"{self.deviation:,.0f}" if self.deviation >= 10 else f"{round(self.deviation, 2):.2g}"
+        digits = 0 if self.deviation >= 10 else 1 if self.deviation >= 1 else 2
+        deviation = f"{self.deviation:,.0f}" if digits == 0 else f"{round(self.deviation, digits):g}"
         return f"standard deviation {deviation}, 95% interval {self.low:,} to {self.high:,}"
 
     def describe(self) -> str:
