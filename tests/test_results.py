@@ -1,0 +1,159 @@
+"""What every answer can do, held against every kind of answer."""
+
+from __future__ import annotations
+
+import html
+import json
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput
+from cellrisk.results import Result
+from cellrisk.tables import Summary
+
+MECHANISM = cr.Geometric(epsilon=1.0)
+JOB = "<b>job\u202e"
+"""A name that would be markup on a page, and turn the writing round."""
+
+
+def make_frame() -> pd.DataFrame:
+    draw = np.random.default_rng(3)
+    columns: dict[str, Any] = {
+        "town": [("north", "south", "west")[place] for place in draw.integers(0, 3, 80)],
+        "age": draw.integers(20, 60, 80),
+        JOB: [("cook", "smith")[place] for place in draw.integers(0, 2, 80)],
+    }
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def table() -> cr.FrequencyTable:
+    return cr.tabulate(make_frame(), ["town", "age"], JOB, bins={"age": [30, 45]}, levels={JOB: ["cook", "smith"]})
+
+
+def simulate(table: cr.FrequencyTable) -> cr.Simulation:
+    return cr.simulate(table, MECHANISM, releases=5, seed=1, measures="local")
+
+
+def verify(folder: Path) -> Any:
+    with cr.Ledger(folder / "ledger.db", create=True) as ledger:
+        return ledger.verify()
+
+
+MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
+    "table": lambda table, _: table,
+    "summary": lambda table, _: table.summary(),
+    "assessment": lambda table, _: cr.assess(table, MECHANISM, measures="local"),
+    "curve": lambda table, _: cr.curve(table, "geometric", epsilon=[0.5, 1.0], measures="local"),
+    "choice": lambda table, _: cr.choose(table, "geometric", max_risk=0.5),
+    "utility": lambda table, _: cr.utility(table, MECHANISM, releases=3),
+    "audit": lambda table, _: cr.audit(table, make_frame(), bins={"age": [30, 45]}),
+    "simulation": lambda table, _: simulate(table),
+    "comparison": lambda table, _: simulate(table).compare(cr.assess(table, MECHANISM, measures="local")),
+    "averaging": lambda table, _: cr.average(table, MECHANISM, releases=2, measures="local"),
+    "explanation": lambda table, _: cr.explain(table, MECHANISM),
+    "sequence": lambda table, _: cr.assess_sequence(table, [cr.Step(MECHANISM, JOB)]),
+    "plan": lambda table, _: cr.plan(table, [], cr.Step(MECHANISM, JOB)),
+    "largest epsilon": lambda table, _: cr.largest_epsilon(
+        table, [], mechanism="geometric", attribute=JOB, max_risk=0.5
+    ),
+    "composition": lambda table, _: cr.compose([cr.Loss.of(MECHANISM)] * 2),
+    "verification": lambda table, folder: verify(folder),
+    "release": lambda table, _: cr.release(table, MECHANISM, observed_levels=["town"]),
+    "report": lambda table, _: cr.report(table, epsilon=1.0),
+}
+
+
+def kinds_of_results() -> Iterator[type[Result]]:
+    for each in pkgutil.walk_packages(cr.__path__, "cellrisk."):
+        __import__(each.name)
+    found = list(Result.__subclasses__())
+    while found:
+        kind = found.pop()
+        found += kind.__subclasses__()
+        yield kind
+
+
+def test_every_kind_of_answer_is_looked_at(table: cr.FrequencyTable, tmp_path: Path) -> None:
+    looked_at = {type(make(table, tmp_path)).__name__ for make in MADE.values()}
+    elsewhere = {"Reproduction"}  # takes long: tests/reproduction
+    assert {kind.__name__ for kind in kinds_of_results()} == looked_at | elsewhere
+
+
+@pytest.fixture(scope="module", params=MADE)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def result(kind: str, table: cr.FrequencyTable, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return MADE[kind](table, tmp_path_factory.mktemp("results"))
+
+
+class TestAnswers:
+    def test_words(self, result: Result, kind: str) -> None:
+        shown = repr(result)
+        assert shown.splitlines() == [shown]
+        assert len(shown) < 1500
+        assert "\u202e" not in shown + str(result)
+        assert shown.replace("\\u202e", "\u202e") == " ".join(result.headline.split())
+        lines = str(result).replace("\\u202e", "\u202e").replace("\n", " ")
+        assert " ".join(result.headline.split()) in lines
+        if kind != "report":  # which says first what it is a report of
+            assert lines.startswith(" ".join(result.headline.split()))
+
+    def test_numbers(self, result: Result) -> None:
+        frame = result.to_frame()
+        assert isinstance(frame, pd.DataFrame)
+        assert all(isinstance(column, str) for column in frame.columns)
+        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))
+
+    def test_in_a_notebook(self, result: Result) -> None:
+        shown = result._repr_html_()
+        assert "<b>" not in shown
+        assert "\u202e" not in shown
+        assert html.escape(result.headline).replace("\u202e", "\\u202e") in shown
+        assert shown.count("<table") == 1
+        assert shown.count("<tr") <= 40
+
+    def test_it_cannot_be_changed(self, result: Result) -> None:
+        name = next(iter(vars(result)))
+        with pytest.raises(FrozenInstanceError):
+            setattr(result, name, None)
+
+    def test_picture(self, result: Result, tmp_path: Path) -> None:
+        if not (result.picture or isinstance(result, cr.Plan)):
+            with pytest.raises(InvalidInput, match="no picture of this kind"):
+                result.plot()
+            return
+        from matplotlib.figure import Figure
+
+        assert isinstance(result.plot(), Figure)
+        assert result.plot(tmp_path / "picture.svg") == tmp_path / "picture.svg"
+        assert (tmp_path / "picture.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_a_table_as_a_frame_is_the_table(table: cr.FrequencyTable) -> None:
+    frame = table.to_frame()
+    assert list(frame.columns) == ["town", "age", JOB, "count"]
+    assert frame["count"].sum() == table.n_records
+    assert len(frame.groupby(["town", "age"], observed=True)) == table.n_cells
+    south = make_frame().query("town == 'south' and 30 < age <= 45")[JOB].value_counts()
+    of_south = frame[(frame["town"] == "south") & (frame["age"].astype(str).str.contains("45"))]
+    of_south = of_south[~of_south["age"].astype(str).str.contains("above|>")]
+    assert dict(zip(of_south[JOB].astype(str), of_south["count"], strict=True)) == south.to_dict()
+
+
+def test_a_column_of_counts_finds_a_free_name() -> None:
+    frame = pd.DataFrame({"count": ["a", "b", "a"], "job": ["x", "y", "x"]})
+    table = cr.tabulate(frame, "count", "job", count=False)
+    assert list(table.to_frame().columns) == ["count", "job", "count_"]
+    assert isinstance(table.summary(), Summary)
