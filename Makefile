@@ -42,15 +42,15 @@ setup: $(DEVELOPMENT)
 run: $(RUNTIME)
 	@$(BIN)/cellrisk demo
 
-# Screenshots of the page are kept in build/screenshots.
-RUN_TESTS = CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
+# Screenshots of the page are kept in build/screenshots. What is compiled is kept, for the many processes that tests start.
+RUN_TESTS = PYTHONDONTWRITEBYTECODE= CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
 
 test: lint peers browser
 	@$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS)
 
 check: test full
 
-# What takes longest; tests/conftest.py lists it.
+# What takes longest, and all other cases of tests with many; tests/conftest.py says which.
 full: setup
 	@$(RUN_TESTS) -m full $(PYTEST_ARGS)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -90,8 +90,12 @@ THINNED = {
     "tests/web/test_serving.py::TestDesk::test_cells_of_one_large_table_then_of_another_then_of_the_first": 2,
     "tests/web/test_serving.py::test_uploads_and_workers_are_gone_after_a_signal": 3,
 }
-"""Tests of many cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.
+"""Tests of long cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.
 A number that shares no factor with the number of a parameter's values lets every one of them have its turn."""
+FEW = 5
+"""How many cases of any other test are in `make test`: drawn by its name, so that they are always the same."""
+EVERY = ("tests/test_house.py", "tests/docs/", "tests/tables/test_spark")
+"""Where every case is about something else, or was chosen one by one: no others are left out than those in FULL."""
 
 
 def find_group(nodeid: str) -> str:
@@ -102,12 +106,22 @@ def find_group(nodeid: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    seen: Counter[str] = Counter()
+    """What is only in `make check`, and what is first."""
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        if item.nodeid.startswith(FULL) or seen[test] % THINNED.get(test, 1):
+        if item.nodeid.startswith(FULL):
             item.add_marker("full")
-        seen[test] += 1
+        else:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for test, found in cases.items():
+        kept: Sequence[int] = range(len(found))
+        if test in THINNED:
+            kept = kept[:: THINNED[test]]
+        elif len(found) > FEW and not test.startswith(EVERY):
+            kept = random.Random(test).sample(kept, FEW)
+        for place, item in enumerate(found):
+            if place not in kept:
+                item.add_marker("full")
     items.sort(key=lambda item: next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), 99))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import APART, FULL, LONG, THINNED
+from tests.conftest import APART, EVERY, FULL, LONG, THINNED
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / "src"
@@ -429,4 +429,4 @@ def test_what_is_left_out_of_make_test_is_there(name: str) -> None:
 
 def test_what_starts_first_is_there() -> None:
     files = [path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "tests").rglob("test_*.py")]
-    assert [start for start in (*LONG, *APART) if not any(file.startswith(start) for file in files)] == []
+    assert [start for start in (*LONG, *APART, *EVERY) if not any(file.startswith(start) for file in files)] == []
