@@ -44,7 +44,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -320,6 +319,14 @@ class Room:
         self.killers: Counter[str] = Counter()
         self.functions: Functions = {}
 
+    def pytest_sessionstart(self) -> None:
+        """A failure needs no simplest example, and the same seed gives the same answer."""
+        import hypothesis
+
+        quick = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+        hypothesis.settings.register_profile("mutants", phases=quick, database=None, derandomize=True)
+        hypothesis.settings.load_profile("mutants")
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
@@ -527,10 +534,6 @@ def run_room(room: str, mutants: list[Mutant], patience: float) -> list[dict[str
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(folder / "src"))
-        # A failure needs no simplest example, and the same seed gives the same answer.
-        quick = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
-        hypothesis.settings.register_profile("mutants", phases=quick, database=None, derandomize=True)
-        hypothesis.settings.load_profile("mutants")
         plugin = Room(room, folder, mutants, patience)
         tests = [*ROOMS[room][1], *(f"{PACKAGE}/{name}" for name in ROOMS[room][0])]
         code = pytest.main(["-q", "-q", *PLAIN, "--basetemp", str(folder / "base"), *tests], plugins=[plugin])
