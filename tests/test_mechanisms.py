@@ -73,7 +73,7 @@ def test_analytic_gaussian_is_smallest_and_safe(epsilon: float, delta: float) ->
 
 
 def test_log_delta_agrees_with_mpmath() -> None:
-    for sigma in (0.1, 0.7, 3.0, 30.0):
+    for sigma in (0.03, 0.09, 0.1, 0.7, 3.0, 30.0):
         for epsilon in (0.01, 1.0, 12.0):
             exact = gaussian_delta(sigma, epsilon)
             if exact > mp.mpf("1e-320"):

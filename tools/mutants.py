@@ -25,6 +25,7 @@ import ast
 import contextlib
 import copy
 import gc
+import importlib
 import json
 import os
 import pickle
@@ -39,7 +40,7 @@ import time
 import types
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ PACKAGE = "src/cellrisk"
 COPIED = ("src", "tests", "tools", "docs", "examples", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
 LONGEST = 4.0
 """Seconds of processor time: a longer test helps little and costs much."""
+SETUPS = {"adult": 1.0}
+"""What many tests share is set up once for all when they are watched, but once for each mutant later."""
 
 ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "noise": (["noise.py", "mechanisms.py"], ["tests/test_noise.py", "tests/test_mechanisms.py"]),
@@ -304,9 +307,10 @@ def replace_code(functions: list[types.FunctionType], mutant: Mutant, tree: ast.
 class Seen:
     """What a test did when nothing was wrong."""
 
-    seconds: float
-    lines: set[tuple[str, int]]
-    starts_others: bool
+    seconds: float = 0.0
+    """Of processor time."""
+    lines: set[tuple[str, int]] = field(default_factory=set)
+    starts_others: bool = False
     passed: bool = True
 
 
@@ -363,7 +367,7 @@ class Room:
         child = os.fork()
         if child == 0:
             seen: dict[str, Seen] = {}
-            current = Seen(0.0, set(), False)
+            current = Seen()
 
             def follow(frame: types.FrameType, event: str, argument: object) -> Any:
                 if frame.f_code.co_filename not in files:
@@ -389,7 +393,7 @@ class Room:
             items[0].config.pluginmanager.register(Watching())
             sys.addaudithook(notice)
             for item, following in zip(items, [*items[1:], None], strict=True):
-                current = Seen(0.0, set(), False)
+                current = Seen()
                 spent = time.process_time()
                 threading.settrace(follow)
                 sys.settrace(follow)
@@ -398,10 +402,17 @@ class Room:
                 threading.settrace(None)
                 current.seconds = time.process_time() - spent
                 seen[item.nodeid] = current
-            result.write_bytes(pickle.dumps(seen))
+            result.write_bytes(pickle.dumps((seen, list(sys.modules))))
             os._exit(0)
         os.waitpid(child, 0)
-        found: dict[str, Seen] = pickle.loads(result.read_bytes())
+        found: dict[str, Seen]
+        found, modules = pickle.loads(result.read_bytes())
+        for module in modules:  # what tests load late is loaded once, and not by every fork again
+            if module not in sys.modules and not module.startswith(("_", "tests")):
+                with contextlib.suppress(Exception):
+                    importlib.import_module(module)
+        for item in items:
+            found[item.nodeid].seconds += sum(SETUPS.get(name, 0.0) for name in getattr(item, "fixturenames", ()))
         return found
 
     def judge(self, mutant: Mutant, items: dict[str, pytest.Item], seen: dict[str, Seen]) -> dict[str, Any]:
@@ -427,7 +438,7 @@ class Room:
         target = self.folder / mutant.path
         target.write_text(ast.unparse(tree), encoding="utf-8")
         try:
-            killer = self.run({items[name]: 2 + 5 * usable[name].seconds for name in kept}, mutant, tree)
+            killer = self.run({items[name]: 1 + 3 * usable[name].seconds for name in kept}, mutant, tree)
         finally:
             target.write_text(read_source(mutant.path), encoding="utf-8")
         if killer in items:
@@ -564,7 +575,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
     parser.add_argument("--number", type=int, default=300, help="mutants drawn for each room; 0 for all")
     parser.add_argument("--seed", type=int, default=14)
-    parser.add_argument("--patience", type=float, default=6.0, help="seconds that the tests of one mutant may take")
+    parser.add_argument("--patience", type=float, default=8.0, help="seconds that the tests of one mutant may take")
     parser.add_argument("--again", action="store_true", help="only what survived the last time")
     given = parser.parse_args(None if arguments is None else list(arguments))
     if unknown := set(given.rooms) - set(ROOMS):
