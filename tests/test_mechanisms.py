@@ -197,6 +197,9 @@ def test_unknown_words_are_refused() -> None:
         make("laplace", neighbours="swap")
     with pytest.raises(CellriskError, match="must be a number"):
         mechanism("laplace", epsilon="1")  # type: ignore[arg-type]
+    for wrong in ({"delta": True}, {"threshold": "0.5"}):
+        with pytest.raises(CellriskError, match="must be a number"):
+            make("gaussian-analytic", **wrong)
 
 
 def test_unknown_name_is_a_key_error_with_a_plain_message() -> None:

@@ -19,6 +19,7 @@ from cellrisk.noise import (
     NoNoise,
 )
 from tests.measures import cases, oracle
+from tests.near import near
 
 KINDS = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
 
@@ -83,6 +84,9 @@ def test_the_ends_of_noise() -> None:
     assert NoNoise().sample(np.random.default_rng(1), (2, 3)).tolist() == [[0.0] * 3] * 2
     assert (NoNoise().scale, EndlessNoise().scale) == (0.0, math.inf)
     assert EndlessNoise().vanish(counts).tolist() == EndlessNoise().survive(counts).tolist() == [0.5] * 5
+    for kind in (NoNoise, EndlessNoise):
+        with pytest.raises(TypeError):
+            kind(1.0)  # type: ignore[call-arg]
     with pytest.raises(InvalidInput, match="cannot be drawn"):
         EndlessNoise().sample(np.random.default_rng(1), (2,))
 
@@ -96,6 +100,13 @@ def test_shape_of_a_distribution(kind: type[Noise], scale: float) -> None:
     assert ((cdf >= 0) & (cdf <= 1)).all()
     assert (np.diff(cdf) >= 0).all()
     assert np.allclose(cdf + law.cdf(-between), 1.0, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [0.7, 40.0, 2000.0])
+def test_many_at_once_are_each_alone(kind: type[Noise], scale: float) -> None:
+    law, places = kind(scale), np.array([3.5, -0.5, -200.5, 0.5, -7.5])
+    assert law.cdf(places) == near([float(law.cdf(place)) for place in places])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,7 @@
 
     .venv/bin/python tools/mutants.py noise people      300 mutants of each of these rooms, drawn at random
     .venv/bin/python tools/mutants.py --number 0        all of them, in every room of ``ROOMS``
-    .venv/bin/python tools/mutants.py noise --again     only those that survived the last time
+    .venv/bin/python tools/mutants.py noise --again     only those that survived the last time, while the code is the same
 
 A mutant is the package with one change: a comparison, an operator, a number, a condition or a result is another one,
 two arguments change places, a statement is left out. Texts, annotations, decorators and what is raised stay as they
@@ -519,10 +519,9 @@ def draw(room: str, number: int, seed: int, again: bool) -> list[Mutant]:
     """Some of the room's mutants; all of them where there are fewer, or none is asked for."""
     if again:
         last = json.loads((REPOSITORY / "build" / "mutants" / f"{room}.json").read_text(encoding="utf-8"))
-        wanted = [tuple(each[key] for key in ("path", "change")) for each in last["survivors"]]
-        return [
-            mutant for path in list_sources(room) for mutant in find_mutants(path) if (path, mutant.change) in wanted
-        ]
+        wanted = {tuple(each[key] for key in ("path", "node", "choice", "change")) for each in last["survivors"]}
+        every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
+        return [each for each in every if (each.path, each.node, each.choice, each.change) in wanted]
     every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
     print(f"{room}: {len(every)} mutants", flush=True)
     if not 0 < number < len(every):
