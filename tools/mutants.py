@@ -2,7 +2,7 @@
 
     .venv/bin/python tools/mutants.py noise people      300 mutants of each of these rooms, drawn at random
     .venv/bin/python tools/mutants.py --number 0        all of them, in every room of ``ROOMS``
-    .venv/bin/python tools/mutants.py noise --again     only those that survived the last time, while the code is the same
+    .venv/bin/python tools/mutants.py noise --again     those that survived the last time, of the same code
 
 A mutant is the package with one change: a comparison, an operator, a number, a condition or a result is another one,
 two arguments change places, a statement is left out. Texts, annotations, decorators and what is raised stay as they
