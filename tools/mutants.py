@@ -52,6 +52,8 @@ PACKAGE = "src/cellrisk"
 COPIED = ("src", "tests", "tools", "docs", "examples", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
 LONGEST = 4.0
 """Seconds of processor time: a longer test helps little and costs much."""
+EXAMPLES = 40
+"""Of a test by hypothesis, at most."""
 SETUPS = {"adult": 1.0}
 """What many tests share is set up once for all when they are watched, but once for each mutant later."""
 
@@ -314,6 +316,16 @@ class Seen:
     passed: bool = True
 
 
+def limit_examples(test: Any) -> None:
+    """Fewer random examples: what is wrong shows in the first of them, as a rule."""
+    import hypothesis
+
+    function = getattr(test, "__func__", test)
+    known = getattr(function, "_hypothesis_internal_use_settings", None)
+    if known is not None and known.max_examples > EXAMPLES:
+        function._hypothesis_internal_use_settings = hypothesis.settings(known, max_examples=EXAMPLES)
+
+
 class Room:
     """A plugin of pytest that runs mutants instead of tests."""
 
@@ -334,6 +346,8 @@ class Room:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
+        for item in session.items:
+            limit_examples(getattr(item, "obj", None))
         began = time.monotonic()
         seen = self.watch(list(items.values()))
         failed = [name for name, test in seen.items() if not test.passed]
