@@ -316,6 +316,11 @@ class Seen:
     passed: bool = True
 
 
+def needs_server(item: pytest.Item) -> bool:
+    """A database's server would be started anew for every mutant, and outlive it: its tests are left out."""
+    return "database" in item.nodeid or "server" in getattr(item, "fixturenames", ())
+
+
 def limit_examples(test: Any) -> None:
     """Fewer random examples: what is wrong shows in the first of them, as a rule."""
     import hypothesis
@@ -345,8 +350,9 @@ class Room:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = {item.nodeid: item for item in session.items}
-        for item in session.items:
+        alone = [item for item in session.items if not needs_server(item)]
+        items = {item.nodeid: item for item in alone}
+        for item in alone:
             limit_examples(getattr(item, "obj", None))
         began = time.monotonic()
         seen = self.watch(list(items.values()))
