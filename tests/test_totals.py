@@ -127,3 +127,45 @@ def test_large_tables_take_a_moment() -> None:
     quarter = mean - 0.6744898 * deviation  # a quarter of the tenth of releases without the large cell
     assert beside.low == pytest.approx(quarter, abs=0.01 * deviation)
     assert beside.high == pytest.approx(mean + 1e7 + 1.914506 * deviation, abs=0.01 * deviation)
+
+
+def test_what_is_certain_is_added_up() -> None:
+    """Cells that are as good as sure of a value, be it none, are not convolved."""
+    law = Law(
+        np.array([[5, 2], [7, 1], [3, 1]]), np.array([[1 - 1e-12, 0], [1e-12, 0], [0.5, 0.2]]), np.array([9, 8, 4])
+    )
+    fixed, (rest,) = totals._settle([law])
+    assert fixed == 45
+    assert (rest.values.tolist(), rest.chance.tolist(), rest.cells.tolist()) == ([[3, 1]], [[0.5, 0.2]], [4])
+    assert totals._settle([law, Law(law.values[:1], law.chance[:1], law.cells[:1])])[0] == 90
+
+
+def test_cells_that_outweigh_all_smaller_ones_are_taken_value_by_value() -> None:
+    """Four of 10,000 beside a hundred of 3; but none of a hundred of 50, beside which one of 60 is nothing special."""
+    small = Law(np.array([[3]]), np.array([[0.5]]), np.array([100]))
+    atoms, rest = totals._take_large([small, Law(np.array([[10_000]]), np.array([[0.5]]), np.array([4]))])
+    assert atoms.values.tolist() == [0, 10_000, 20_000, 30_000, 40_000]
+    assert atoms.chance == pytest.approx([1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16], rel=1e-12)
+    assert [(law.values.tolist(), law.cells.tolist()) for law in rest] == [([[3]], [100])]
+    laws = [Law(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((50, 100), (60, 1))]
+    atoms, rest = totals._take_large(laws)
+    assert (atoms.values.tolist(), atoms.chance.tolist()) == ([0], [1.0])
+    assert sum(int(law.cells.sum()) for law in rest) == 101
+
+
+def test_bounds_of_a_smoothed_total_are_bounds() -> None:
+    """At every end: not below the true probability, and not above that of an end six deviations further out."""
+    cells: list[Cell] = [([7, 3], [0.4, 0.3]), ([11], [0.5]), ([2], [0.6])] * 4
+    bulk = totals._Bulk._smoothly(as_laws(cells), 0, 84, 256, math.inf)
+    assert bulk is not None
+    values, chance = convolve(cells)
+    ends = np.arange(-3, 90)
+    below = np.array([chance[values <= end].sum() for end in ends])
+    above = np.array([chance[values >= end].sum() for end in ends])
+    assert (bulk.at_most(ends) >= below - 1e-9).all()
+    assert (bulk.at_least(ends) >= above - 1e-9).all()
+    assert 0 < bulk.deviation < 1  # so that six deviations are five whole numbers at most
+    assert (bulk.at_most(ends)[:-6] <= below[6:] + 1e-2).all()
+    assert (bulk.at_least(ends)[6:] <= above[:-6] + 1e-2).all()
+    assert bulk.at_most(ends) == pytest.approx(below, abs=0.08)
+    assert bulk.at_least(ends) == pytest.approx(above, abs=0.08)
