@@ -168,6 +168,13 @@ def test_every_headline_has_the_interval(adult: cr.FrequencyTable) -> None:
         assert "95% interval" in headline
 
 
+def test_how_a_deviation_is_said() -> None:
+    """Two digits below 10, whole people from there on."""
+    said = [People(50.0, each, 1, 99, exact=True).spread.split(",")[0] for each in (0.0, 0.123, 9.46, 12.7, 1234.5)]
+    assert said == [f"standard deviation {each}" for each in ("0", "0.12", "9.5", "13", "1")]
+    assert "1,234," in People(50.0, 1234.4, 1, 99, exact=True).spread
+
+
 def test_refusals() -> None:
     with pytest.raises(InvalidInput, match="without records"):
         count_people(Profiles(2, ()), cr.Laplace(epsilon=1.0))
