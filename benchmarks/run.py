@@ -190,7 +190,7 @@ def bench_growth() -> None:
 
 
 def bench_command() -> None:
-    """`cellrisk assess` from a file to the printed page, on a table of 1.4 million people in 334 cells."""
+    """`cellrisk assess` from a file to the printed page, 1.4 million people in 334 cells: processor time."""
     with tempfile.TemporaryDirectory() as folder:
         for n_levels in (7, 1000):
             cells = made_cells(334, n_levels, 1_400_000, 104_087)
@@ -203,15 +203,17 @@ def bench_command() -> None:
             command += ["--qid", "cell", "--sensitive", "label", "--count", "n"]
 
             def assess(*options: str, command: list[str] = command) -> float:
-                run = lambda: subprocess.run([*command, *options], check=True, capture_output=True)  # noqa: E731
-                return seconds(run, repeats=1)
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run([*command, *options], check=True, capture_output=True)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-            for epsilon in ("1", "0.001") if n_levels == 7 else ("1",):
+            for epsilon in ("1", "0.001"):
                 alone = assess("--epsilon", epsilon, "--measure", "local")
                 for mechanism in ("geometric", "gaussian-analytic", "discrete-gaussian"):
                     delta = () if mechanism == "geometric" else ("--delta", "7e-7")
                     took = assess("--epsilon", epsilon, "--mechanism", mechanism, *delta)
-                    limit = "5 s" if n_levels == 1000 else "10 s" if epsilon == "0.001" else f"{2 * alone + 1:.1f} s"
+                    limit = "10 s" if epsilon == "0.001" else "5 s" if n_levels == 1000 else f"{2 * alone + 1:.1f} s"
                     what = f"command: every risk, printed, K = {n_levels:,}, {mechanism}, epsilon {epsilon}"
                     show(what, f"{took:.1f} s", f"goal {limit}; local alone {alone:.1f} s")
 

@@ -124,3 +124,11 @@ def test_samples_follow_the_cdf(kind: type[Noise]) -> None:
 def test_scale_is_checked(kind: type[Noise], scale: float) -> None:
     with pytest.raises(InvalidInput, match="scale"):
         kind(scale)
+
+
+@pytest.mark.parametrize("scale", [9e15, 2e16, 1e19, 1e300])
+def test_geometric_draws_of_any_scale(scale: float) -> None:
+    """Draws cut off at 2^63 would have the difference 0. |N| over such a scale is exponential, mean and deviation 1."""
+    drawn = GeometricNoise(scale).sample(np.random.default_rng(7), (4000,)) / scale
+    assert np.abs(drawn).mean() == pytest.approx(1.0, abs=5 / 4000**0.5)
+    assert (drawn > 0).mean() == pytest.approx(0.5, abs=2.5 / 4000**0.5)

@@ -97,6 +97,16 @@ WRITING = """
 import cellrisk.writing as room
 room.os.fsync = lambda _: stay_in_c()
 """
+IN_TRANSFORMS = """
+import cellrisk.measures.shrinkage as room
+real = room.risk_by_transform
+def again(*given):
+    real(*given)  # what is loaded late is loaded, and the real work has been done once
+    working()
+    while True:
+        real(*given)
+room.risk_by_transform = again
+"""
 TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job", "--levels", "sex=f|m", "--levels", "job=cook|smith")
 CASES: dict[str, tuple[str, signal.Signals, tuple[str, ...]]] = {
     "counting, Ctrl-C": (IN_COUNTING, signal.SIGINT, ("inspect", *TABLE)),
@@ -141,6 +151,17 @@ def test_a_signal_ends_a_command_in_time(case: str) -> None:
     code, said = stop(*CASES[case])
     assert (code, said) == (130, "cellrisk: interrupted\n")
     assert sorted(os.listdir()) == ["people.csv", "scratch"]
+    assert os.listdir("scratch") == []
+
+
+def test_a_signal_ends_the_risks_of_large_cells_at_small_epsilon() -> None:
+    """Here the work is real, transforms of cells of 10^5 records, and goes on until the signal is heard."""
+    rows = [f"{cell},{label},{104_087 // (cell + label)}" for cell in range(1, 9) for label in range(1, 8)]
+    Path("large.csv").write_text("\n".join(["cell,label,n", *rows, ""]), encoding="utf-8")
+    table = ("large.csv", "--qid", "cell", "--sensitive", "label", "--count", "n")
+    code, said = stop(IN_TRANSFORMS, signal.SIGTERM, ("assess", *table, "--epsilon", "0.001"))
+    assert (code, said) == (130, "cellrisk: interrupted\n")
+    assert sorted(os.listdir()) == ["large.csv", "people.csv", "scratch"]
     assert os.listdir("scratch") == []
 
 

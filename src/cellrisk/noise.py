@@ -114,6 +114,10 @@ class GaussianNoise(Noise):
         return generator.normal(0.0, self.scale, shape)
 
 
+_COUNTABLE = 1e16
+"""Draws of a geometric noise of this scale are still far below 2^63."""
+
+
 @dataclass(frozen=True)
 class GeometricNoise(Noise):
     """Two-sided geometric (discrete Laplace): P(j) = (1 - a)/(1 + a) a^|j| with a = exp(-1/scale)."""
@@ -124,6 +128,9 @@ class GeometricNoise(Noise):
         return np.asarray(np.where(np.asarray(x) < 0, tail, 1.0 - tail))
 
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        if self.scale > _COUNTABLE:  # 64 bits would not do; a geometric is an exponential rounded up
+            first, second = (np.ceil(generator.exponential(self.scale, shape)) for _ in range(2))
+            return np.asarray(first - second)
         success = -math.expm1(-1.0 / self.scale)
         draws = generator.geometric(success, shape) - generator.geometric(success, shape)
         return draws.astype(np.float64)

@@ -239,3 +239,14 @@ def test_progress(table: cr.FrequencyTable) -> None:
     assert shares == sorted(set(shares))
     assert 10 < len(shares) <= 100
     assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("mechanism", [cr.Laplace(epsilon=1e-300), cr.Geometric(epsilon=1e-300)])
+def test_noise_near_the_largest_number(table: cr.FrequencyTable, mechanism: Mechanism) -> None:
+    """Warnings are errors here. A count is off by about 1e300, and not by nothing."""
+    found = utility(table, mechanism, ways=1, releases=50, seed=2)
+    scale = mechanism.noise.scale
+    assert ((found.tvd >= 0) & (found.tvd <= 1)).all()
+    assert (found.tvd.mean(axis=2) > 0.1).any()
+    assert ((found.absolute_error > 0.1 * scale) & (found.absolute_error < 100 * scale)).all()
+    assert ((found.standard_error > 0) & (found.standard_error < found.absolute_error)).all()

@@ -22,6 +22,8 @@ NUMBERS_IN_MEMORY = 1 << 24
 """The convolutions of many labels are kept; noises are taken few at a time where they would need more than this."""
 
 
+COUNTS_IN_FULL = 1 << 18
+"""Of cells larger than this the probabilities of those counts alone are computed that noise can reach."""
 LONG = 512
 """Sequences of more counts are convolved by Fourier transform."""
 
@@ -125,7 +127,7 @@ def _term_by_term(
         here = sizes[rows]
         largest = int(here.max())
         table = survival.up_to(largest)
-        laws = {share: count_pmf(np.arange(largest + 1), share, concentration, largest) for share in labels}
+        laws = {share: _Law(share, concentration, largest) for share in labels}
         total = count_pmf(here, 1.0, concentration, largest)
         step = max(1, NUMBERS_IN_MEMORY // (labels.total() * min(largest + 1, table.end + 1)))
         for start in range(0, len(survival), step):
@@ -136,32 +138,46 @@ def _term_by_term(
     return exact, tight
 
 
+class _Law:
+    """How likely each count of one label is; of a very large cell only the counts that are asked for."""
+
+    def __init__(self, share: float, concentration: float, largest: int) -> None:
+        self._given = share, concentration, largest
+        self._every = count_pmf(np.arange(largest + 1), *self._given) if largest < COUNTS_IN_FULL else None
+
+    def at(self, counts: Integers) -> Floats:
+        return np.asarray(count_pmf(counts, *self._given) if self._every is None else self._every[counts])
+
+
 def _survivors(
-    labels: Counter[float], laws: dict[float, Floats], table: SurvivalTable, sizes: Integers
+    labels: Counter[float], laws: dict[float, _Law], table: SurvivalTable, sizes: Integers
 ) -> tuple[Floats, Floats]:
     """sum_k [a_k * prod_{j != k} b_j](n) and the same with m a_k(m), at each size n: (sizes, noises)."""
-    counts = np.arange(int(sizes.max()) + 1)
-    kept = min(len(counts), table.end + 1)
-    vanish = {share: (table.vanish[:kept] * law[:kept, None])[None] for share, law in laws.items()}
+    limit = int(sizes.max()) + 1
+    kept = min(limit, table.end + 1)
+    vanish = {share: (table.vanish[:kept] * law.at(np.arange(kept))[:, None])[None] for share, law in laws.items()}
     one = np.zeros((len(sizes), table.vanish.shape[1]))
     records = np.zeros_like(one)
-    for share, others in _leave_one_out(labels, vanish, len(counts)):
-        law = laws[share] * (counts > 0) * labels[share]
-        one += _at_sizes(others, law, table, sizes)
-        records += _at_sizes(others, law * counts, table, sizes)
+    for share, others in _leave_one_out(labels, vanish, limit):
+        for total, found in zip((one, records), _at_sizes(others, laws[share], table, sizes), strict=True):
+            total += labels[share] * found
     return one, records
 
 
-def _at_sizes(others: Floats, law: Floats, table: SurvivalTable, sizes: Integers) -> Floats:
-    """The convolution of the other labels with s(m) law(m), at each size: (sizes, noises)."""
-    if len(law) <= 16 * len(sizes):
-        every = convolve(others, (table.survive_at(np.arange(len(law))) * law[:, None])[None], len(law))
-        return np.asarray(every[0, sizes])
-    found = np.empty((len(sizes), others.shape[2]))
+def _at_sizes(others: Floats, law: _Law, table: SurvivalTable, sizes: Integers) -> tuple[Floats, Floats]:
+    """The convolution of the other labels with s(m) P(m) and m s(m) P(m), m >= 1, at each size: (sizes, noises)."""
+    limit = int(sizes.max()) + 1
+    if limit <= 16 * len(sizes):
+        counts = np.arange(limit)
+        survive = table.survive_at(counts) * (law.at(counts) * (counts > 0))[:, None]
+        one, records = (convolve(others, part[None], limit)[0, sizes] for part in (survive, survive * counts[:, None]))
+        return np.asarray(one), np.asarray(records)
+    one, records = np.empty((2, len(sizes), others.shape[2]))
     for row, size in enumerate(sizes):
         left = np.arange(size, max(0, size - others.shape[1]), -1)
-        found[row] = law[left] @ (others[0, : len(left)] * table.survive_at(left))
-    return found
+        chance, rest = law.at(left), others[0, : len(left)] * table.survive_at(left)
+        one[row], records[row] = chance @ rest, (chance * left) @ rest
+    return one, records
 
 
 def _leave_one_out(labels: Counter[float], vanish: dict[float, Floats], limit: int) -> Iterator[tuple[float, Floats]]:

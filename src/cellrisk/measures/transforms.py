@@ -35,7 +35,7 @@ Complexes = NDArray[np.complex128]
 MANY = 32
 """Cells of more labels than this are left to Fourier transforms, however short their sequences."""
 TOLERANCE = 1e-12
-"""The estimated error of a risk above which a size gets a common mean of its own, other than that of a larger one."""
+"""The estimated error of a risk above which a size gets a common mean of its own, other than that of its neighbours."""
 ROUNDING = 1e-15
 FALL = 1e3
 """A common mean serves the sizes whose P(n) is at most this many times smaller than the largest."""
@@ -61,8 +61,10 @@ def risk_by_transform(
 ) -> tuple[Floats, Floats]:
     """Exact and tight risk of a cell of each size under one noise; ``times`` labels have each of the shares.
 
-    The error is estimated as 1e-15 times the sum of the sizes of all that is added up, over P(n). A size for which
-    that exceeds 1e-12 is computed anew with the common mean at its own size or near it, where P(n) is large.
+    The error is estimated, not proven: 1e-15 times the sum of the absolute values of all that is added up, over P(n).
+    A size for which that exceeds 1e-12 of the risk, or of q(0)^(K-1) where that is larger, is computed anew with the
+    common mean at its own size or near it, where P(n) is large. Beside closed forms under geometric noise (extended
+    precision; up to 1,000 labels, 20,000 records) no error above 4e-13, measured that way, was seen.
     """
     exact, tight = np.zeros(len(sizes)), np.zeros(len(sizes))
     empty = float(table.vanish[0, 0]) ** (int(times.sum()) - 1)

@@ -64,8 +64,14 @@ def simulate(
                 errors[row, some] = mean_errors(margin, totals, layout.whole)
                 report.add(some.stop - some.start)
         absolute_error[place] = errors.mean(axis=1)
-        standard_error[place] = errors.std(axis=1, ddof=1) / math.sqrt(releases) if releases > 1 else math.nan
+        standard_error[place] = _deviation(errors) / math.sqrt(releases) if releases > 1 else math.nan
     return Simulation(sizes, tvd, absolute_error, standard_error)
+
+
+def _deviation(errors: Floats) -> Floats:
+    """The standard deviation of each row, however large: a power of two is set aside, so that no square overflows."""
+    power = np.frexp(np.abs(errors).max(axis=1))[1]
+    return np.asarray(np.ldexp(np.ldexp(errors, -power[:, None]).std(axis=1, ddof=1), power))
 
 
 def draw(layout: Layout, mechanism: Mechanism, generator: np.random.Generator, release: Floats) -> None:
