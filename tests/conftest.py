@@ -15,23 +15,28 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Tests run in one process a processor; threads of numpy's own would be in each other's way."""
 
 LONG = (
-    *("tests/web/test_browser.py", "tests/tables/test_spark", "tests/web/test_browser", "tests/ledger/test_soak"),
+    *("tests/web/test_browser.py", "tests/tables/test_spark.py", "tests/tables/test_counter.py::test_spark"),
+    *("tests/tables/test_spark", "tests/web/test_browser", "tests/ledger/test_soak"),
     *("tests/docs/test_site.py", "tests/measures/test_contract.py", "tests/ledger/test_ledger_pairing.py"),
     *("tests/web/test_commands.py", "tests/web/test_serving.py", "tests/tables/test_database.py"),
     *("tests/tables/test_tables_scale.py", "tests/web/", "tests/docs/", "tests/reproduction/", "tests/releasing/"),
     *("tests/test_stopping.py", "tests/test_examples.py", "tests/reporting/", "tests/tables/", "tests/attacks/"),
 )
 """What begins with these takes longest, so it starts first, in this order."""
+WITH = {"tests/tables/test_counter.py::test_spark": "tests/tables/test_spark.py"}
+"""What goes with another file, because both use the one Spark of their process."""
 APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL = (
-    *("tests/tables/test_spark_connect.py", "tests/ledger/test_soak.py"),
+    *("tests/tables/test_spark_connect.py", "tests/tables/test_spark_cluster.py", "tests/ledger/test_soak.py"),
+    "tests/tables/test_counter.py::test_spark_more",
     *(
-        f"tests/tables/test_spark.py::test_parquet_gives_what_duckdb_gives[{case}]"
-        for case in ("text", "numbers", "times", "many levels", "many levels, counts", "counts")
+        f"tests/tables/test_spark.py::test_parquet_gives_what_duckdb_gives[{case}"
+        for case in ("text", "numbers", "every kind", "times", "many levels", "bins", "counts")
     ),
-    *(f"tests/tables/test_spark.py::test_csv_gives_what_duckdb_gives[{case}]" for case in ("text", "counts")),
+    *("tests/tables/test_spark.py::test_csv_gives_what_duckdb_gives", "tests/tables/test_spark.py::test_addresses"),
+    "tests/tables/test_spark.py::test_damaged_and_vanished_files",
     "tests/tables/test_spark.py::test_a_spark_of_our_own_is_silent_and_leaves_nothing",
     "tests/web/test_browser.py::TestManyAndLarge::test_ten_pages_at_once",
     *(
@@ -102,6 +107,7 @@ def find_group(nodeid: str) -> str:
     """Tests with the same answer run in one process, in their order: those of a file, with few exceptions."""
     if nodeid.startswith(APART):
         return nodeid
+    nodeid = next((file for start, file in WITH.items() if nodeid.startswith(start)), nodeid)
     return nodeid.partition("::")[0]
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any
 
 import pytest
+from tests.tables.spark_cluster import CHEAP, CHEAP_JAVA, FAST, need_spark
+
+from cellrisk.tables.spark.session import own_session
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -116,6 +120,46 @@ PEOPLE: list[dict[str, Any]] = [
 @pytest.fixture
 def people() -> list[dict[str, Any]]:
     return [dict(record) for record in PEOPLE]
+
+
+class SharedSpark:
+    """The one Spark on this machine that all tests of a process share, started when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._session: Any = None
+
+    def open(self) -> Any:
+        if self._session is None:
+            need_spark()
+            with pytest.MonkeyPatch.context() as patch:
+                options = [word for name, value in CHEAP.items() for word in ("--conf", f"{name}={value}")]
+                patch.setenv("PYSPARK_SUBMIT_ARGS", " ".join([*options, "pyspark-shell"]))
+                patch.setenv("JAVA_TOOL_OPTIONS", CHEAP_JAVA)
+                self._session = self._stack.enter_context(own_session("local[1]"))
+            for name, value in FAST.items():
+                self._session.conf.set(name, value)
+            self._session.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+        return self._session
+
+    def close(self) -> None:
+        self._session = None
+        self._stack.close()
+
+
+@pytest.fixture(scope="session")
+def shared_spark() -> Iterator[SharedSpark]:
+    spark = SharedSpark()
+    try:
+        yield spark
+    finally:
+        spark.close()
+
+
+@pytest.fixture
+def session(shared_spark: SharedSpark) -> Any:
+    """A Spark session, or a skip that says what is missing."""
+    return shared_spark.open()
 
 
 PATIENCE = 240.0

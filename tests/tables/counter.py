@@ -8,7 +8,7 @@ import math
 import random
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -84,10 +84,10 @@ class Case:
         return {"quasi_identifiers": self.quasi, "sensitive": self.sensitive, **self.options}
 
 
-def draw_case(seed: int) -> Case:
+def draw_case(seed: int, without: Collection[str] = ()) -> Case:
     """Records of random kinds, in which cells have several and values are often missing."""
     chance = random.Random(seed)
-    names = chance.sample(list(KINDS), chance.randrange(2, 6))
+    names = chance.sample([kind for kind in KINDS if kind not in without], chance.randrange(2, 6))
     kinds = {f"{name}.{place} {chance.choice(['', 'é', chr(34)])}": name for place, name in enumerate(names)}
     split = chance.randrange(1, len(names))
     quasi, sensitive = list(kinds)[:split], list(kinds)[split:][:2]

@@ -14,8 +14,10 @@ from tests.tables import counter
 from tests.tables.postgres_server import Server, running_server
 
 from cellrisk.errors import InvalidInput
-from cellrisk.tables import counting, packing, tabulate, tabulation, vectors
+from cellrisk.tables import counting, packing, survey, tabulate, tabulation, vectors
 
+NOT_ON_SPARK = ("hour", "span")
+"""Kinds that Spark's reader of Parquet has no type for, and that are refused there."""
 SEEDS = range(int(os.environ.get("CELLRISK_COUNTER_SEEDS", "4")))
 """More of them with CELLRISK_COUNTER_SEEDS=300."""
 
@@ -38,6 +40,7 @@ def test_frames_and_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(tabulation, "count_cells", partial(counting.count_cells, dense_levels=0))
     if seed % 2:  # many vectors of counts
         monkeypatch.setattr(vectors, "FEW", 0)
+        monkeypatch.setattr(survey, "FEW", 0)
     check(case, table)
     check(case, counter.to_pandas(table, arrow=bool(seed % 2)))
     check(case, pl.DataFrame(table))
@@ -62,6 +65,37 @@ def test_postgresql(seed: int, server: Server, monkeypatch: pytest.MonkeyPatch) 
     case = counter.draw_case(seed)
     if seed % 2 == 0:
         monkeypatch.setattr(vectors, "FEW", 0)
+        monkeypatch.setattr(survey, "FEW", 0)
     with server.connect() as connection:
         counter.write_postgres(case.table, connection, f"case{seed}")
     check(case, server.address(), table=f"case{seed}")
+
+
+FEW_ON_SPARK = (2, 7)
+"""Bins, counts, many levels, many vectors."""
+QUIET = pytest.mark.filterwarnings("ignore::ResourceWarning")
+"""Spark leaves the closing of sockets to Python."""
+
+
+def check_on_spark(seed: int, session: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = counter.draw_case(seed, NOT_ON_SPARK)
+    if seed % 2:
+        monkeypatch.setattr(vectors, "FEW", 0)
+        monkeypatch.setattr(survey, "FEW", 0)
+    if seed % 3 == 1:
+        monkeypatch.setattr(tabulation, "count_cells", partial(counting.count_cells, dense_levels=0))
+    path = counter.write_parquet(case.table, folder / "a.parquet")
+    source = session.read.parquet(str(path)).repartition(3) if seed % 2 else path
+    check(case, source, engine="spark")
+
+
+@QUIET
+@pytest.mark.parametrize("seed", FEW_ON_SPARK)
+def test_spark(seed: int, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_on_spark(seed, session, tmp_path, monkeypatch)
+
+
+@QUIET
+@pytest.mark.parametrize("seed", [seed for seed in range(max(14, len(SEEDS))) if seed not in FEW_ON_SPARK])
+def test_spark_more(seed: int, session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_on_spark(seed, session, tmp_path, monkeypatch)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,38 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.tables.awkward import facts, make_table, write_csv
+from tests.tables.spark_cluster import FAST, need_spark
 
 import cellrisk
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.tables import binning, coding, tabulate
+from cellrisk.tables.spark import partitions
 from cellrisk.tables.spark import reading as spark
 from cellrisk.tables.spark import session as spark_session
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
 ]
-JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
-PYSPARK = importlib.util.find_spec("pyspark") is not None
 SECRET = "Xyzzy7391"
-FAST = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",  # compiling takes longer than a few hundred rows
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    if not JAVA:
-        pytest.skip(f"Java is not found; on Debian or Ubuntu: apt install {spark_session.JAVA_PACKAGE}")
-    if not PYSPARK:
-        pytest.skip("pyspark is not installed; run: pip install 'cellrisk[spark]'")
-    with spark_session.own_session("local[2]") as opened:
-        for name, value in FAST.items():
-            opened.conf.set(name, value)
-        opened.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +111,7 @@ def test_csv_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str,
 
 
 def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str, Path]) -> None:
-    request = CASES["numbers"]
+    request: dict[str, Any] = {"quasi_identifiers": ["text", "real"], "sensitive": ["job"]}
     expected = facts(tabulate(awkward["parquet"], **request))
     frame = session.read.parquet(str(awkward["parquet"]))
     frame.repartition(7).createTempView("people")
@@ -155,6 +135,59 @@ def test_frames_and_tables_however_they_are_cut(session: Any, awkward: dict[str,
         for name, value in FAST.items():
             session.conf.set(name, value)
         session.catalog.dropTempView("people")
+
+
+PARTS = "spark.sql.shuffle.partitions"
+INITIAL_PARTS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+
+
+def count_tasks(session: Any) -> int:
+    tracker = session.sparkContext.statusTracker()
+    stages = {stage for job in tracker.getJobIdsForGroup() for stage in tracker.getJobInfo(job).stageIds}
+    return sum(info.numCompletedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
+
+
+def test_a_small_table_takes_few_tasks(session: Any, awkward: dict[str, Path]) -> None:
+    """Spark's own setting is 200 parts for each shuffle. Whoever has set another has it back."""
+    session.conf.unset(PARTS)
+    try:
+        before = count_tasks(session)
+        tabulate(awkward["parquet"], "truth", "job", engine="spark")
+        assert 0 < count_tasks(session) - before < 30
+        assert session.conf.get(PARTS, None) is None
+    finally:
+        session.conf.set(PARTS, FAST[PARTS])
+
+
+def test_parts_follow_the_size_of_the_data(session: Any) -> None:
+    """More where many records are expected, never more than was set, and as many as what makes the records needs."""
+    large = session.range(0, 10**12, 1, 4).selectExpr("id AS a", "id % 3 AS y")
+    plans = {
+        "small": (session.range(100), "1", "1"),
+        "large": (large, "90", "1"),
+        "unknown": (session.createDataFrame([(1,)], "a int"), "8", "1"),
+        "shuffled": (large.groupBy("y").count(), "90", "90"),
+        "a part of what is shuffled": (large.groupBy("y").count().limit(2), "90", "90"),
+    }
+    session.conf.set(PARTS, "90")
+    session.conf.set(INITIAL_PARTS, "70")
+    try:
+        for name, (frame, at_first, for_few) in plans.items():
+            frame.createOrReplaceTempView("plan")
+            with partitions.partitions_of(session) as found:
+                found.fit_plan("plan")
+                assert session.conf.get(PARTS) == at_first, name
+                found.fit_records(10)
+                assert session.conf.get(PARTS) == for_few, name
+                found.fit_records(20 * partitions.RECORDS_IN_A_PART)
+                assert session.conf.get(PARTS) == max("20", for_few), name
+                found.fit_records(80 * partitions.RECORDS_IN_A_PART)
+                assert session.conf.get(INITIAL_PARTS) == "70"
+            assert (session.conf.get(PARTS), session.conf.get(INITIAL_PARTS)) == ("90", "70")
+    finally:
+        session.catalog.dropTempView("plan")
+        session.conf.set(PARTS, FAST[PARTS])
+        session.conf.unset(INITIAL_PARTS)
 
 
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
@@ -214,6 +247,10 @@ def test_several_files_and_shapes(session: Any, tmp_path: Path) -> None:
     narrow = table[30:].set_column(1, "age", table[30:]["age"].cast(pa.int64())).select(["job", "age", "text"])
     pq.write_table(narrow, tmp_path / "p 2.parquet")
     same(tmp_path / "*.parquet", tmp_path / "*.parquet", quasi_identifiers=["text", "age"], sensitive="job")
+
+
+def test_addresses_and_names(session: Any, tmp_path: Path) -> None:
+    pq.write_table(make_table(60).select(["text", "small"]), tmp_path / "p1.parquet")
     same(f"file://{tmp_path}/p1.parquet", tmp_path / "p1.parquet", quasi_identifiers="text", sensitive="small")
     (tmp_path / "plain.csv").write_text("a;y\np;u\np;v\n;u\n", encoding="utf-8")
     same(f"file://{tmp_path}/plain.csv", tmp_path / "plain.csv", quasi_identifiers="a", sensitive="y")
@@ -318,8 +355,7 @@ def test_requests(session: Any, tmp_path: Path) -> None:
 
 
 def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None:
-    if not (JAVA and PYSPARK):
-        pytest.skip("needs Java and pyspark")
+    need_spark()
     for name in ("work", "scratch"):
         (tmp_path / name).mkdir()
     put(tmp_path / "work" / "a.csv", "a,y\n1,u\n1,v\n2,u\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import signal
@@ -19,7 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.tables.awkward import facts, make_table, write_csv
-from tests.tables.test_spark import BAD_TEXT, CASES, FAST, JAVA, PYSPARK
+from tests.tables.spark_cluster import CHEAP_JAVA, FAST, find_home, free_port, need_spark
+from tests.tables.test_spark import BAD_TEXT, CASES
 
 import cellrisk
 from cellrisk.cli import main
@@ -58,23 +58,14 @@ class Server:
 @contextmanager
 def running_server(folder: Path) -> Iterator[Server]:
     """A server that asks for the token and keeps everything in the folder, or a skip that says what is missing."""
-    if not JAVA:
-        pytest.skip(f"Java is not found; on Debian or Ubuntu: apt install {spark_session.JAVA_PACKAGE}")
-    if not PYSPARK:
-        pytest.skip("pyspark is not installed; run: pip install 'cellrisk[spark]'")
-    found = importlib.util.find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    home = Path(found.origin).parent
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    need_spark()
+    home, port = find_home(), free_port()
     settings = FAST | {
         "spark.connect.authenticate.token": TOKEN,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder} -Dderby.system.home={folder} -XX:-UsePerfData",
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder} -Dderby.system.home={folder} {CHEAP_JAVA}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.local.dir": str(folder),
@@ -110,6 +101,12 @@ def running_server(folder: Path) -> Iterator[Server]:
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with running_server(tmp_path_factory.mktemp("server")) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def nothing_else_is_open(shared_spark: Any) -> None:
+    """A Spark that runs in this process would be used instead of the server."""
+    shared_spark.close()
 
 
 @pytest.fixture

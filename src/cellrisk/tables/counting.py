@@ -1,6 +1,8 @@
-"""Counting inside the engine: only profiles with their multiplicities come out, for any Ibis table.
+"""Counting inside the engine, for any Ibis table: no cell and no key comes out.
 
-Dense form, for few levels: one conditional count a level in each cell, then a group-by of those counts. Sparse form,
+Dense form, for few levels: one conditional count a level in each cell, then a group-by of those counts. Up to 10,000
+distinct vectors of counts leave the engine, each with the number of its cells, and are sorted into profiles here; where
+there are more, the engine sorts them, and only profiles come out. Sparse form,
 for many: a group-by of cell and level, then each cell's counts as a sorted list. NULL is a group of its own in both;
 nothing is joined, so no cell with a missing quasi-identifier is lost.
 """
@@ -20,7 +22,7 @@ from cellrisk.profiles import Integers, LevelCounts, NoProfiles, Profiles
 from cellrisk.tables.holding import held
 from cellrisk.tables.levels import Levels
 from cellrisk.tables.sums import plan_sums, total
-from cellrisk.tables.vectors import MASK_BITS, Homogeneity, Vectors, integers, read_profiles, read_vectors
+from cellrisk.tables.vectors import MASK_BITS, Homogeneity, Vectors, integers, opened_vectors, read_profiles
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -65,12 +67,8 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_l
     cells = coded.group_by(quasi).aggregate(**size, **sums.aggregates, **flags)
     masks = null_masks(cells, quasi)
     cells = cells.select(*size, *sums.aggregates, *flags, **masks)
-    with held(cells.group_by(list(cells.columns)).aggregate(m=cells.count())) as vectors:
-        vectors = sums.read(vectors)
-        if complete:
-            vectors = vectors.mutate(n=reduce(add, [vectors[name] for name in complete]))
-        # A count table may list empty cells; so may a source with new levels since its survey, refused later on.
-        found = read_vectors(vectors.filter(vectors.n > 0))
+    vectors = cells.group_by(list(cells.columns)).aggregate(m=cells.count())
+    with opened_vectors(vectors, sums, complete) as found:
         histogram = found.histogram(list(counts)) if counts else {}
         results = [
             collect_dense(found, columns[place], histogram, place, each)

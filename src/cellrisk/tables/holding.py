@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from cellrisk.tables.resources import Resources
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 
 @contextmanager
@@ -32,10 +33,41 @@ def held(expression: ir.Table) -> Iterator[ir.Table]:
         with held_in_database(expression) as table:
             yield table
         return
+    with made_here(backend, expression) as name:
+        yield backend.table(name)
+
+
+@contextmanager
+def made_here(backend: Any, expression: ir.Table) -> Iterator[str]:
+    """The name of a table of DuckDB that holds the expression."""
     name = f"held_{uuid.uuid4().hex}"
     backend.con.execute(f"CREATE TEMP TABLE {name} AS {backend.compile(expression)}")
-    yield backend.table(name)
+    yield name
     backend.con.execute(f"DROP TABLE {name}")
+
+
+@contextmanager
+def read_or_held(expression: ir.Table, most: int) -> Iterator[tuple[pa.Table | None, Callable[[], ir.Table]]]:
+    """The expression computed once: its rows, or None where there are more than so many, and how to get it as a table.
+
+    DuckDB is asked for the rows directly: compiling another expression takes longer than such a query.
+    """
+    backend: Any = expression.get_backend()
+    if backend.name == "duckdb":
+        with made_here(backend, expression) as name:
+            found = backend.con.sql(f"SELECT * FROM {name} LIMIT {most + 1}").to_arrow_table()
+            yield (found if len(found) <= most else None), lambda: backend.table(name)
+        return
+    with held(expression) as table:
+        found = table.limit(most + 1).to_pyarrow()
+        yield (found if len(found) <= most else None), lambda: table
+
+
+def expect(table: ir.Table, records: int) -> None:
+    """Tells an engine that cuts its work into parts how many records are going to be counted."""
+    backend: Any = table.get_backend()
+    if backend.name == "pyspark" and backend.partitions is not None:
+        backend.partitions.fit_records(records)
 
 
 @contextmanager

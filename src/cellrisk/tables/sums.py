@@ -12,10 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cellrisk.tables import packing
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from cellrisk.profiles import Integers
 
 BITS = 126
 """2^126 is less than 10^38."""
@@ -48,6 +53,16 @@ class Sums:
         name = f"counts_{uuid.uuid4().hex}"
         backend.con.execute(f"CREATE TEMP VIEW {name} AS {query}")
         found: ir.Table = backend.table(name)
+        return found
+
+    def unfold(self, few: pa.Table) -> dict[str, Integers]:
+        """The counts that a few rows hold in their sums, as Python's own whole numbers give them."""
+        found = {}
+        for name, folded in self.folded.items():
+            numbers = [int(number or 0) for number in few[name].to_pylist()]
+            for place, count in enumerate(folded):
+                digits = [number >> self.bits * place & 2**self.bits - 1 for number in numbers]
+                found[count] = np.array(digits, np.int64)
         return found
 
 

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cellrisk.errors import InvalidInput
 from cellrisk.tables.binning import Binning
 from cellrisk.tables.coding import MOST_RECORDS, Coding, Flaw, code_columns, code_level
-from cellrisk.tables.holding import held
+from cellrisk.tables.holding import expect, read_or_held
 from cellrisk.tables.levels import (
     MOST_LEVELS,
     Declaration,
@@ -34,6 +34,9 @@ from cellrisk.tables.schema import Schema
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+FEW = 10_000
+"""Combinations of sensitive values that are brought here."""
 
 
 @dataclass(frozen=True)
@@ -92,23 +95,28 @@ def survey_source(table: ir.Table, schema: Schema) -> Survey:
     domains = {each.role: list_domain(coded, each, dropping) for each in quasi if each.listed}
     inside = find_inside(coded, coding.flaws, columns, domains) if dropping else None
     facts = list_facts(coded, coding.flaws, columns, inside, schema)
-    with held(coded.group_by([each.role for each in sensitive]).aggregate(**facts)) as groups:
-        totals = add_up(groups, facts)
+    combinations = coded.group_by([each.role for each in sensitive]).aggregate(**facts)
+    with read_or_held(combinations, FEW) as (few, table):
+        names = list(facts)
+        groups: Groups = ManyGroups(table(), names) if few is None else FewGroups(few.to_pylist(), names)
+        totals = groups.add_up()
         check_flaws(totals, coding.flaws, schema)
         kept_values: dict[str, Sorted] = {}
         if dropping:
             kept_values = {
-                each.role: list_values(groups, each.role, groups.rows, each, True) for each in sensitive if each.listed
+                each.role: groups.list_values(each, "rows", dropping=True) for each in sensitive if each.listed
             }
-            groups = filter_values(groups, columns, kept_values)
-        counted = add_up(groups, facts) if kept_values else totals
+            groups = groups.filter(columns, kept_values)
+        counted = groups.add_up() if kept_values else totals
         watched = [role for role in columns if f"missing_{role}" in facts]
         found = {columns[role].name: int(counted[f"missing_{role}"]) for role in watched}
         missing = {column: number for column, number in found.items() if number}
         check_missing(missing, schema)
         if not dropping:
             check_some(totals, schema)
-        sorted_levels = [list_level(groups, each, dropping) for each in sensitive]
+        # A level that a count table lists with zeros only is a level too.
+        kept = groups.filter_kept()
+        sorted_levels = [kept.list_values(each, "kept", dropping) for each in sensitive]
     for each, values in [
         *zip(sensitive, sorted_levels, strict=True),
         *((columns[role], domains[role]) for role in domains),
@@ -119,6 +127,7 @@ def survey_source(table: ir.Table, schema: Schema) -> Survey:
         check_several(each.name, values.levels)
     spelt = {**domains, **{each.role: values for each, values in zip(sensitive, sorted_levels, strict=True)}}
     records = int(counted["kept"])
+    expect(coded, records)
     return Survey(
         choose_records(coded, columns, inside, kept_values, spelt, schema),
         columns,
@@ -145,12 +154,6 @@ def list_domain(coded: ir.Table, column: Column, dropping: bool) -> Sorted:
     return list_values(records, "value", records.n, column, dropping)
 
 
-def list_level(groups: ir.Table, column: Column, dropping: bool) -> Sorted:
-    """The values of a sensitive column; a level that a count table lists with zeros only is a level too."""
-    kept = groups.filter(groups.kept_rows > 0)
-    return list_values(kept, column.role, kept.kept, column, dropping)
-
-
 def list_values(table: ir.Table, name: str, records: ir.Value, column: Column, dropping: bool) -> Sorted:
     """The values of a column and how many records hold each. Where others are dropped, only those that may be declared
     are looked at, so that a column can hold any number of others."""
@@ -161,6 +164,71 @@ def list_values(table: ir.Table, name: str, records: ir.Value, column: Column, d
     return column.sort(
         find_values(grouped, name, column.name, None if dropping and column.declaration else MOST_LEVELS)
     )
+
+
+class Groups(Protocol):
+    """The combinations of sensitive values that occur, with facts about the records of each."""
+
+    def add_up(self) -> dict[str, Any]:
+        """The facts of all together."""
+
+    def list_values(self, column: Column, records: str, dropping: bool) -> Sorted:
+        """The values of a sensitive column; ``records`` names the fact that counts the records of each."""
+
+    def filter(self, columns: Mapping[str, Column], values: Mapping[str, Sorted]) -> Groups:
+        """Those whose values have a level, or are missing."""
+
+    def filter_kept(self) -> Groups:
+        """Those with a row that is kept."""
+
+
+@dataclass(frozen=True)
+class FewGroups:
+    """Combinations in memory."""
+
+    rows: list[dict[str, Any]]
+    facts: Sequence[str]
+
+    def add_up(self) -> dict[str, Any]:
+        return {name: sum(row[name] or 0 for row in self.rows) for name in self.facts}
+
+    def list_values(self, column: Column, records: str, dropping: bool) -> Sorted:
+        found: dict[Any, Any] = {}
+        for row in self.rows:
+            value = row[column.role]
+            found[value] = found.get(value, 0) + (row[records] or 0)
+        return column.sort([Seen(value, int(number)) for value, number in found.items()])
+
+    def filter(self, columns: Mapping[str, Column], values: Mapping[str, Sorted]) -> FewGroups:
+        rows = self.rows
+        for role, found in values.items():
+            rows = [row for row in rows if row[role] is None or row[role] in found.levels.places]
+        return FewGroups(rows, self.facts)
+
+    def filter_kept(self) -> FewGroups:
+        return FewGroups([row for row in self.rows if row["kept_rows"] > 0], self.facts)
+
+
+@dataclass(frozen=True)
+class ManyGroups:
+    """Combinations in an engine."""
+
+    table: ir.Table
+    facts: Sequence[str]
+
+    def add_up(self) -> dict[str, Any]:
+        found = self.table.aggregate(**{name: self.table[name].sum().fill_null(0) for name in self.facts})
+        totals: dict[str, Any] = found.to_pyarrow().to_pylist()[0]
+        return totals
+
+    def list_values(self, column: Column, records: str, dropping: bool) -> Sorted:
+        return list_values(self.table, column.role, self.table[records], column, dropping)
+
+    def filter(self, columns: Mapping[str, Column], values: Mapping[str, Sorted]) -> ManyGroups:
+        return ManyGroups(filter_values(self.table, columns, values), self.facts)
+
+    def filter_kept(self) -> ManyGroups:
+        return ManyGroups(self.table.filter(self.table.kept_rows > 0), self.facts)
 
 
 def find_likely(value: ir.Value, column: Column) -> ir.BooleanValue | None:
@@ -229,13 +297,6 @@ def both(first: ir.BooleanValue | None, second: ir.BooleanValue | None) -> ir.Bo
     if first is None or second is None:
         return second if first is None else first
     return first & second
-
-
-def add_up(groups: ir.Table, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of all groups together."""
-    found = groups.aggregate(**{name: groups[name].sum().fill_null(0) for name in facts})
-    totals: dict[str, Any] = found.to_pyarrow().to_pylist()[0]
-    return totals
 
 
 def choose_records(

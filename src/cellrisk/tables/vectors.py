@@ -5,7 +5,8 @@ Where they are few, they are brought here and taken apart; where they are many, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, and_
@@ -15,10 +16,13 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.profiles import Integers, Profiles
+from cellrisk.tables.holding import read_or_held
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
+
+    from cellrisk.tables.sums import Sums
 
 FEW = 10_000
 """Rows that are brought here."""
@@ -59,18 +63,33 @@ class Vectors(Protocol):
         """Records in which each quasi-identifier is missing."""
 
 
-def read_vectors(vectors: ir.Table) -> Vectors:
-    """The vectors, brought here where they are few."""
-    few = read_few(vectors)
-    if few is None:
-        return ManyVectors(vectors)
-    return FewVectors({name: integers(few[name]) for name in few.column_names})
+@contextmanager
+def opened_vectors(vectors: ir.Table, sums: Sums, parts: Sequence[str] | None) -> Iterator[Vectors]:
+    """The vectors, computed once, and brought here where they are few.
+
+    ``parts``: the counts that add up to the records of a cell; None where n is among the columns. A count table may
+    list empty cells; so may a source with new levels since its survey, refused later on. They are left out.
+    """
+    with read_or_held(vectors, FEW) as (few, table):
+        yield ManyVectors(refine(table(), sums, parts)) if few is None else FewVectors(take_apart(few, sums, parts))
 
 
-def read_few(table: ir.Table) -> pa.Table | None:
-    """The rows of a table in an engine, or None where there are too many to bring them here."""
-    found = table.limit(FEW + 1).to_pyarrow()
-    return found if len(found) <= FEW else None
+def refine(held: ir.Table, sums: Sums, parts: Sequence[str] | None) -> ir.Table:
+    """The vectors of cells that are not empty, in an engine, with their counts and records."""
+    vectors = sums.read(held)
+    if parts:
+        vectors = vectors.mutate(n=reduce(add, [vectors[name] for name in parts]))
+    return vectors.filter(vectors.n > 0)
+
+
+def take_apart(few: pa.Table, sums: Sums, parts: Sequence[str] | None) -> dict[str, Integers]:
+    """The same in memory."""
+    columns = {name: integers(few[name]) for name in few.column_names if name not in sums.folded}
+    columns |= sums.unfold(few)
+    if parts:
+        columns["n"] = reduce(add, [columns[name] for name in parts])
+    some = columns["n"] > 0
+    return {name: column[some] for name, column in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cellrisk.tables.spark.partitions import Partitions
 
 NUMBER = (
     r"^[ \t\n\x0B\f\r]*([-+]?([0-9]+(_[0-9]+)*\.?([0-9]+(_[0-9]+)*)?|\.[0-9]+(_[0-9]+)*)([eE][-+]?[0-9]+)?"
@@ -13,13 +16,14 @@ NUMBER = (
 """Text that DuckDB takes for a number; Spark would take 1d and 0x1p3 for numbers too, and 1_000 for none."""
 
 
-def connect(session: Any) -> Any:
+def connect(session: Any, partitions: Partitions | None = None) -> Any:
     """An Ibis backend on that session."""
     import ibis
 
     backend: Any = ibis.pyspark.connect(session)
     backend.compiler = exact_compiler()()
     backend.to_pyarrow = lambda expression, **options: collect(backend, expression)
+    backend.partitions = partitions
     return backend
 
 

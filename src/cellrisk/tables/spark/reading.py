@@ -36,6 +36,7 @@ from cellrisk.tables.files import (
 )
 from cellrisk.tables.schema import locate
 from cellrisk.tables.spark.dialect import connect
+from cellrisk.tables.spark.partitions import Partitions, partitions_of
 from cellrisk.tables.spark.refusals import CANNOT_READ_TEXT, spark_refusals
 from cellrisk.tables.spark.session import functions_of, spark_session
 
@@ -67,8 +68,11 @@ def open_spark(source: Any, columns: Sequence[str]) -> Iterator[ir.Table]:
         opener, files = plan_source(source, columns)
         before = [stamp(path) for path in files]
         given = source.sparkSession if hasattr(source, "sparkSession") else None
-        with spark_session(given) as session, registered(session, opener(session), columns) as table:
-            yield table
+        with spark_session(given) as session, partitions_of(session) as partitions:
+            if before:
+                partitions.fit_bytes(sum(size for _, size, _ in before))
+            with registered(session, opener(session), columns, partitions, sized=bool(before)) as table:
+                yield table
         if before != [stamp(path) for path in files]:
             raise InvalidInput("a file of the source changed while it was read", fix="try again when it is complete")
 
@@ -104,7 +108,8 @@ def has_suffix(name: str) -> bool:
     return re.sub(r"\.gz$", "", name.lower()).endswith((*TEXT_SUFFIXES, *PARQUET_SUFFIXES))
 
 
-def stamp(path: Path) -> tuple[int, ...]:
+def stamp(path: Path) -> tuple[int, int, int]:
+    """When a file was changed, how large it is, and which it is."""
     with refusals_of_the_system(path):
         status = path.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
@@ -344,15 +349,19 @@ def plan_address(address: str, columns: Sequence[str]) -> Opener:
 
 
 @contextmanager
-def registered(session: Any, frame: Any, columns: Sequence[str]) -> Iterator[ir.Table]:
-    """A Spark frame under a name of its own, as an Ibis table."""
+def registered(
+    session: Any, frame: Any, columns: Sequence[str], partitions: Partitions | None = None, sized: bool = False
+) -> Iterator[ir.Table]:
+    """A Spark frame under a name of its own, as an Ibis table. ``sized``: whether the partitions fit it already."""
     import ibis
 
     frame = frame.select(*(prepare(frame, f"c{place}", name) for place, name in enumerate(columns)))
     view = f"cellrisk_{uuid.uuid4().hex}"
     frame.createTempView(view)
     try:
-        table = connect(session).table(view)
+        if partitions is not None and not sized:
+            partitions.fit_plan(view)
+        table = connect(session, partitions).table(view)
         instants = [field.name for field in frame.schema if field.dataType.typeName() == "timestamp"]
         kinds = {name: "timestamp('UTC')" if name in instants else kind for name, kind in table.schema().items()}
         yield table.op().copy(schema=ibis.schema(kinds)).to_expr()
