@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.tables import packing, sums
+from cellrisk.tables import counting, packing, sums, vectors
 
 QIDS = ["a", "b"]
 
@@ -34,17 +35,31 @@ def count_with_pandas(people: pd.DataFrame, sensitive: str) -> Counter[tuple[int
     return Counter(tuple(sorted(each, reverse=True)) for _, each in cells)
 
 
+def watch_plans(monkeypatch: pytest.MonkeyPatch) -> list[sums.Sums]:
+    """The plans that are made from now on."""
+    made: list[sums.Sums] = []
+
+    def plan(*arguments: Any) -> sums.Sums:
+        made.append(sums.plan_sums(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(counting, "plan_sums", plan)
+    return made
+
+
+@pytest.mark.parametrize("few", [10_000, 0], ids=["read here", "read by the engine"])
 @pytest.mark.parametrize("bits", [sums.BITS, 40], ids=["ten counts to a sum", "three counts to a sum"])
 @pytest.mark.parametrize("levels", [1, 2, 3, 7, 14, 31])
-def test_same_profiles_as_pandas(levels: int, bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_profiles_as_pandas(
+    levels: int, bits: int, few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     people = make_people(levels)
     people.to_parquet(tmp_path / "people.parquet")
     plain = cr.tabulate(tmp_path / "people.parquet", QIDS, ["y", "z"])
-    folded: list[sums.Sums] = []
-    real = sums.Sums.read
-    monkeypatch.setattr(sums.Sums, "read", lambda self, vectors: folded.append(self) or real(self, vectors))
+    folded = watch_plans(monkeypatch)
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
     monkeypatch.setattr(sums, "BITS", bits)
+    monkeypatch.setattr(vectors, "FEW", few)
     table = cr.tabulate(tmp_path / "people.parquet", QIDS, ["y", "z"])
     in_sums = [name for names in folded[0].folded.values() for name in names]
     several = bits // (3000).bit_length()
@@ -68,17 +83,17 @@ def test_a_count_as_large_as_all_records(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
     people = pd.DataFrame({"a": ["x"] * 4095, "y": ["q"] * 4095})
     people.to_parquet(tmp_path / "people.parquet")
-    table = cr.tabulate(tmp_path / "people.parquet", "a", "y", levels={"y": ["p", "q", "r", "s"]})
-    assert list(table.profiles().rows()) == [((4095,), 1)]
-    assert table.attribute().levels.totals.tolist() == [0, 4095, 0, 0]
+    for few in (10_000, 0):
+        monkeypatch.setattr(vectors, "FEW", few)
+        table = cr.tabulate(tmp_path / "people.parquet", "a", "y", levels={"y": ["p", "q", "r", "s"]})
+        assert list(table.profiles().rows()) == [((4095,), 1)]
+        assert table.attribute().levels.totals.tolist() == [0, 4095, 0, 0]
 
 
 def test_count_tables_and_large_tables_are_counted_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A count that would need more than a third of the digits leaves no room for three."""
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
-    folded: list[sums.Sums] = []
-    real = sums.Sums.read
-    monkeypatch.setattr(sums.Sums, "read", lambda self, vectors: folded.append(self) or real(self, vectors))
+    folded = watch_plans(monkeypatch)
     people = pd.DataFrame({"a": ["x", "x", "y"], "y": ["p", "q", "r"], "n": [2**40, 1, 2**45]})
     people.to_parquet(tmp_path / "people.parquet")
     table = cr.tabulate(tmp_path / "people.parquet", "a", "y", count="n")
