@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gc
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,23 +145,30 @@ class SharedSpark:
         return self._session
 
     def close(self) -> None:
+        if self._session is None:
+            return
         self._session = None
         self._stack.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # Spark leaves the closing of sockets to Python
+            gc.collect()
 
 
-@pytest.fixture(scope="session")
-def shared_spark() -> Iterator[SharedSpark]:
-    spark = SharedSpark()
-    try:
-        yield spark
-    finally:
-        spark.close()
+shared_spark = SharedSpark()
+ON_SPARK = ("tests/tables/test_spark.py", "tests/tables/test_counter.py::test_spark")
 
 
 @pytest.fixture
-def session(shared_spark: SharedSpark) -> Any:
+def session() -> Any:
     """A Spark session, or a skip that says what is missing."""
     return shared_spark.open()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Spark ends with the last test in a row that may use it: others mind its sockets, and would take it for theirs."""
+    if nextitem is None or not nextitem.nodeid.startswith(ON_SPARK):
+        shared_spark.close()
 
 
 PATIENCE = 240.0

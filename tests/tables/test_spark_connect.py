@@ -103,12 +103,6 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def nothing_else_is_open(shared_spark: Any) -> None:
-    """A Spark that runs in this process would be used instead of the server."""
-    shared_spark.close()
-
-
 @pytest.fixture
 def server(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """The server, with its address where a user would put it."""
