@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import APART, EVERY, FULL, LONG, THINNED
+from tests.conftest import APART, EVERY, FULL, LONG, THINNED, WITH
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / "src"
@@ -429,4 +429,7 @@ def test_what_is_left_out_of_make_test_is_there(name: str) -> None:
 
 def test_what_starts_first_is_there() -> None:
     files = [path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "tests").rglob("test_*.py")]
-    assert [start for start in (*LONG, *APART, *EVERY) if not any(file.startswith(start) for file in files)] == []
+    starts = (*LONG, *APART, *EVERY, *WITH, *WITH.values())
+    assert [start for start in starts if not any(file.startswith(start.partition("::")[0]) for file in files)] == []
+    for file, _, test in (start.partition("::") for start in starts if "::" in start):
+        assert f"def {test}" in (REPOSITORY / file).read_text(encoding="utf-8")

@@ -78,16 +78,18 @@ def split(levels: int, several: int) -> list[int]:
     return [min(several, levels - start) for start in range(0, levels, several)]
 
 
-def test_a_count_as_large_as_all_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2^12 - 1 records of one level fill their digits to the last; the next count must not notice."""
+def test_a_count_that_fills_its_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 2^12 - 1 records nearly all have one level, whose count needs all twelve bits; the others must not notice."""
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
-    people = pd.DataFrame({"a": ["x"] * 4095, "y": ["q"] * 4095})
+    folded = watch_plans(monkeypatch)
+    people = pd.DataFrame({"a": ["x"] * 4095, "y": ["p", *["q"] * 4093, "r"]})
     people.to_parquet(tmp_path / "people.parquet")
     for few in (10_000, 0):
         monkeypatch.setattr(vectors, "FEW", few)
-        table = cr.tabulate(tmp_path / "people.parquet", "a", "y", levels={"y": ["p", "q", "r", "s"]})
-        assert list(table.profiles().rows()) == [((4095,), 1)]
-        assert table.attribute().levels.totals.tolist() == [0, 4095, 0, 0]
+        table = cr.tabulate(tmp_path / "people.parquet", "a", "y")
+        assert list(table.profiles().rows()) == [((4093, 1, 1), 1)]
+        assert table.attribute().levels.totals.tolist() == [1, 4093, 1]
+    assert [(len(each.folded), each.bits) for each in folded] == [(1, 12), (1, 12)]
 
 
 def test_count_tables_and_large_tables_are_counted_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
