@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 
 import cellrisk as cr
-from cellrisk.measures import (
+from cellrisk.counts.profiles import LevelCounts, Profiles
+from cellrisk.risk.measures import (
     MEASURES,
     Expected,
     Local,
@@ -29,7 +30,7 @@ from cellrisk.measures import (
     fit_sizes,
     make_measure,
 )
-from cellrisk.profiles import Integers, LevelCounts, Profiles
+from cellrisk.system.arrays import Integers
 
 QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
 BINS = {"age": 5, "hours-per-week": 10}

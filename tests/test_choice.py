@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.choice import weigh
-from cellrisk.choice.requirement import Requirement
+from cellrisk.decide.choosing import weigh
+from cellrisk.decide.requirement import Requirement
 from cellrisk.errors import CellriskError
-from cellrisk.people import count_people
+from cellrisk.risk.people import count_people
 from tests.near import same
 
 

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cellrisk as cr
-from cellrisk.choice import Requirement, analytic
-from cellrisk.choice import requirement as required
-from cellrisk.mechanisms import MECHANISMS
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.sweep import Question, Setting
+from cellrisk.decide import analytic
+from cellrisk.decide import requirement as required
+from cellrisk.decide.requirement import Requirement
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.risk.sweep import Question, Setting
 
 LOW, HIGH = 1e-3, 1e2
 Intervals = tuple[tuple[float, float], ...]

@@ -317,7 +317,7 @@ def test_internal_errors_show_no_data(capsys: Capture, table: Path, monkeypatch:
     def explode(*_: object, **__: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr("cellrisk.tables.tabulate", explode)
+    monkeypatch.setattr("cellrisk.counts.tabulation.tabulate", explode)
     code, out, err = run(capsys, "inspect", table, *BASIC)
     assert (code, out) == (1, "")
     assert "internal error (RuntimeError)" in err

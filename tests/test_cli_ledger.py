@@ -135,7 +135,7 @@ def test_past_the_limit_no_noise_is_drawn(
     def draw(*_: Any, **__: Any) -> None:
         pytest.fail("noise was drawn")
 
-    monkeypatch.setattr("cellrisk.releasing.measurement.Measurement.add_noise", draw)
+    monkeypatch.setattr("cellrisk.publish.releasing.measurement.Measurement.add_noise", draw)
     line = refused(*RELEASE, "--epsilon", "1.5", "--output", "r.csv", "--ledger", ledger)
     assert "exceed the limit" in line
     assert "2.5" in line

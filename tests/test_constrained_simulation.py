@@ -14,8 +14,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.simulation import constrained
-from cellrisk.simulation.constrained import simulate_constrained
+from cellrisk.publish.simulation import constrained
+from cellrisk.publish.simulation.constrained import simulate_constrained
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [0, 0, 0], [1, 1, 0]]
 

@@ -11,7 +11,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.sweep import Setting, find_limits, read_epsilons, usual_delta
+from cellrisk.risk.sweep import Setting, find_limits, read_epsilons, usual_delta
 from tests.shared_data import needs_shared_data, read
 
 
@@ -57,7 +57,7 @@ def test_the_papers_asymptotes() -> None:
 
 
 def test_limits_with_a_threshold(small: cr.FrequencyTable) -> None:
-    from cellrisk.measures import Local
+    from cellrisk.risk.measures import Local
 
     limits = find_limits(small.profiles("y"), Local(), ("exact",), threshold=2.5)["exact", "uniform"]
     assert limits.chance == pytest.approx(

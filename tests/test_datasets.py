@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cellrisk import datasets
+from cellrisk.counts import datasets
 from tests.shared_data import needs_shared_data, read
 
 KEYS = ("age", "relationship", "education", "race", "sex", "hours-per-week", "income")

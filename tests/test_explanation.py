@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.cells import Domain
-from cellrisk.explanation import explain
-from cellrisk.explanation.remedies import make_label, propose_groups
-from cellrisk.measures import FORMS, WEIGHTS
+from cellrisk.counts.cells import Domain
+from cellrisk.risk.explanation import explain
+from cellrisk.risk.explanation.remedies import make_label, propose_groups
+from cellrisk.risk.measures import FORMS, WEIGHTS
 from tests.near import same
 
 MECHANISMS = [

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.explanation import Explanation, explain
-from cellrisk.text import percent
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.explanation import Explanation, explain
+from cellrisk.system.text import percent
 from tests.test_explanation import BINS, MECHANISMS, QIDS, make_people
 
 
@@ -105,10 +105,10 @@ def test_json_document(table: cr.FrequencyTable, mechanism: cr.Mechanism) -> Non
 
 
 def test_plot_draws_and_saves(table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    pictures: Any = types.ModuleType("cellrisk.pictures")
+    pictures: Any = types.ModuleType("cellrisk.show.pictures")
     pictures.draw_explanation = lambda found: ("figure of", found)
     pictures.save = lambda figure, path: (figure, path)
-    monkeypatch.setitem(sys.modules, "cellrisk.pictures", pictures)
+    monkeypatch.setitem(sys.modules, "cellrisk.show.pictures", pictures)
     found = explain(table, cr.Laplace(epsilon=1.0), sensitive="job")
     assert found.plot() == ("figure of", found)
     assert found.plot("risk.svg") == (("figure of", found), "risk.svg")

@@ -13,7 +13,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import app, main
-from cellrisk.writing import write_whole
+from cellrisk.system.writing import write_whole
 
 if os.name != "posix":
     pytest.skip("modes of files are those of POSIX", allow_module_level=True)

@@ -95,12 +95,12 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The first name below the package: ``measures`` for cellrisk.measures.local, empty for the package itself."""
+        """The first name below the package: ``measures`` for cellrisk.risk.measures.local, empty for the package itself."""
         return self.name.partition(".")[2].partition(".")[0]
 
     @cached_property
     def imports(self) -> frozenset[str]:
-        """Full dotted names: ``from cellrisk.noise import Noise`` is cellrisk.noise.Noise."""
+        """Full dotted names: ``from cellrisk.noise.distributions import Noise`` is cellrisk.noise.distributions.Noise."""
         found: set[str] = set()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -129,7 +129,7 @@ def modules(source: Path) -> Iterator[Module]:
 
 
 def imported_from_cellrisk(module: Module) -> Iterator[tuple[str, str]]:
-    """Each import from the package as (room, name in it): cellrisk.noise.Noise is (noise, Noise)."""
+    """Each import from the package as (room, name in it): cellrisk.noise.distributions.Noise is (noise, Noise)."""
     for name in sorted(module.imports):
         package, _, rest = name.partition(".")
         if package == "cellrisk":
@@ -242,15 +242,15 @@ def calls(module: Module, function: str) -> Iterator[int]:
 Rule = Callable[[Path], Iterator[str]]
 
 VIOLATIONS: list[tuple[Rule, str, str]] = [
-    (the_core_knows_only_what_it_needs, "errors.py", "from cellrisk.noise import Noise"),
-    (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk.mechanisms import Laplace"),
+    (the_core_knows_only_what_it_needs, "errors.py", "from cellrisk.noise.distributions import Noise"),
+    (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk.noise.mechanisms import Laplace"),
     (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk import tables"),
-    (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk.profiles import Profiles"),
-    (the_core_knows_only_what_it_needs, "noise.py", "def f():\n    import cellrisk.measures.local"),
-    (the_core_knows_only_what_it_needs, "mechanisms.py", "from cellrisk.tables import tabulate"),
+    (the_core_knows_only_what_it_needs, "noise.py", "from cellrisk.counts.profiles import Profiles"),
+    (the_core_knows_only_what_it_needs, "noise.py", "def f():\n    import cellrisk.risk.measures.local"),
+    (the_core_knows_only_what_it_needs, "mechanisms.py", "from cellrisk.counts.tabulation import tabulate"),
     (the_core_knows_only_what_it_needs, "mechanisms.py", "from .measures.local import Local"),
-    (the_core_knows_only_what_it_needs, "mechanisms.py", "from cellrisk.profiles import Floats, Profiles"),
-    (the_core_knows_only_what_it_needs, "profiles.py", "from cellrisk.noise import Noise"),
+    (the_core_knows_only_what_it_needs, "mechanisms.py", "from cellrisk.counts.profiles import Floats, Profiles"),
+    (the_core_knows_only_what_it_needs, "profiles.py", "from cellrisk.noise.distributions import Noise"),
     (the_core_knows_only_what_it_needs, "measures/local.py", "from ..tables.schema import Schema"),
     (the_core_knows_only_what_it_needs, "measures/__init__.py", "from ..cli import main"),
     (the_core_knows_only_what_it_needs, "measures/local.py", "import cellrisk as cr"),
@@ -265,14 +265,26 @@ VIOLATIONS: list[tuple[Rule, str, str]] = [
     (only_the_ledger_and_tables_know_sqlalchemy, "accounting/loss.py", "def f():\n    import sqlalchemy as sa"),
     (only_the_command_line_knows_typer, "assessment.py", "import typer"),
     (only_the_command_line_prints, "tables/counting.py", "print('done')"),
-    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "from cellrisk.measures import Local"),
-    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "from cellrisk.curves import curve"),
+    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "from cellrisk.risk.measures import Local"),
+    (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "from cellrisk.risk.curves import curve"),
     (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "def f():\n    from cellrisk import curve"),
     (what_is_shown_is_asked_for_and_not_computed, "pictures/curves.py", "import cellrisk as cr"),
-    (what_is_shown_is_asked_for_and_not_computed, "reporting/contents.py", "from cellrisk.noise import LaplaceNoise"),
+    (
+        what_is_shown_is_asked_for_and_not_computed,
+        "reporting/contents.py",
+        "from cellrisk.noise.distributions import LaplaceNoise",
+    ),
     (what_is_shown_is_asked_for_and_not_computed, "reporting/contents.py", "def f(m, p, s): return m.average(p, s)"),
-    (what_is_shown_is_asked_for_and_not_computed, "reporting/basis.py", "from cellrisk.assessment import find_row"),
-    (what_is_shown_is_asked_for_and_not_computed, "web/answers.py", "from cellrisk.measures import WEIGHTS, Survival"),
+    (
+        what_is_shown_is_asked_for_and_not_computed,
+        "reporting/basis.py",
+        "from cellrisk.risk.assessment import find_row",
+    ),
+    (
+        what_is_shown_is_asked_for_and_not_computed,
+        "web/answers.py",
+        "from cellrisk.risk.measures import WEIGHTS, Survival",
+    ),
     (what_is_shown_is_asked_for_and_not_computed, "web/work.py", "def f(m): return m.noise.sample(1, 2)"),
     (what_is_shown_is_asked_for_and_not_computed, "cli/commands.py", "from scipy.special import betaln"),
     (no_module_hides_a_function, "curve.py", ""),
@@ -288,15 +300,15 @@ RULES = list(dict.fromkeys(rule for rule, _, _ in VIOLATIONS))
 ALLOWED = {
     "__init__.py": "from cellrisk.errors import CellriskError",
     "errors.py": "class CellriskError(Exception): ...",
-    "noise.py": "import numpy as np\nfrom scipy import special\nfrom cellrisk.profiles import Floats",
-    "mechanisms.py": "import math\nfrom cellrisk.noise import Noise\nfrom .profiles import Integers",
+    "noise.py": "import numpy as np\nfrom scipy import special\nfrom cellrisk.counts.profiles import Floats",
+    "mechanisms.py": "import math\nfrom cellrisk.noise.distributions import Noise\nfrom .profiles import Integers",
     "profiles.py": "from cellrisk.errors import CellriskError",
     "measures/__init__.py": "from .local import Local",
-    "measures/local.py": "from cellrisk.profiles import Profiles\nfrom ..noise import Noise",
+    "measures/local.py": "from cellrisk.counts.profiles import Profiles\nfrom ..noise import Noise",
     "ledger/store.py": "import sqlalchemy as sa\nfrom cellrisk.errors import CellriskError",
-    "tables/counting.py": "import ibis, duckdb, pyarrow\nfrom cellrisk.profiles import Profiles",
-    "reporting/contents.py": "from cellrisk.measures import FORMS\nfrom cellrisk.assessment import Assessment, assess",
-    "pictures/curves.py": "import numpy as np\nfrom cellrisk.curves import RiskCurve",
+    "tables/counting.py": "import ibis, duckdb, pyarrow\nfrom cellrisk.counts.profiles import Profiles",
+    "reporting/contents.py": "from cellrisk.risk.measures import FORMS\nfrom cellrisk.risk.assessment import Assessment, assess",
+    "pictures/curves.py": "import numpy as np\nfrom cellrisk.risk.curves import RiskCurve",
     "cli.py": "import typer\nfrom cellrisk import tables\nprint(open('cellrisk.toml'))",
 }
 

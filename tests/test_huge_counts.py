@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import cellrisk as cr
-from cellrisk.checks import MOST_RELEASES, require_whole_number
 from cellrisk.cli import main
 from cellrisk.cli.parsing import parse_whole
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 
 TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job")
 HUGE = {

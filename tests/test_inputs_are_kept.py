@@ -14,11 +14,11 @@ import duckdb
 import pytest
 
 import cellrisk as cr
-from cellrisk import writing
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import Ledger
-from cellrisk.reproduction.result import check_folder
+from cellrisk.paper.result import check_folder
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.system import writing
 
 PEOPLE = "sex,job\n" + "f,cook\nf,smith\nm,cook\nm,cook\n" * 3
 COLUMNS = ("--qid", "sex", "--sensitive", "job")

@@ -10,15 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.mechanisms import (
-    MECHANISMS,
-    NEIGHBOURS,
-    Mechanism,
-    gaussian_log_delta,
-    mechanism,
-    zcdp_log_delta,
-)
-from cellrisk.noise import EndlessNoise
+from cellrisk.noise.distributions import EndlessNoise
+from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, gaussian_log_delta, mechanism, zcdp_log_delta
 
 DELTAS = {name: None if kind.pure else 1e-5 for name, kind in MECHANISMS.items()}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise import (
+from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
     EndlessNoise,
     GaussianNoise,

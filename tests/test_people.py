@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.people import People, count_people
-from cellrisk.profiles import Profiles
+from cellrisk.risk.people import People, count_people
 from tests.attacks import oracle
 
 MECHANISMS = {

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import cellrisk as cr
-from cellrisk.choice import Policies
 from cellrisk.cli import main
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy_files import OPEN_TO_OTHERS
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.policy_files import OPEN_TO_OTHERS
 from cellrisk.web import answers
 from cellrisk.web.questions import Limit
 from cellrisk.web.recipes import Recipe

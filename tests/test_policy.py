@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.choice.policy import Policy
 from cellrisk.cli import main
+from cellrisk.decide.policy import Policy
 from cellrisk.errors import CellriskError, InvalidInput
 from tests.near import near_epsilon
 

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.table import Summary
 from cellrisk.errors import InvalidInput
-from cellrisk.results import Result
-from cellrisk.tables import Summary
+from cellrisk.system.results import Result
 
 MECHANISM = cr.Geometric(epsilon=1.0)
 JOB = "<b>job\u202e"

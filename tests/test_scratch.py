@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from cellrisk import locks, scratch
-from cellrisk.scratch import private_folder
+from cellrisk.system import locks, scratch
+from cellrisk.system.scratch import private_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill that leaves a folder behind")
 Trap = Callable[[Path, Path], None]
 HOLDER = """
 import sys
-from cellrisk.scratch import private_folder
+from cellrisk.system.scratch import private_folder
 with private_folder() as folder:
     (folder / "spilled").write_text("a record")
     print(folder, flush=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cellrisk.choice.search import find_admissible
-from cellrisk.profiles import Floats
+from cellrisk.decide.search import find_admissible
+from cellrisk.system.arrays import Floats
 
 LOW, HIGH = 1e-3, 1e2
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis.strategies import characters, floats, integers, lists, none, one_of, sampled_from, text, tuples
 
 import cellrisk as cr
-from cellrisk import spreadsheets
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.spreadsheets import make_safe, starts_formula, tell_formulas, write_frame, write_rows
+from cellrisk.system import spreadsheets
+from cellrisk.system.spreadsheets import make_safe, starts_formula, tell_formulas, write_frame, write_rows
 
 STARTS = sampled_from(spreadsheets.STARTS)
 WORDS = text(characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5)
@@ -158,7 +158,7 @@ class TestReleases:
         assert released.formulas is None
         path = released.save(tmp_path / "a.csv")
         assert path.read_bytes() == write_frame(released.to_frame()).encode()
-        from cellrisk.releasing import find_count_column
+        from cellrisk.publish.releasing import find_count_column
 
         assert find_count_column(path) == "count"
 
@@ -166,7 +166,7 @@ class TestReleases:
 def test_ledgers(tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("sqlalchemy", reason="the extra 'ledger' is not installed")
     place, output = tmp_path / "releases.db", tmp_path / "ledger.csv"
-    from cellrisk.ledger import Ledger
+    from cellrisk.repeat.ledger import Ledger
 
     with Ledger(place, create=True) as ledger:
         ledger.add(attribute="job", quasi_identifiers="sex", loss=cr.Laplace(epsilon=1.0), purpose=EVIL)
@@ -191,7 +191,7 @@ def test_every_csv_file_is_written_in_one_place() -> None:
 
 
 def test_a_bad_description_is_no_release(tmp_path: Path) -> None:
-    from cellrisk.releasing import find_count_column
+    from cellrisk.publish.releasing import find_count_column
 
     path = tmp_path / "a.csv"
     for described in ("[]", "{", '{"file": "a.csv", "count": 3, "spreadsheet_safe": []}'):

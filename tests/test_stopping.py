@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cellrisk import stopping
 from cellrisk.cli import main
+from cellrisk.system import stopping
 
 if os.name != "posix":
     pytest.skip("signals are those of POSIX", allow_module_level=True)
@@ -38,16 +38,16 @@ from cellrisk.cli import main
 sys.exit(main())
 """
 IN_COUNTING = """
-import cellrisk.tables.tabulation as room
+import cellrisk.counts.tabulation as room
 room.survey_source = lambda *_: stay_in_c()
 """
 IN_SIMULATION = """
-import cellrisk.simulation.releases as room
+import cellrisk.publish.simulation.releases as room
 real = room.attack_cells
 room.attack_cells = lambda *given, **named: (working(), real(*given, **named))[1]
 """
 IN_PYTHON = """
-import cellrisk.tables.tabulation as room
+import cellrisk.counts.tabulation as room
 def wait(*_):
     working()
     while True:
@@ -55,7 +55,7 @@ def wait(*_):
 room.survey_source = wait
 """
 DEAF = """
-import cellrisk.tables.tabulation as room
+import cellrisk.counts.tabulation as room
 def wait(*_):
     working()
     while True:
@@ -67,7 +67,7 @@ def wait(*_):
 room.survey_source = wait
 """
 CHAINED = """
-import cellrisk.tables.tabulation as room
+import cellrisk.counts.tabulation as room
 import sqlite3, time
 def wait(*_):
     try:
@@ -82,7 +82,7 @@ def wait(*_):
 room.survey_source = wait
 """
 TRUTH = """
-import cellrisk.tables.tabulation as room
+import cellrisk.counts.tabulation as room
 import time
 def wait(*_):
     try:
@@ -94,11 +94,11 @@ def wait(*_):
 room.survey_source = wait
 """
 WRITING = """
-import cellrisk.writing as room
+import cellrisk.system.writing as room
 room.os.fsync = lambda _: stay_in_c()
 """
 IN_TRANSFORMS = """
-import cellrisk.measures.shrinkage as room
+import cellrisk.risk.measures.shrinkage as room
 real = room.risk_by_transform
 def again(*given):
     real(*given)  # what is loaded late is loaded, and the real work has been done once

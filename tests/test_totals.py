@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cellrisk import totals
-from cellrisk.totals import Interval, Law, find_interval
+from cellrisk.risk import totals
+from cellrisk.risk.totals import Interval, Law, find_interval
 
 TAIL = 0.025
 Cell = tuple[list[int], list[float]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.writing import check_writable, write_whole
+from cellrisk.system.writing import check_writable, write_whole
 
 
 def test_text_and_bytes(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 import cellrisk as cr
-from cellrisk.datasets import adult_as_published
-from cellrisk.pictures import to_svg
-from cellrisk.pictures.style import (
+from cellrisk.counts.datasets import adult_as_published
+from cellrisk.show.pictures import to_svg
+from cellrisk.show.pictures.style import (
     COLOURS,
     GREY,
     TEXT,
@@ -27,14 +27,14 @@ from cellrisk.pictures.style import (
     risk_axis,
     start_figure,
 )
-from cellrisk.text import percent
-from cellrisk.writing import write_whole
+from cellrisk.system.text import percent
+from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cellrisk.curves import Line
+    from cellrisk.risk.curves import Line
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "risk.svg"
 QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]

@@ -12,21 +12,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.version import __version__ as __version__
+from cellrisk.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from cellrisk import datasets
-    from cellrisk.accounting import Composition, Loss, compose
-    from cellrisk.assessment import Assessment, assess
-    from cellrisk.auditing import Audit, audit
-    from cellrisk.averaging import Averaging, average
-    from cellrisk.cells import Cells
-    from cellrisk.choice import Choice, Policy, choose
-    from cellrisk.curves import RiskCurve, curve
+    from cellrisk.counts import datasets
+    from cellrisk.counts.cells import Cells
+    from cellrisk.counts.profiles import Profiles
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.tabulation import tabulate
+    from cellrisk.decide.choosing import Choice, choose
+    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.usefulness import Utility, utility
     from cellrisk.errors import CellriskError
-    from cellrisk.explanation import Explanation, explain
-    from cellrisk.ledger import Ledger
-    from cellrisk.mechanisms import (
+    from cellrisk.noise.mechanisms import (
         AnalyticGaussian,
         DiscreteGaussian,
         Gaussian,
@@ -36,61 +34,65 @@ if TYPE_CHECKING:
         ProbabilisticGaussian,
         mechanism,
     )
-    from cellrisk.profiles import Profiles
-    from cellrisk.releasing import Release, release
-    from cellrisk.reporting import Report, report
-    from cellrisk.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
-    from cellrisk.simulation import Simulation, simulate
-    from cellrisk.tables import FrequencyTable, tabulate
-    from cellrisk.usefulness import Utility, utility
+    from cellrisk.publish.auditing import Audit, audit
+    from cellrisk.publish.releasing import Release, release
+    from cellrisk.publish.simulation import Simulation, simulate
+    from cellrisk.repeat.accounting import Composition, Loss, compose
+    from cellrisk.repeat.averaging import Averaging, average
+    from cellrisk.repeat.ledger import Ledger
+    from cellrisk.repeat.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
+    from cellrisk.risk.assessment import Assessment, assess
+    from cellrisk.risk.curves import RiskCurve, curve
+    from cellrisk.risk.explanation import Explanation, explain
+    from cellrisk.show.reporting import Report, report
 
 
 _HOME = {
     "datasets": "cellrisk.datasets",
-    "Composition": "cellrisk.accounting",
-    "Loss": "cellrisk.accounting",
-    "compose": "cellrisk.accounting",
-    "Assessment": "cellrisk.assessment",
-    "assess": "cellrisk.assessment",
-    "Audit": "cellrisk.auditing",
-    "audit": "cellrisk.auditing",
-    "Averaging": "cellrisk.averaging",
-    "average": "cellrisk.averaging",
-    "Cells": "cellrisk.cells",
-    "Choice": "cellrisk.choice",
-    "choose": "cellrisk.choice",
-    "RiskCurve": "cellrisk.curves",
-    "curve": "cellrisk.curves",
+    "Composition": "cellrisk.repeat.accounting",
+    "Loss": "cellrisk.repeat.accounting",
+    "compose": "cellrisk.repeat.accounting",
+    "Assessment": "cellrisk.risk.assessment",
+    "assess": "cellrisk.risk.assessment",
+    "Audit": "cellrisk.publish.auditing",
+    "audit": "cellrisk.publish.auditing",
+    "Averaging": "cellrisk.repeat.averaging",
+    "average": "cellrisk.repeat.averaging",
+    "Cells": "cellrisk.counts.cells",
+    "Choice": "cellrisk.decide",
+    "choose": "cellrisk.decide",
+    "RiskCurve": "cellrisk.risk.curves",
+    "curve": "cellrisk.risk.curves",
     "CellriskError": "cellrisk.errors",
-    "Explanation": "cellrisk.explanation",
-    "explain": "cellrisk.explanation",
-    "Ledger": "cellrisk.ledger",
-    "AnalyticGaussian": "cellrisk.mechanisms",
-    "DiscreteGaussian": "cellrisk.mechanisms",
-    "Gaussian": "cellrisk.mechanisms",
-    "Geometric": "cellrisk.mechanisms",
-    "Laplace": "cellrisk.mechanisms",
-    "Mechanism": "cellrisk.mechanisms",
-    "ProbabilisticGaussian": "cellrisk.mechanisms",
-    "mechanism": "cellrisk.mechanisms",
-    "Policy": "cellrisk.choice",
-    "Profiles": "cellrisk.profiles",
-    "Release": "cellrisk.releasing",
-    "release": "cellrisk.releasing",
-    "Report": "cellrisk.reporting",
-    "report": "cellrisk.reporting",
-    "Plan": "cellrisk.sequences",
-    "RiskSequence": "cellrisk.sequences",
-    "Step": "cellrisk.sequences",
-    "assess_sequence": "cellrisk.sequences",
-    "largest_epsilon": "cellrisk.sequences",
-    "plan": "cellrisk.sequences",
-    "Simulation": "cellrisk.simulation",
-    "simulate": "cellrisk.simulation",
-    "FrequencyTable": "cellrisk.tables",
-    "tabulate": "cellrisk.tables",
-    "Utility": "cellrisk.usefulness",
-    "utility": "cellrisk.usefulness",
+    "Explanation": "cellrisk.risk.explanation",
+    "explain": "cellrisk.risk.explanation",
+    "Ledger": "cellrisk.repeat.ledger",
+    "AnalyticGaussian": "cellrisk.noise.mechanisms",
+    "DiscreteGaussian": "cellrisk.noise.mechanisms",
+    "Gaussian": "cellrisk.noise.mechanisms",
+    "Geometric": "cellrisk.noise.mechanisms",
+    "Laplace": "cellrisk.noise.mechanisms",
+    "Mechanism": "cellrisk.noise.mechanisms",
+    "ProbabilisticGaussian": "cellrisk.noise.mechanisms",
+    "mechanism": "cellrisk.noise.mechanisms",
+    "Policy": "cellrisk.decide",
+    "Profiles": "cellrisk.counts.profiles",
+    "Release": "cellrisk.publish.releasing",
+    "release": "cellrisk.publish.releasing",
+    "Report": "cellrisk.show.reporting",
+    "report": "cellrisk.show.reporting",
+    "Plan": "cellrisk.repeat.sequences",
+    "RiskSequence": "cellrisk.repeat.sequences",
+    "Step": "cellrisk.repeat.sequences",
+    "assess_sequence": "cellrisk.repeat.sequences",
+    "largest_epsilon": "cellrisk.repeat.sequences",
+    "plan": "cellrisk.repeat.sequences",
+    "Simulation": "cellrisk.publish.simulation",
+    "simulate": "cellrisk.publish.simulation",
+    "FrequencyTable": "cellrisk.counts",
+    "tabulate": "cellrisk.counts",
+    "Utility": "cellrisk.decide.usefulness",
+    "utility": "cellrisk.decide.usefulness",
 }
 
 __all__ = [

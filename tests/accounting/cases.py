@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cellrisk.accounting import Loss
-from cellrisk.mechanisms import mechanism
+from cellrisk.noise.mechanisms import mechanism
+from cellrisk.repeat.accounting import Loss
 
 
 def loss_of(name: str, epsilon: float, delta: float | None = None, neighbours: str = "add-remove") -> Loss:

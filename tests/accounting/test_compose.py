@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cellrisk.accounting import FLAVOURS, OPERATORS, Composed, Loss, compose
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.repeat.accounting import FLAVOURS, OPERATORS, Composed, Loss, compose
 
 from .cases import approximate, concentrated, loss_of, probabilistic, pure
 
@@ -111,8 +111,8 @@ def test_the_tightest_is_among_all() -> None:
 def test_what_is_slow_is_left_until_it_is_looked_at() -> None:
     script = """
 import sys
-from cellrisk.accounting import Loss, compose
-from cellrisk.mechanisms import mechanism
+from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.noise.mechanisms import mechanism
 compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3).chosen
 compose([Loss.of(mechanism("gaussian-pdp", epsilon=0.1, delta=1e-6))] * 3).chosen
 compose([Loss.of(mechanism("gaussian-analytic", epsilon=0.1, delta=1e-6))] * 3).chosen

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from cellrisk.accounting import compose
-from cellrisk.accounting.distributions import MOST_STEPS, choose_step, compose_distributions
-from cellrisk.accounting.operators import compose_pld, find_rest
-from cellrisk.accounting.pieces import DiscreteGaussianPiece, GaussianPiece, LaplacePiece, PurePiece, take_apart
+from cellrisk.repeat.accounting import compose
+from cellrisk.repeat.accounting.distributions import MOST_STEPS, choose_step, compose_distributions
+from cellrisk.repeat.accounting.operators import compose_pld, find_rest
+from cellrisk.repeat.accounting.pieces import DiscreteGaussianPiece, GaussianPiece, LaplacePiece, PurePiece, take_apart
 
 from .cases import approximate, loss_of, pure
 from .oracle import (
@@ -164,7 +164,7 @@ def test_without_dp_accounting_it_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     def fail() -> None:
         raise ImportError
 
-    monkeypatch.setattr("cellrisk.accounting.operators.load_distributions", fail)
+    monkeypatch.setattr("cellrisk.repeat.accounting.operators.load_distributions", fail)
     answer = compose_pld([pure(0.1)], "approximate", 1e-6)
     assert answer == "dp-accounting is not installed (pip install 'cellrisk[ledger]')"
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from cellrisk.accounting import Loss
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.mechanisms import MECHANISMS, mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, mechanism
+from cellrisk.repeat.accounting import Loss
 
 from .cases import ONE_OF_EACH, concentrated
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cellrisk.accounting import Loss, compose
-from cellrisk.accounting.operators import (
+from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.accounting.operators import (
     add_up,
     compose_advanced,
     compose_basic,
@@ -18,7 +18,7 @@ from cellrisk.accounting.operators import (
     compose_pld,
     compose_renyi,
 )
-from cellrisk.accounting.pieces import LaplacePiece, PurePiece
+from cellrisk.repeat.accounting.pieces import LaplacePiece, PurePiece
 
 from .cases import approximate, concentrated, loss_of, probabilistic, pure
 from .oracle import exact_epsilon, find_epsilon, mp, randomised_response_outcomes
@@ -149,7 +149,7 @@ def test_renyi_beside_the_accountant_of_dp_accounting(delta: float) -> None:
     import dp_accounting
     from dp_accounting.rdp import RdpAccountant
 
-    from cellrisk.accounting.operators import _orders
+    from cellrisk.repeat.accounting.operators import _orders
 
     losses = [
         loss_of("laplace", 0.3),
@@ -313,7 +313,7 @@ def test_a_large_delta_needs_no_epsilon() -> None:
 def test_an_operator_says_why_it_has_no_answer(
     operator: str, losses: list[Loss], flavour: str, delta: float, why: str
 ) -> None:
-    from cellrisk.accounting.operators import COMPOSERS
+    from cellrisk.repeat.accounting.operators import COMPOSERS
 
     assert COMPOSERS[operator](losses, flavour, delta) == why
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cellrisk.accounting import OPERATORS, Loss, compose
-from cellrisk.accounting.operators import COMPOSERS
-from cellrisk.mechanisms import MECHANISMS
+from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.repeat.accounting import OPERATORS, Loss, compose
+from cellrisk.repeat.accounting.operators import COMPOSERS
 from tests.near import same
 
 from .cases import ONE_OF_EACH, approximate, concentrated, loss_of, probabilistic, pure

@@ -13,8 +13,8 @@ from functools import cache
 import mpmath as mp
 import numpy as np
 
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Floats
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.system.arrays import Floats
 from tests.measures import oracle as measures_oracle
 
 LAWS: dict[type[Noise], Callable[[float, float], measures_oracle.Probability]] = {

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cellrisk.attacks import GUESSES, Guess, Plurality, Proportional
-from cellrisk.measures import Local, Measure, Survival
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Block, Floats, Profiles
+from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.risk.attacks import GUESSES, Guess, Plurality, Proportional
+from cellrisk.risk.measures import Local, Measure, Survival
+from cellrisk.system.arrays import Floats
 
 KINDS: list[type[Noise]] = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
 ATTACKERS: list[Measure] = [Plurality(), Proportional()]

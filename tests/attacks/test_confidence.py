@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cellrisk.attacks import find_confidence, looks_homogeneous
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import Survival
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Profiles
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.risk.attacks import find_confidence, looks_homogeneous
+from cellrisk.risk.measures import Survival
 from tests.attacks import oracle
 
 TABLES = [

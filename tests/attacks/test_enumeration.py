@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy import special
 
-from cellrisk.attacks import ATTACKS, GUESSES, Plurality, Proportional
-from cellrisk.attacks.proportional import invert
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import Measure, Survival
-from cellrisk.mechanisms import MECHANISMS, mechanism
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Floats, Profiles
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise.mechanisms import MECHANISMS, mechanism
+from cellrisk.risk.attacks import ATTACKS, GUESSES, Plurality, Proportional
+from cellrisk.risk.attacks.proportional import invert
+from cellrisk.risk.measures import Measure, Survival
+from cellrisk.system.arrays import Floats
 from tests.attacks import oracle
 
 CELLS = [(1, 0), (6, 0), (1, 1), (5, 2), (4, 0, 0), (3, 1, 0), (2, 2, 1), (6, 3, 1)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cellrisk.attacks.lattice import DENSE, TOLERANCE, lay_lattice, refine
-from cellrisk.profiles import Floats
+from cellrisk.risk.attacks.lattice import DENSE, TOLERANCE, lay_lattice, refine
+from cellrisk.system.arrays import Floats
 
 
 @pytest.mark.parametrize("longest", [3.0, 70.0, 1000.0, 1e6])

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.attacks import GUESSES
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.measures import Survival
-from cellrisk.people import count_people
+from cellrisk.risk.attacks import GUESSES
+from cellrisk.risk.measures import Survival
+from cellrisk.risk.people import count_people
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.assessment import CURATOR_NOTE
-from cellrisk.auditing import FIGURES, Audit, audit
-from cellrisk.auditing.comparison import Comparison
-from cellrisk.auditing.keys import number_keys
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.simulation.attacks import attack_cells
+from cellrisk.publish.auditing import FIGURES, Audit, audit
+from cellrisk.publish.auditing.comparison import Comparison
+from cellrisk.publish.auditing.keys import number_keys
+from cellrisk.publish.simulation.attacks import attack_cells
+from cellrisk.risk.assessment import CURATOR_NOTE
 from tests.auditing import oracle
 
 KEYS = ["sex", "town"]
@@ -202,7 +202,7 @@ def test_one_of_several_sensitive_attributes() -> None:
 
 def test_our_own_release_needs_no_count() -> None:
     pytest.importorskip("opendp")
-    from cellrisk.releasing import release
+    from cellrisk.publish.releasing import release
 
     levels = {"sex": ["f", "m"], "town": [f"t{town}" for town in range(6)], "job": ["j0", "j1", "j2"]}
     people = draw_people(np.random.default_rng(7), 50)

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.auditing import Audit, audit
+from cellrisk.publish.auditing import Audit, audit
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("peers_script.py")

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.auditing import audit
-from cellrisk.auditing.matching import Column
-from cellrisk.auditing.reading import ReleasedCounts
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.publish.auditing import audit
+from cellrisk.publish.auditing.matching import Column
+from cellrisk.publish.auditing.reading import ReleasedCounts
 from tests.near import same
 
 PEOPLE = pd.DataFrame(

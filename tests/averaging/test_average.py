@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.averaging import Averaged, Averaging, Rule, average
-from cellrisk.averaging.mean_noise import MeanNoise
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures import Local, Survival
-from cellrisk.noise import GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Profiles
+from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise, Noise
+from cellrisk.repeat.averaging import Averaged, Averaging, Rule, average
+from cellrisk.repeat.averaging.mean_noise import MeanNoise
+from cellrisk.risk.measures import Local, Survival
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [1, 1, 0]]
 MECHANISMS = {

@@ -8,10 +8,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from cellrisk.averaging import sums
-from cellrisk.averaging.mean_noise import KINDS, WHOLE, MeanNoise
 from cellrisk.errors import InvalidInput
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.repeat.averaging import sums
+from cellrisk.repeat.averaging.mean_noise import KINDS, WHOLE, MeanNoise
 from tests.averaging import oracle
 
 ACCURACY = 1e-12

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tools.pages import Page, PageError, agree, all_pages, main, read_blocks, run_page
 
-from cellrisk.choice import Policy
+from cellrisk.decide.policy import Policy
 from tests.shared_data import FOLDER, needs_shared_data
 
 if sys.version_info >= (3, 11):
@@ -123,7 +123,7 @@ def test_the_prose_on_cost_agrees_with_its_table() -> None:
 
 @needs_shared_data
 def test_the_statements_shown_are_those_of_the_reproduction() -> None:
-    from cellrisk.reproduction import reproduce
+    from cellrisk.paper import reproduce
 
     text = PAGES["docs/reproduction.md"].read_text(encoding="utf-8")
     table = text.partition("<!-- statements: start -->")[2].partition("<!-- statements: end -->")[0]

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cellrisk.ledger import Ledger
-from cellrisk.ledger.migrations import GUARDS
-from cellrisk.mechanisms import mechanism
+from cellrisk.noise.mechanisms import mechanism
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.migrations import GUARDS
 from tests.tables.postgres_server import Server, running_server
 
 LAPLACE = mechanism("laplace", epsilon=0.1)

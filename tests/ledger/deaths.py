@@ -17,10 +17,10 @@ from typing import Any
 import pandas as pd
 
 import cellrisk as cr
-from cellrisk.ledger import Ledger
-from cellrisk.releasing import Release, release
+from cellrisk.publish.releasing import Release, release
+from cellrisk.repeat.ledger import Ledger
 
-PLACES = ("cellrisk/ledger/", "cellrisk/releasing/saving.py", "cellrisk/writing.py")
+PLACES = ("cellrisk/repeat/ledger/", "cellrisk/publish/releasing/saving.py", "cellrisk/system/writing.py")
 GEOMETRIC = cr.Geometric(epsilon=0.1)
 
 

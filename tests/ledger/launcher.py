@@ -28,7 +28,13 @@ from tests.ledger.soak import LONG, PEOPLE, look, make_command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES = (
-    *("cellrisk.cli", "cellrisk.ledger.pairing", "cellrisk.releasing", "cellrisk.tables.embedded", "psycopg"),
+    *(
+        "cellrisk.cli",
+        "cellrisk.repeat.ledger.pairing",
+        "cellrisk.publish.releasing",
+        "cellrisk.counts.embedded",
+        "psycopg",
+    ),
     *("ibis.backends.duckdb", "opendp.prelude", "opendp._data", "pyarrow.pandas_compat", "pyarrow_hotfix"),
     *("pydantic.json_schema", "pydantic.type_adapter", "sqlalchemy.dialects.postgresql", "typer._adapters"),
 )
@@ -112,8 +118,8 @@ MARKS = {"t": "settle", "r": "reserve", "s": "save", "d": "decide", "D": "decide
 
 def announce(writing: int, last: str | None = None) -> None:
     """Tells through a pipe where the command has got to; the process dies at its last mark."""
-    from cellrisk.ledger import Ledger
-    from cellrisk.ledger.pairing import Reservation
+    from cellrisk.repeat.ledger import Ledger
+    from cellrisk.repeat.ledger.pairing import Reservation
 
     def pass_mark(sign: str) -> None:
         os.write(writing, sign.encode())
@@ -197,7 +203,7 @@ def work_through(place: str, jobs: list[tuple[str, list[str]]], released: str) -
     """One after another: through the API with a ledger that stays open, and by command."""
     from cellrisk.cli import main
     from cellrisk.errors import CellriskError
-    from cellrisk.ledger import Ledger
+    from cellrisk.repeat.ledger import Ledger
 
     release = pickle.loads(Path(released).read_bytes())
     fields = {"attribute": release.sensitive, "quasi_identifiers": release.quasi_identifiers, "loss": release.mechanism}

@@ -93,7 +93,7 @@ def look(place: str, folder: Path | None, outputs: Path) -> tuple[list[tuple[int
 
     folder: where the ledger is, if it is a file. Files outside the outputs, or beside the ledger, are not expected.
     """
-    from cellrisk.ledger import Ledger
+    from cellrisk.repeat.ledger import Ledger
 
     with Ledger(place, wait=LONG) as ledger:
         ledger.settle()
@@ -149,7 +149,7 @@ class Record:
 
     def reopen(self) -> None:
         """Settles what is left: what had been decided, and nothing else, is now there and whole."""
-        from cellrisk.ledger import Ledger
+        from cellrisk.repeat.ledger import Ledger
 
         image = self.read()
         there = "://" in self.place or Path(self.place).exists()  # else the process died before it had made one

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cellrisk.errors import CellriskError
-from cellrisk.ledger import Entry, Ledger
+from cellrisk.repeat.ledger import Entry, Ledger
 from tests.ledger.conftest import LAPLACE, fill
 
 MARK = "a purpose that is long enough to be found again in the file"

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
-from cellrisk.accounting import Loss
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.ledger import Cohort, Ledger
-from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
+from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.ledger import Cohort, Ledger
 from tests.ledger.conftest import LAPLACE, Where, fill
 
 PURPOSE = 'Überblick 2021\nfor the board; it\'s "final" \\ 100% 🏯 \x1b[31m'

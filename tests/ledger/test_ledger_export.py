@@ -14,11 +14,17 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
-from cellrisk.accounting import Loss
 from cellrisk.errors import CellriskError
-from cellrisk.ledger import Entry, Ledger
-from cellrisk.mechanisms import mechanism
-from cellrisk.reporting.ledger_export import export_entries, list_fields, write_csv, write_json_lines, write_registry
+from cellrisk.noise.mechanisms import mechanism
+from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.ledger import Entry, Ledger
+from cellrisk.show.reporting.ledger_export import (
+    export_entries,
+    list_fields,
+    write_csv,
+    write_json_lines,
+    write_registry,
+)
 from tests.ledger.conftest import LAPLACE
 
 PURPOSE = 'for "them": it\'s\n- a # list, {really}; 100% 🏯 \u2028 yes\ttab'
@@ -142,7 +148,7 @@ def test_the_registry_gets_one_record_a_release(entries: tuple[Entry, ...]) -> N
 
 
 def test_the_fields_are_those_of_the_report_in_its_order(entries: tuple[Entry, ...], adult: cr.FrequencyTable) -> None:
-    from cellrisk.reporting import report
+    from cellrisk.show.reporting import report
 
     told = report(adult, "laplace", epsilon=1.0)
     text = told.html[told.html.index("Record for the deployments registry") :]

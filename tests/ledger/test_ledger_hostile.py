@@ -17,13 +17,13 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.ledger import Ledger
-from cellrisk.ledger.chain import compute_digest
-from cellrisk.ledger.descriptions import digest_regular, read_regular
-from cellrisk.ledger.entry import Whereabouts
-from cellrisk.ledger.migrations import GUARDS
-from cellrisk.releasing import Release
-from cellrisk.reporting.ledger_export import export_entries
+from cellrisk.publish.releasing import Release
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.chain import compute_digest
+from cellrisk.repeat.ledger.descriptions import digest_regular, read_regular
+from cellrisk.repeat.ledger.entry import Whereabouts
+from cellrisk.repeat.ledger.migrations import GUARDS
+from cellrisk.show.reporting.ledger_export import export_entries
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import GEOMETRIC, make_release
 from tests.ledger.soak import chosen
@@ -314,7 +314,7 @@ def test_paths_that_a_reservation_names_are_not_believed(scene: Scene, released:
 
 def test_a_journal_of_another_ledger_is_not_taken_for_its_own(scene: Scene) -> None:
     """Somebody who knows the names gives a row the token of a journal that is ours: the place tells them apart."""
-    from cellrisk.ledger.journals import Note, open_journal
+    from cellrisk.repeat.ledger.journals import Note, open_journal
 
     identity = scene.execute("SELECT id FROM ledger")[0][0]
     journal = open_journal(identity, TOKEN, 0)

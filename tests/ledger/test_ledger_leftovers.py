@@ -12,7 +12,7 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import Ledger, heads, journals
+from cellrisk.repeat.ledger import Ledger, heads, journals
 from tests.ledger.deaths import GEOMETRIC, make_release
 
 MAKERS: dict[str, Callable[[Path], object]] = {

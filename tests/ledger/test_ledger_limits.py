@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from cellrisk.accounting import Loss, compose
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.ledger import Ledger, Limit
-from cellrisk.mechanisms import Mechanism, mechanism
+from cellrisk.noise.mechanisms import Mechanism, mechanism
+from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.ledger import Ledger, Limit
 from tests.ledger.conftest import LAPLACE, Where
 
 GAUSSIAN = mechanism("gaussian-analytic", epsilon=0.5, delta=1e-6)

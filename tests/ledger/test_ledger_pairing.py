@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
-from cellrisk.accounting import Loss
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.ledger import Ledger, journals
-from cellrisk.ledger.store import Session
-from cellrisk.releasing import Release
-from cellrisk.releasing.saving import Pair
+from cellrisk.publish.releasing import Release
+from cellrisk.publish.releasing.saving import Pair
+from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.ledger import Ledger, journals
+from cellrisk.repeat.ledger.store import Session
 from tests.ledger.conftest import Where, execute_in_file
 from tests.ledger.deaths import GEOMETRIC, make_release
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import journals
-from cellrisk.ledger.journals import Journal
-from cellrisk.ledger.store import Session
-from cellrisk.releasing import Release
-from cellrisk.releasing.saving import Pair
+from cellrisk.publish.releasing import Release
+from cellrisk.publish.releasing.saving import Pair
+from cellrisk.repeat.ledger import journals
+from cellrisk.repeat.ledger.journals import Journal
+from cellrisk.repeat.ledger.store import Session
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import GEOMETRIC, make_release
 from tests.ledger.soak import look

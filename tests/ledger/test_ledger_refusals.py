@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cellrisk import writing
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.ledger import Ledger
-from cellrisk.ledger.places import APPLICATION
-from cellrisk.mechanisms import Laplace
+from cellrisk.noise.mechanisms import Laplace
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.places import APPLICATION
+from cellrisk.system import writing
 from tests.ledger.conftest import LAPLACE, Where, fill
 
 GOOD: dict[str, Any] = {"attribute": "y", "quasi_identifiers": ["age"], "loss": LAPLACE}

@@ -13,9 +13,9 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import Ledger, heads
-from cellrisk.ledger.heads import HeadFile, write_head
-from cellrisk.releasing import Release
+from cellrisk.publish.releasing import Release
+from cellrisk.repeat.ledger import Ledger, heads
+from cellrisk.repeat.ledger.heads import HeadFile, write_head
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import GEOMETRIC, make_release
 

@@ -15,7 +15,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import Ledger, migrations
+from cellrisk.repeat.ledger import Ledger, migrations
 from tests.ledger.conftest import LAPLACE, Where, fill
 from tests.tables.postgres_server import ENCODED, PASSWORD, Server
 
@@ -176,8 +176,8 @@ ALONE = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
 PRELUDE = """
 import os, sys
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import Ledger
-from cellrisk.mechanisms import mechanism
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.noise.mechanisms import mechanism
 GOOD = dict(attribute="z", quasi_identifiers=["age"], loss=mechanism("laplace", epsilon=0.1))
 def refused(work):
     try:
@@ -270,8 +270,8 @@ print(os.listdir(folder))
 WORKER = """
 import sys
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import Ledger
-from cellrisk.mechanisms import mechanism
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.noise.mechanisms import mechanism
 place, name, entries = sys.argv[1], sys.argv[2], int(sys.argv[3])
 refused = 0
 try:

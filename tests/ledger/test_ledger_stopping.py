@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from cellrisk.cli import main
-from cellrisk.ledger import Ledger, journals
-from cellrisk.ledger.pairing import Reservation
-from cellrisk.ledger.places import FilePlace
-from cellrisk.releasing.saving import Pair
+from cellrisk.publish.releasing.saving import Pair
+from cellrisk.repeat.ledger import Ledger, journals
+from cellrisk.repeat.ledger.pairing import Reservation
+from cellrisk.repeat.ledger.places import FilePlace
 
 if os.name != "posix":
     pytest.skip("signals are those of POSIX", allow_module_level=True)

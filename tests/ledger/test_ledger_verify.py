@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.ledger import Ledger
-from cellrisk.ledger.chain import compute_digest, write_canonically
+from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger.chain import compute_digest, write_canonically
 from tests.ledger.conftest import LAPLACE, Where, fill
 
 INSERT = "INSERT INTO entries (number, previous, digest, body) "

@@ -20,8 +20,8 @@ import pytest
 
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.ledger import Entry, Ledger
-from cellrisk.releasing import Release
+from cellrisk.publish.releasing import Release
+from cellrisk.repeat.ledger import Entry, Ledger
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import GEOMETRIC, make_release
 from tests.ledger.launcher import Launcher, Run, launched

@@ -7,7 +7,9 @@ from functools import cache
 
 import mpmath as mp
 
-from cellrisk.measures import (
+from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.risk.measures import (
     CellSizes,
     Dirichlet,
     Expected,
@@ -18,9 +20,7 @@ from cellrisk.measures import (
     Shrinkage,
     Survival,
 )
-from cellrisk.measures.sizes import NegativeBinomialSizes, PoissonSizes
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Profiles
+from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from tests.measures import oracle
 
 NOISES: dict[str, tuple[Noise, float, oracle.Probability]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cellrisk.measures import FORMS
+from cellrisk.risk.measures import FORMS
 from tests.measures import cases
 
 

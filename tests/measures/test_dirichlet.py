@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
+from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures.dirichlet import Dirichlet, all_same, fit_dirichlet
-from cellrisk.measures.rising import falling_root, log_excess, sums_of_inverses
-from cellrisk.profiles import LevelCounts, Profiles
+from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, fit_dirichlet
+from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
 
 Cells = NDArray[np.int64]
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from cellrisk.measures import Dirichlet, Expected, Local, Measure, Shrinkage, Survival
-from cellrisk.mechanisms import Mechanism, mechanism
-from cellrisk.profiles import Profiles
+from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.mechanisms import Mechanism, mechanism
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Measure, Shrinkage, Survival
 from tests.shared_data import needs_shared_data, read
 
 BANKRUPTCY_SUBSET = {(1,): 18, (2,): 20, (3,): 1, (4,): 9, (5,): 2, (7,): 1, (8,): 1, (9,): 1, (11,): 1} | {

@@ -9,13 +9,21 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from cellrisk.measures import Dirichlet, Expected, Survival, expected, marginal, shrinkage
-from cellrisk.measures.label_counts import consecutive_pmf, count_pmf, window
-from cellrisk.measures.shrinkage import risk_by_size
-from cellrisk.measures.survival import each_alone, exactly_one
-from cellrisk.measures.transforms import TOLERANCE
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise, NoNoise
-from cellrisk.profiles import Floats, Profiles
+from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+    NoNoise,
+)
+from cellrisk.risk.measures import Dirichlet, Expected, Survival, expected, marginal, shrinkage
+from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, window
+from cellrisk.risk.measures.shrinkage import risk_by_size
+from cellrisk.risk.measures.survival import each_alone, exactly_one
+from cellrisk.risk.measures.transforms import TOLERANCE
+from cellrisk.system.arrays import Floats
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
 

@@ -6,13 +6,13 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from cellrisk.attacks import GUESSES
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import FORMS, Dirichlet, Survival
-from cellrisk.measures.dirichlet import all_same, labels_drawn
-from cellrisk.mechanisms import MECHANISMS, mechanism
-from cellrisk.noise import DiscreteGaussianNoise, EndlessNoise, GaussianNoise, LaplaceNoise, NoNoise
-from cellrisk.profiles import Profiles
+from cellrisk.noise.distributions import DiscreteGaussianNoise, EndlessNoise, GaussianNoise, LaplaceNoise, NoNoise
+from cellrisk.noise.mechanisms import MECHANISMS, mechanism
+from cellrisk.risk.attacks import GUESSES
+from cellrisk.risk.measures import FORMS, Dirichlet, Survival
+from cellrisk.risk.measures.dirichlet import all_same, labels_drawn
 from tests.measures import cases, oracle
 
 FINITE = {"gaussian-analytic": GaussianNoise, "discrete-gaussian": DiscreteGaussianNoise}

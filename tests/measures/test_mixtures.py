@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaincc
 
-from cellrisk.measures.mixtures import _log_beyond, _upper_fraction, _upper_tail, legendre_rule
+from cellrisk.risk.measures.mixtures import _log_beyond, _upper_fraction, _upper_tail, legendre_rule
 
 
 def test_the_upper_tail_of_the_size_biased_density_agrees_with_mpmath() -> None:

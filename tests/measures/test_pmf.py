@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.measures.pmf import (
+from cellrisk.risk.measures.pmf import (
     negative_binomial_log_pmf,
     negative_binomial_pmf,
     poisson_log_pmf,

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.measures import (
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.risk.measures import (
     FORMS,
     WEIGHTS,
     Dirichlet,
@@ -24,9 +26,7 @@ from cellrisk.measures import (
     Survival,
     average_risks,
 )
-from cellrisk.measures.sizes import NegativeBinomialSizes, PoissonSizes
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Profiles
+from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 
 noises = st.builds(
     lambda kind, scale: kind(scale),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cellrisk.measures.sequences import convolve, convolve_fast
+from cellrisk.risk.measures.sequences import convolve, convolve_fast
 
 
 @pytest.mark.parametrize(("long", "short"), [(5, 1), (40, 64), (300, 64), (300, 65), (1000, 700)])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cellrisk.measures import Dirichlet, Expected, Local, Marginal, Measure, Shrinkage, Survival
-from cellrisk.measures.sizes import NegativeBinomialSizes, PoissonSizes
-from cellrisk.noise import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.profiles import Floats, Integers, Profiles
+from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Measure, Shrinkage, Survival
+from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
+from cellrisk.system.arrays import Floats, Integers
 
 CELL = np.array([6, 2, 1, 0])
 RELEASES = 200_000

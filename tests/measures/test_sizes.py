@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize
 
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures.pmf import poisson_pmf
-from cellrisk.measures.sizes import FAMILIES, METHODS, CellSizes, NegativeBinomialSizes, PoissonSizes, fit_sizes
-from cellrisk.profiles import Profiles
+from cellrisk.risk.measures.pmf import poisson_pmf
+from cellrisk.risk.measures.sizes import FAMILIES, METHODS, CellSizes, NegativeBinomialSizes, PoissonSizes, fit_sizes
 from tests.near import near
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

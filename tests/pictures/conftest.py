@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import cellrisk as cr
-from cellrisk.pictures import draw_curve
+from cellrisk.show.pictures import draw_curve
 from tests.pictures.drawing import EPSILONS, make_table
 
 

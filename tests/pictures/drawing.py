@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import cellrisk as cr
-from cellrisk.curves import Line
+from cellrisk.risk.curves import Line
 
 EPSILONS = [0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0]
 MAGIC = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import cellrisk as cr
-from cellrisk.pictures import draw_choice, draw_curve, draw_explanation, draw_sizes, to_png
+from cellrisk.show.pictures import draw_choice, draw_curve, draw_explanation, draw_sizes, to_png
 from tests.pictures.drawing import EPSILONS, MAGIC, holds, levels_of, make_table, words_of
 
 

@@ -18,12 +18,12 @@ import pytest
 from matplotlib.figure import Figure
 
 import cellrisk as cr
-from cellrisk.curves import Line
 from cellrisk.errors import InvalidInput
-from cellrisk.pictures import save
-from cellrisk.pictures.reproduction import draw_boxes, draw_cell_sizes, draw_sheet
-from cellrisk.pictures.sheets import shade
-from cellrisk.reproduction.panels import Box, Boxes, Panel, Sheet
+from cellrisk.paper.box_pictures import draw_boxes, draw_cell_sizes, draw_sheet
+from cellrisk.paper.panels import Box, Boxes, Panel, Sheet
+from cellrisk.paper.sheet_pictures import shade
+from cellrisk.risk.curves import Line
+from cellrisk.show.pictures import save
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EPSILONS = np.geomspace(1e-3, 1e2, 21)

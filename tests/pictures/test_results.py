@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, reproduction, to_svg
-from cellrisk.profiles import SIZE_CLASSES, name_sizes
-from cellrisk.tables.table import describe_sizes
-from cellrisk.text import show_down
+from cellrisk.counts.profiles import SIZE_CLASSES, name_sizes
+from cellrisk.counts.table import describe_sizes
+from cellrisk.paper import box_pictures as reproduction
+from cellrisk.show.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, to_svg
+from cellrisk.system.text import show_down
 from tests.pictures.drawing import drawn_lines, levels_of, words_of
 
 SIZE_NAMES = [name_sizes(*each) for each in SIZE_CLASSES]

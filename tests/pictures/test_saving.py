@@ -17,7 +17,17 @@ from matplotlib.figure import Figure
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.pictures import ENDINGS, check_picture_path, draw_curve, draw_sizes, labels, save, style, to_png, to_svg
+from cellrisk.show.pictures import (
+    ENDINGS,
+    check_picture_path,
+    draw_curve,
+    draw_sizes,
+    labels,
+    save,
+    style,
+    to_png,
+    to_svg,
+)
 from tests.pictures.drawing import MAGIC
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -42,7 +52,7 @@ def test_saved_files_are_what_they_say_and_the_same_each_time(found: cr.RiskCurv
 def test_bytes_are_the_same_in_another_process(tmp_path: Path) -> None:
     script = (
         "import sys, hashlib, cellrisk as cr, pandas as pd\n"
-        "from cellrisk.pictures import draw_sizes, save\n"
+        "from cellrisk.show.pictures import draw_sizes, save\n"
         "table = cr.tabulate(pd.DataFrame({'age': [1, 1, 2], 'job': list('aba')}), ['age'], 'job')\n"
         "for ending in ('svg', 'png', 'pdf'):\n"
         "    path = save(draw_sizes(table), f'{sys.argv[1]}.{ending}')\n"
@@ -179,7 +189,7 @@ def test_words_are_wrapped_and_shortened_to_whole_sentences(figure: Figure) -> N
 
 
 def test_importing_cellrisk_and_its_pictures_does_not_load_matplotlib() -> None:
-    script = "import sys, cellrisk, cellrisk.pictures, cellrisk.cli; print('matplotlib' in sys.modules)"
+    script = "import sys, cellrisk, cellrisk.show.pictures, cellrisk.cli; print('matplotlib' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 import cellrisk as cr
-from cellrisk.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import Mechanism
 
 FALSE_ALARM = 1e-6
 SIDE = 150

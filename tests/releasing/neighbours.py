@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
-from cellrisk.releasing import Release, release
+from cellrisk.publish.releasing import Release, release
 
 Record = tuple[Any, ...]
 

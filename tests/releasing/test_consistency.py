@@ -14,12 +14,12 @@ import pytest
 from scipy import optimize
 
 import cellrisk as cr
-from cellrisk.auditing.matching import Column
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.releasing import consistency, parents, release
-from cellrisk.releasing.consistency import project, project_whole, secure_keys
-from cellrisk.releasing.given_parents import read_parents
-from cellrisk.releasing.parents import Families, Parents
+from cellrisk.publish.auditing.matching import Column
+from cellrisk.publish.releasing import consistency, parents, release
+from cellrisk.publish.releasing.consistency import project, project_whole, secure_keys
+from cellrisk.publish.releasing.given_parents import read_parents
+from cellrisk.publish.releasing.parents import Families, Parents
 
 pytest.importorskip("opendp")
 
@@ -330,7 +330,7 @@ def test_a_parent_file_that_was_changed_is_refused(
 
 
 def test_refusals_come_before_any_noise(table: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cellrisk.releasing.measurement import Measurement
+    from cellrisk.publish.releasing.measurement import Measurement
 
     def fail(*_: Any) -> Any:
         raise AssertionError("noise was drawn")

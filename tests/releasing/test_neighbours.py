@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import cellrisk as cr
-import cellrisk.releasing as package
+import cellrisk.publish.releasing as package
 from cellrisk.cli import main
+from cellrisk.counts import binning, levels, survey
+from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput
-from cellrisk.releasing import domain, release
-from cellrisk.releasing.result import Release
-from cellrisk.tables import binning, levels, survey
-from cellrisk.tables.schema import Schema
+from cellrisk.publish.releasing import domain, release
+from cellrisk.publish.releasing.result import Release
 from tests.releasing.neighbours import Case, Record, draw_case, look, look_at_command
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")

@@ -17,11 +17,11 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-import cellrisk.releasing as package
-from cellrisk.cells import Domain
+import cellrisk.publish.releasing as package
+from cellrisk.counts.cells import Domain
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.releasing import Release, exclusions, grid, release
-from cellrisk.releasing.exclusions import Exclusions, read_rules
+from cellrisk.publish.releasing import Release, exclusions, grid, release
+from cellrisk.publish.releasing.exclusions import Exclusions, read_rules
 
 pytest.importorskip("opendp")
 

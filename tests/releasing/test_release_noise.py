@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-import cellrisk.releasing as package
+import cellrisk.publish.releasing as package
 from cellrisk.errors import InvalidInput
-from cellrisk.mechanisms import Mechanism
-from cellrisk.noise import GeometricNoise, Noise
-from cellrisk.releasing import measurement, release
+from cellrisk.noise.distributions import GeometricNoise, Noise
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.releasing import measurement, release
 from tests.releasing.evidence import FALSE_ALARM, SIDE, all_counts, breaks_promise, chance_of, misfit, square
 
 pytest.importorskip("opendp")

@@ -11,9 +11,17 @@ import numpy as np
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.releasing import tails, waiting
-from cellrisk.releasing.tails import GaussianTail, LaplaceTail, Tail, draw_places
-from cellrisk.releasing.waiting import MOST, Rate, draw_survivals, draw_waits, enclose_fraction, settle, settle_slowly
+from cellrisk.publish.releasing import tails, waiting
+from cellrisk.publish.releasing.tails import GaussianTail, LaplaceTail, Tail, draw_places
+from cellrisk.publish.releasing.waiting import (
+    MOST,
+    Rate,
+    draw_survivals,
+    draw_waits,
+    enclose_fraction,
+    settle,
+    settle_slowly,
+)
 from tests.releasing.evidence import FALSE_ALARM, misfit
 
 RATES = [1e-15, 3e-10, 1e-6, 0.01, 0.3, 1.0, 5.0, 40.0]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import cellrisk as cr
-from cellrisk.reporting import Report, report
+from cellrisk.show.reporting import Report, report
 from tests.reporting.reading import Reader, tabulated
 
 
@@ -31,7 +31,7 @@ def page(chosen: Report) -> Reader:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of the time, and says nothing where words and numbers are looked at."""
-    import cellrisk.pictures as pictures
+    import cellrisk.show.pictures as pictures
 
     for name in ("draw_curve", "draw_choice", "draw_sizes"):
         monkeypatch.setattr(pictures, name, lambda _: SimpleNamespace(texts=[]))

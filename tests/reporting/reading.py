@@ -12,7 +12,7 @@ import pandas as pd
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.reporting import check_report_path, document
+from cellrisk.show.reporting import check_report_path, document
 
 SOURCE = Path(document.__file__).parents[2]
 TOWNS = ["Quimby", "Zarnath", "Wexcombe", "Uxley", "Yarrowby", "Jexton", "Kvistad", "Ozzano"]

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.assessment import CURATOR_NOTE
-from cellrisk.choice import CHOICE_NOTE, choose
+from cellrisk.decide.choosing import CHOICE_NOTE, choose
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.explanation import explain
-from cellrisk.mechanisms import MECHANISMS
-from cellrisk.reporting import Report, basis, registry, report
-from cellrisk.text import percent
+from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.explanation import explain
+from cellrisk.show.reporting import Report, basis, registry, report
+from cellrisk.system.text import percent
 from tests.reporting.reading import SECTIONS, SOURCE, Reader, down, pdfs, people
 
 

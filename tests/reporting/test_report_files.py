@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.reporting import Report, check_report_path, document
+from cellrisk.show.reporting import Report, check_report_path, document
 from tests.reporting.reading import pdfs
 
 

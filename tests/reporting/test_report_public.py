@@ -11,8 +11,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.reporting import report
-from cellrisk.text import percent
+from cellrisk.show.reporting import report
+from cellrisk.system.text import percent
 from tests.reporting.reading import AGES, SOURCE, TOWNS, TRADES, Reader, people, tabulated
 
 PUBLIC_SECTIONS = (

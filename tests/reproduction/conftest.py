@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cellrisk.reproduction import Reproduction, bankruptcy, experiments, reproduce
+from cellrisk.paper import Reproduction, bankruptcy, experiments, reproduce
 from tests.shared_data import FOLDER
 
 POINTS, RELEASES = 6, 2

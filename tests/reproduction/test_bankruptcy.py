@@ -15,9 +15,9 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.reproduction import bankruptcy
-from cellrisk.reproduction.bankruptcy import Records, digest_of, fetch_bankruptcy, parse_bankruptcy, read_bankruptcy
-from cellrisk.reproduction.experiments import bankruptcy_experiments
+from cellrisk.paper import bankruptcy
+from cellrisk.paper.bankruptcy import Records, digest_of, fetch_bankruptcy, parse_bankruptcy, read_bankruptcy
+from cellrisk.paper.experiments import bankruptcy_experiments
 from tests.reproduction.conftest import as_text
 from tests.shared_data import FOLDER, needs_shared_data, read
 

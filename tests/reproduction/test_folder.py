@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-import cellrisk.pictures.reproduction as drawing
+import cellrisk.paper.box_pictures as drawing
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.reproduction import Reproduction, result
-from cellrisk.reproduction.bundles import Bundle
-from cellrisk.reproduction.experiments import Experiment
-from cellrisk.reproduction.panels import AGREES, DIFFERS, Box, Boxes, Statement
+from cellrisk.paper import Reproduction, result
+from cellrisk.paper.bundles import Bundle
+from cellrisk.paper.experiments import Experiment
+from cellrisk.paper.panels import AGREES, DIFFERS, Box, Boxes, Statement
 from tests.reproduction.conftest import as_text
 
 Capture = pytest.CaptureFixture[str]
@@ -115,7 +115,7 @@ def test_what_is_missing_is_on_the_page(found: Reproduction, tmp_path: Path) -> 
 
 
 def test_same_numbers_give_the_same_page(found: Reproduction) -> None:
-    from cellrisk.reproduction.result import render_page
+    from cellrisk.paper.result import render_page
 
     assert render_page(found) == render_page(replace(found, seconds=found.seconds + 1))
 
@@ -247,7 +247,7 @@ def test_command_fetches_only_where_it_may(
         announce("Fetching.")
         return replace(found, sheets=found.sheets[:1], boxes=())
 
-    monkeypatch.setattr("cellrisk.reproduction.reproduce", pretend)
+    monkeypatch.setattr("cellrisk.paper.reproduce", pretend)
     assert main(["reproduce", "--output", str(tmp_path / "out"), *given]) == 0
     out, err = capsys.readouterr()
     assert asked == [fetch]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.curves import Line
 from cellrisk.errors import InvalidInput
-from cellrisk.reproduction import Reproduction, bankruptcy, reproduce
-from cellrisk.reproduction.panels import AGREES, DIFFERS, ON_CONDITION, Panel, Sheet, Statement
+from cellrisk.paper import Reproduction, bankruptcy, reproduce
+from cellrisk.paper.panels import AGREES, DIFFERS, ON_CONDITION, Panel, Sheet, Statement
+from cellrisk.risk.curves import Line
 from tests.shared_data import needs_shared_data
 
 LETTERS = "abcdefghijklmnopqrstuvwx"

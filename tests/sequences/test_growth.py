@@ -13,11 +13,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import cellrisk as cr
-from cellrisk.cells import Cells, Domain
-from cellrisk.explanation.at_risk import ProfiledCells, find_risks
-from cellrisk.measures import MEASURES, Local, Survival
-from cellrisk.sequences import RiskSequence, Step, assess_sequence
-from cellrisk.sequences.grid import Grid, number_keys
+from cellrisk.counts.cells import Cells, Domain
+from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
+from cellrisk.repeat.sequences.grid import Grid, number_keys
+from cellrisk.risk.explanation.at_risk import ProfiledCells, find_risks
+from cellrisk.risk.measures import MEASURES, Local, Survival
 from tests.sequences import oracle
 from tests.sequences.people import QIDS, SENSITIVE, make_people, make_steps, tabulate, tell
 

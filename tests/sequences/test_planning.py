@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.sequences import NextEpsilon, Step, assess_sequence, largest_epsilon, plan
-from cellrisk.sequences.next_epsilon import invert
+from cellrisk.repeat.sequences import NextEpsilon, Step, assess_sequence, largest_epsilon, plan
+from cellrisk.repeat.sequences.next_epsilon import invert
 from tests.near import near, same
 from tests.sequences import oracle
 from tests.sequences.people import make_people, make_steps, tabulate, tell

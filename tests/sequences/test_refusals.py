@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.accounting import Loss
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.pictures import draw_sequence
-from cellrisk.sequences import RiskSequence, Step, assess_sequence, largest_epsilon, plan
+from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence, largest_epsilon, plan
+from cellrisk.show.pictures import draw_sequence
 from tests.sequences.people import make_people, make_steps, tabulate, tell
 
 LAPLACE = cr.Laplace(epsilon=0.5)

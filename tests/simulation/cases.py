@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 import cellrisk as cr
-from cellrisk.simulation import Simulation
+from cellrisk.publish.simulation import Simulation
 
 MECHANISMS = {
     "laplace": cr.Laplace(epsilon=0.8),

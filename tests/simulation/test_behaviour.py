@@ -12,12 +12,21 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.assessment import CURATOR_NOTE
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.measures import MEASURES
-from cellrisk.simulation import Comparison, Difference, Estimate, Exposed, Scenario, Simulation, releases, simulate
-from cellrisk.simulation.counts import CountLaw
-from cellrisk.simulation.releases import apply_post
+from cellrisk.publish.simulation import (
+    Comparison,
+    Difference,
+    Estimate,
+    Exposed,
+    Scenario,
+    Simulation,
+    releases,
+    simulate,
+)
+from cellrisk.publish.simulation.counts import CountLaw
+from cellrisk.publish.simulation.releases import apply_post
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.measures import MEASURES
 from tests.simulation.cases import HOMOGENEOUS, THREE, TWO, make, same
 
 

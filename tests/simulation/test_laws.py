@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.measures import MEASURES, Dirichlet, Shrinkage, Survival
-from cellrisk.people import count_people
-from cellrisk.profiles import Profiles
-from cellrisk.simulation import simulate
-from cellrisk.simulation.counts import draw_from_prior
+from cellrisk.counts.profiles import Profiles
+from cellrisk.publish.simulation import simulate
+from cellrisk.publish.simulation.counts import draw_from_prior
+from cellrisk.risk.measures import MEASURES, Dirichlet, Shrinkage, Survival
+from cellrisk.risk.people import count_people
 from tests.simulation.cases import HOMOGENEOUS, MECHANISMS, THREE, TWO, make
 
 

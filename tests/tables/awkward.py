@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cellrisk.tables import FrequencyTable
+from cellrisk.counts.table import FrequencyTable
 
 TEXTS = [
     None, None, "", " ", "x", "X", "x ", "é", "e\u0301", "ß", "ss", "日本", "\U0001f600", "it's", 'q"q', "\\", "\\n",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.tables.spark_cluster import CHEAP, CHEAP_JAVA, FAST, need_spark
 
-from cellrisk.tables.spark.session import own_session
+from cellrisk.counts.spark.session import own_session
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cellrisk.tables import FrequencyTable
+from cellrisk.counts.table import FrequencyTable
 
 MOMENT = dt.datetime(2020, 3, 29, 1, 30)
 STEPS = [dt.timedelta(0), dt.timedelta(microseconds=1), dt.timedelta(hours=1), dt.timedelta(days=-20_000)]

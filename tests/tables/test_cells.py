@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import cellrisk as cr
-from cellrisk.cells import Cells, Domain, group_cells
+from cellrisk.counts import keys
+from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.tables import keys
 
 
 def by_key(cells: Cells) -> dict[tuple[str, ...], dict[str, int]]:

@@ -13,8 +13,9 @@ import pytest
 from tests.tables import counter
 from tests.tables.postgres_server import Server, running_server
 
+from cellrisk.counts import counting, packing, survey, tabulation, vectors
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
-from cellrisk.tables import counting, packing, survey, tabulate, tabulation, vectors
 
 NOT_ON_SPARK = ("hour", "span")
 """Kinds that Spark's reader of Parquet has no type for, and that are refused there."""

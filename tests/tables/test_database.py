@@ -17,9 +17,11 @@ import pyarrow as pa
 import pytest
 from tests.tables.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
 
+from cellrisk.counts import counting, tabulation, vectors
+from cellrisk.counts.databases.database import read_address
+from cellrisk.counts.table import FrequencyTable
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.tables import FrequencyTable, counting, tabulate, tabulation, vectors
-from cellrisk.tables.databases.database import read_address
 
 
 @pytest.fixture(scope="module")

@@ -281,7 +281,7 @@ def test_a_duckdb_address_is_the_same_as_its_path(tmp_path: Path, monkeypatch: p
     before = (path.read_bytes(), sorted(os.listdir(tmp_path)))
     address = f"duckdb://{tmp_path}/my%20data.db"
     seen: list[Any] = []
-    from cellrisk.tables import embedded
+    from cellrisk.counts import embedded
 
     real = embedded.plan_stored
 
@@ -413,7 +413,7 @@ def test_ibis_tables_in_this_process(people: list[dict[str, Any]], tmp_path: Pat
 def test_ibis_tables_with_a_collation(tmp_path: Path) -> None:
     import ibis
 
-    from cellrisk.tables.databases.database import check_texts, open_elsewhere
+    from cellrisk.counts.databases.database import check_texts, open_elsewhere
 
     backend = ibis.duckdb.connect()
     backend.raw_sql("CREATE TABLE t (q TEXT COLLATE NOCASE, r TEXT, y TEXT)")

@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from cellrisk.cli import main
+from cellrisk.counts import files
+from cellrisk.counts.engine import explain
+from cellrisk.counts.preview import preview_file
+from cellrisk.counts.spark.refusals import explain as explain_spark
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.tables import files, tabulate
-from cellrisk.tables.engine import explain
-from cellrisk.tables.preview import preview_file
-from cellrisk.tables.spark.refusals import explain as explain_spark
 
 ASKED = ("age", "job")
 KINDS = (

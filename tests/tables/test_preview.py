@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cellrisk import datasets
+from cellrisk.counts import datasets
+from cellrisk.counts import preview as module
+from cellrisk.counts.preview import Preview, PreviewedColumn, preview_file
 from cellrisk.errors import InvalidInput
-from cellrisk.tables import preview as module
-from cellrisk.tables.preview import Preview, PreviewedColumn, preview_file
 
 CSV = """text,number,truth,date,mixed,none,spaced
 a,1,true,2020-01-01,1,,x y

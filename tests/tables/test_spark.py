@@ -19,11 +19,12 @@ from tests.tables.spark_cluster import FAST, need_spark
 
 import cellrisk
 from cellrisk.cli import main
+from cellrisk.counts import binning, coding
+from cellrisk.counts.spark import partitions
+from cellrisk.counts.spark import reading as spark
+from cellrisk.counts.spark import session as spark_session
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.tables import binning, coding, tabulate
-from cellrisk.tables.spark import partitions
-from cellrisk.tables.spark import reading as spark
-from cellrisk.tables.spark import session as spark_session
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python
@@ -320,7 +321,7 @@ def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: p
     pq.write_table(table.append_column("t", pa.array([1] * 5000, pa.timestamp("ns"))), tmp_path / "c.parquet")
     refused("nanoseconds", tmp_path / "c.parquet", "a", "t")
     assert tabulate(tmp_path / "c.parquet", "a", "y", engine="spark").n_cells == 5000
-    survey = cellrisk.tables.tabulation.survey_source
+    survey = cellrisk.counts.tabulation.survey_source
 
     def vanish(*arguments: Any, **options: Any) -> Any:
         (tmp_path / "a.parquet").unlink()
@@ -331,9 +332,9 @@ def test_damaged_and_vanished_files(session: Any, tmp_path: Path, monkeypatch: p
             stream.write("2,v\n")
         return survey(*arguments, **options)
 
-    monkeypatch.setattr(cellrisk.tables.tabulation, "survey_source", vanish)
+    monkeypatch.setattr(cellrisk.counts.tabulation, "survey_source", vanish)
     refused("vanished", tmp_path / "a.parquet")
-    monkeypatch.setattr(cellrisk.tables.tabulation, "survey_source", change)
+    monkeypatch.setattr(cellrisk.counts.tabulation, "survey_source", change)
     refused("changed while it was read", put(tmp_path / "a.csv", "a,y\n1,u\n1,v\n"))
 
 
@@ -402,7 +403,7 @@ def test_a_failure_below_spark_is_spark_s_whatever_its_kind() -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 
-    from cellrisk.tables.spark.refusals import spark_refusals
+    from cellrisk.counts.spark.refusals import spark_refusals
 
     pool = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
     pool.shutdown()

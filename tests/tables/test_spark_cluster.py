@@ -25,8 +25,8 @@ PATIENCE = 400.0
 CHILD = """
 import pickle, sys
 from tests.tables import counter
-from cellrisk.tables import tabulate
-from cellrisk.tables.spark.session import own_session
+from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts.spark.session import own_session
 
 master, folder = sys.argv[1:]
 with open(folder + "/asked", "rb") as stream:

@@ -23,9 +23,10 @@ from tests.tables.test_spark import BAD_TEXT, CASES
 
 import cellrisk
 from cellrisk.cli import main
+from cellrisk.counts import tabulation
+from cellrisk.counts.spark import session as spark_session
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError
-from cellrisk.tables import tabulate, tabulation
-from cellrisk.tables.spark import session as spark_session
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves the closing of sockets to Python

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.tables import counting, packing, sums, vectors
+from cellrisk.counts import counting, packing, sums, vectors
 
 QIDS = ["a", "b"]
 

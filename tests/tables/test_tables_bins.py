@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cellrisk.counts.binning import EdgeBinning, WidthBinning, make_binning
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
-from cellrisk.tables import tabulate
-from cellrisk.tables.binning import EdgeBinning, WidthBinning, make_binning
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import cellrisk.tables.tabulation as tabulation
-from cellrisk.tables import counting, tabulate
+import cellrisk.counts.tabulation as tabulation
+from cellrisk.counts import counting
+from cellrisk.counts.tabulation import tabulate
 
 QUASI = ["a", "b"]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.counts.likeness import PLAIN_COUNTS, Numbers, describe_numbers, is_named_like_counts
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.tables.likeness import PLAIN_COUNTS, Numbers, describe_numbers, is_named_like_counts
 
 Capture = pytest.CaptureFixture[str]
 LOOKS = r"column '{}' looks like counts, and each combination .* occurs once"
@@ -227,7 +227,7 @@ def test_the_check_asks_nothing_more_of_people_who_repeat(monkeypatch: pytest.Mo
     """Counting knows that somebody occurs twice; the source is not opened again."""
     opened = []
     monkeypatch.setattr(
-        "cellrisk.tables.likeness.open_source", lambda *given, **named: opened.append(given) or pytest.fail("opened")
+        "cellrisk.counts.likeness.open_source", lambda *given, **named: opened.append(given) or pytest.fail("opened")
     )
     people = pd.concat([count_table("children")] * 2)
     assert cr.tabulate(people, ["place", "sex"], "job").n_records == 24

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cellrisk.counts import survey
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.tables import survey, tabulate
 
 SECRET = "Xyzzy7391"
 BASE: dict[str, list[Any]] = {

@@ -13,13 +13,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from cellrisk.counts.levels import Levels
+from cellrisk.counts.profiles import LevelCounts, Profiles
+from cellrisk.counts.schema import Schema
+from cellrisk.counts.table import Attribute, AttributeSummary, FrequencyTable, Summary
+from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts.vectors import Homogeneity
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.profiles import LevelCounts, Profiles
-from cellrisk.tables import Attribute, FrequencyTable, Summary, tabulate
-from cellrisk.tables.levels import Levels
-from cellrisk.tables.schema import Schema
-from cellrisk.tables.table import AttributeSummary
-from cellrisk.tables.vectors import Homogeneity
 
 QUASI = ["age", "sex", "city"]
 

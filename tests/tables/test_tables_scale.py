@@ -23,9 +23,9 @@ from tests.test_stopping import BOUND, RUN, START
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.counts import embedded, engine, packing, tabulation
+from cellrisk.counts.resources import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.tables import embedded, engine, packing, tabulation
-from cellrisk.tables.resources import Resources, free_memory
 
 QIDS = ["a", "b", "c", "d", "e"]
 
@@ -192,7 +192,7 @@ def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no small disk can be mounted: user namespaces are not permitted here")
     code = (
-        "import os, sys; from cellrisk.cli import main; from cellrisk.tables import packing;"
+        "import os, sys; from cellrisk.cli import main; from cellrisk.counts import packing;"
         f"packing.BYTES_FOR_ROW = {NO_PACKING};"
         "code = main(sys.argv[1:]); print('left:', os.listdir(os.environ['TMPDIR'])); sys.exit(code)"
     )
@@ -228,7 +228,7 @@ def test_progress_is_reported(tmp_path: Path) -> None:
 
 
 IN_A_QUERY = """
-import cellrisk.tables.tabulation as room
+import cellrisk.counts.tabulation as room
 def wait(table, _):
     table.get_backend().con.execute("CREATE TABLE endless AS FROM range(1000000000000) ORDER BY hash(range)")
 room.survey_source = wait

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import cellrisk
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.tables import tabulate
 
 QUASI = ["age", "sex", "city"]
 NAMES = ["age", "sex", "city", "job", "ill"]
@@ -162,6 +162,6 @@ def test_nothing_is_left_after_a_refusal(missing: str, tmp_path: Path, monkeypat
 
 def test_import_is_light() -> None:
     heavy = "{'ibis', 'duckdb', 'pandas', 'polars', 'pyarrow'}"
-    code = f"import sys, cellrisk.tables; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
+    code = f"import sys, cellrisk.counts; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     home = str(Path(cellrisk.__file__).parents[1])
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": home})

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 import cellrisk as cr
-from cellrisk.mechanisms import Mechanism
-from cellrisk.usefulness import Utility
+from cellrisk.decide.usefulness import Utility
+from cellrisk.noise.mechanisms import Mechanism
 
 MODES = ("domain", "observed")
 DOMAINS = {"size": ["s", "m", "l"], "sex": ["f", "m"], "town": ["p", "q", "r", "t"], "job": ["a", "b", "c"]}

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.decide.usefulness import Utility, marginals, simulation, utility
 from cellrisk.errors import InvalidInput
-from cellrisk.mechanisms import Mechanism
-from cellrisk.noise import Noise
-from cellrisk.usefulness import Utility, marginals, simulation, utility
+from cellrisk.noise.distributions import Noise
+from cellrisk.noise.mechanisms import Mechanism
 from tests.near import near
 from tests.shared_data import needs_shared_data, read
 from tests.usefulness.definition import DOMAINS, MECHANISMS, MODES, agree, people

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-import cellrisk.usefulness as package
-from cellrisk.assessment import CURATOR_NOTE
+import cellrisk.decide.usefulness as package
+from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.usefulness import Utility, utility
+from cellrisk.risk.assessment import CURATOR_NOTE
 from tests.usefulness.definition import DOMAINS, MECHANISMS, MODES, people
 
 LAPLACE = cr.Laplace(epsilon=1.0)
@@ -188,7 +188,7 @@ def test_print_says_what_observed_cells_mean(table: cr.FrequencyTable) -> None:
 
 def test_picture(found: Utility, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = SimpleNamespace(draw_utility=lambda drawn: ("figure", drawn), save=lambda *what: ("saved", *what))
-    monkeypatch.setitem(sys.modules, "cellrisk.pictures", pictures)
+    monkeypatch.setitem(sys.modules, "cellrisk.show.pictures", pictures)
     assert found.plot() == ("figure", found)
     assert found.plot("utility.svg") == ("saved", ("figure", found), "utility.svg")
 

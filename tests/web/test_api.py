@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import cellrisk as cr
-from cellrisk.simulation import SCENARIOS
+from cellrisk.publish.simulation import SCENARIOS
 from cellrisk.web import models
 from tests.near import near, near_epsilon, same
 from tests.web.conftest import SETTING, Running, load, upload

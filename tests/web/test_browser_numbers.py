@@ -12,8 +12,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.simulation import SCENARIOS
-from cellrisk.text import percent
+from cellrisk.publish.simulation import SCENARIOS
+from cellrisk.system.text import percent
 from tests.web.conftest import Running
 from tests.web.walking import (
     epsilon,

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.accounting import Loss
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
+from cellrisk.repeat.accounting import Loss
 from cellrisk.web import models
 from cellrisk.web.answers import describe_ledger
 from tests.near import near_epsilon
@@ -165,7 +165,7 @@ class TestLedger:
 
     def test_releases_are_written_into_it(self, tmp_path: Path) -> None:
         pytest.importorskip("sqlalchemy")
-        from cellrisk.ledger import Ledger
+        from cellrisk.repeat.ledger import Ledger
 
         place = tmp_path / "releases.ledger"
         with Ledger(place, create=True) as ledger:
@@ -204,7 +204,7 @@ class TestLedger:
         pytest.importorskip("sqlalchemy")
         import sqlite3
 
-        from cellrisk.ledger import Ledger
+        from cellrisk.repeat.ledger import Ledger
 
         place = tmp_path / "releases.ledger"
         with Ledger(place, create=True) as ledger:
@@ -222,7 +222,7 @@ class TestLedger:
 
     def test_losses_of_every_flavour_are_described(self, tmp_path: Path) -> None:
         pytest.importorskip("sqlalchemy")
-        from cellrisk.ledger import Ledger
+        from cellrisk.repeat.ledger import Ledger
 
         losses = [
             cr.Laplace(epsilon=1.0),

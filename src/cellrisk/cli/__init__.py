@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cellrisk.errors import CellriskError, visible
-from cellrisk.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
+from cellrisk.system.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
 
 BAD_INPUT = 2
 INTERNAL = 1

@@ -12,9 +12,9 @@ import typer
 from cellrisk.errors import visible
 
 if TYPE_CHECKING:
-    from cellrisk.choice import Policies
-    from cellrisk.mechanisms import Mechanism
-    from cellrisk.tables import FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.policies import Policies
+    from cellrisk.noise.mechanisms import Mechanism
 
 ABOVE_LIMIT = 3
 
@@ -36,7 +36,7 @@ def answer(
     What was computed from ``raw`` data carries the note that it is for the curator. ``policies``: those that were
     obeyed, where the result does not say so itself; JSON says also where there was none.
     """
-    from cellrisk.assessment import CURATOR_NOTE
+    from cellrisk.risk.assessment import CURATOR_NOTE
 
     if as_json:
         checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
@@ -52,7 +52,7 @@ def answer(
 
 def tell_formulas(path: Path) -> None:
     """One line on standard error, where a spreadsheet would take cells of a CSV file for formulas."""
-    from cellrisk import spreadsheets
+    from cellrisk.system import spreadsheets
 
     said = spreadsheets.tell_formulas(path)
     if said is not None:

@@ -12,11 +12,11 @@ from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import MechanismOptions, RiskOptions, TableOptions, Text, grouped, option
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
-from cellrisk.writing import write_whole
+from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
-    from cellrisk.assessment import Assessment
-    from cellrisk.simulation import Comparison
+    from cellrisk.publish.simulation import Comparison
+    from cellrisk.risk.assessment import Assessment
 
 
 @grouped
@@ -30,7 +30,7 @@ def inspect_command(
     Cells, homogeneous ones, people exposed.
     """
     if plot is not None:
-        from cellrisk.pictures import check_picture_path
+        from cellrisk.show.pictures import check_picture_path
 
         check_picture_path(plot)
     frequencies = table.tabulate()
@@ -58,7 +58,7 @@ def assess_command(
 
     Every measure of what the homogeneity attack would reveal, with the number of people.
     """
-    from cellrisk.assessment import assess
+    from cellrisk.risk.assessment import assess
 
     policies = policy_of(context)
     limit = None if max_risk is None else parse_limit(max_risk)
@@ -85,9 +85,9 @@ def demo_command(
     ] = None,
 ) -> None:
     """Assess UCI Adult, which comes with the package."""
-    from cellrisk import datasets
-    from cellrisk.assessment import assess
-    from cellrisk.tables import tabulate
+    from cellrisk.counts import datasets
+    from cellrisk.counts.tabulation import tabulate
+    from cellrisk.risk.assessment import assess
 
     if save is not None:
         write_whole(save, datasets.adult_path().read_bytes(), public=True)
@@ -109,7 +109,7 @@ def demo_command(
 
 def _check(assessment: Assessment, risk: RiskOptions, releases: int, seed: int) -> dict[str, Comparison]:
     """A simulation of each sensitive attribute, compared with what was assessed."""
-    from cellrisk.simulation import simulate
+    from cellrisk.publish.simulation import simulate
 
     measures = sorted({row.measure for row in assessment.risks})
     return {

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli.groups import COMMON
+from cellrisk.decide.policy_files import SETTINGS_FILE, SettingsFile, find_policy_files, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.policy_files import SETTINGS_FILE, SettingsFile, find_policy_files, read_settings_file
 
 if TYPE_CHECKING:
-    from cellrisk.choice import Policies
+    from cellrisk.decide.policies import Policies
 
 POLICIES = "cellrisk.policies"
 
@@ -50,7 +50,7 @@ def keep_policies(context: typer.Context, settings: SettingsFile | None) -> None
     """Notes the policies that hold for this command; loads what judges them only where there is one."""
     own = settings is not None and settings.policy is not None
     if own or find_policy_files():
-        from cellrisk.choice import Policies
+        from cellrisk.decide.policies import Policies
 
         context.meta[POLICIES] = Policies.in_force(settings if own else None)
 
@@ -210,7 +210,7 @@ def _kind(value: Any) -> str:
 
 def policy_of(context: typer.Context) -> Policies:
     """The policies that hold for this command; none is false."""
-    from cellrisk.choice import Policies
+    from cellrisk.decide.policies import Policies
 
     found: Policies = context.meta.get(POLICIES) or Policies()
     return found

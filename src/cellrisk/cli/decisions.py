@@ -26,7 +26,7 @@ from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cellrisk.choice import Policies
+    from cellrisk.decide.policies import Policies
 
 Plot = Annotated[Text, option("Picture: .svg, .png or .pdf.", "FILE")]
 Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
@@ -47,7 +47,7 @@ def curve_command(
 
     --epsilon 0.001:100:501 is low:high:points; several mechanisms and deltas go between commas.
     """
-    from cellrisk.curves import curve
+    from cellrisk.risk.curves import curve
 
     _check_outputs(plot, csv)
     epsilon = None if mechanism.epsilon is None else parsing.parse_grid(mechanism.epsilon)
@@ -81,7 +81,7 @@ def choose_command(
 
     --max-risk 0.3, --max-people 500 or --margin 0.05; --epsilon 0.01:10 narrows the range searched.
     """
-    from cellrisk.choice import choose
+    from cellrisk.decide.choosing import choose
 
     policies = policy_of(context)
     question = _question(risk, policies)
@@ -127,7 +127,7 @@ def utility_command(
 
     Distance of the released marginals from the true ones, by simulation.
     """
-    from cellrisk.usefulness import utility
+    from cellrisk.decide.usefulness import utility
 
     _check_outputs(plot, csv)
     settings = mechanism.several()
@@ -152,7 +152,7 @@ def explain_command(
 
     The riskiest cells, and quasi-identifiers left out or made coarser.
     """
-    from cellrisk.explanation import explain
+    from cellrisk.risk.explanation import explain
 
     _check_outputs(plot)
     question = risk.single()
@@ -185,7 +185,7 @@ def report_command(
     organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None,
 ) -> None:
     """A report for a disclosure review board."""
-    from cellrisk.reporting import check_public_delta, check_report_path, report
+    from cellrisk.show.reporting import check_public_delta, check_report_path, report
 
     policies = policy_of(context)
     if output is None:
@@ -234,10 +234,10 @@ def report_command(
 
 def _check_outputs(plot: str | None, csv: str | None = None) -> None:
     """Refuses a path that cannot be written before the work begins."""
-    from cellrisk.writing import check_writable
+    from cellrisk.system.writing import check_writable
 
     if plot is not None:
-        from cellrisk.pictures import check_picture_path
+        from cellrisk.show.pictures import check_picture_path
 
         check_picture_path(plot)
     if csv is not None:

@@ -15,11 +15,11 @@ import typer
 from cellrisk.cli import parsing
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
-from cellrisk.writing import inputs_of_one_command, keep_inputs
+from cellrisk.system.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
-    from cellrisk.mechanisms import Mechanism
-    from cellrisk.tables import FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.noise.mechanisms import Mechanism
 
 Text = str | None
 Texts = list[str] | None
@@ -58,7 +58,7 @@ class TableOptions:
 
     def tabulate(self, outside: str = "error") -> FrequencyTable:
         """The table; ``outside`` is the rule where no other is given."""
-        from cellrisk.tables import tabulate
+        from cellrisk.counts.tabulation import tabulate
 
         if not self.qid:
             raise InvalidInput(
@@ -116,7 +116,7 @@ class MechanismOptions:
         return [self._make(epsilon, delta) for delta in deltas for epsilon in parsing.parse_grid(self.epsilon)]
 
     def _make(self, epsilon: float, delta: float | None) -> Mechanism:
-        from cellrisk.mechanisms import mechanism
+        from cellrisk.noise.mechanisms import mechanism
 
         return mechanism(
             self.mechanism, epsilon=epsilon, delta=delta, neighbours=self.neighbours, threshold=self.threshold_number
@@ -267,7 +267,7 @@ def keep_given_files(given: dict[str, Any]) -> None:
         if name == "ledger":
             keep_inputs("the ledger", *(f"{value}{end}" for end in ("", "-wal", "-shm", "-journal")))
         elif name == "source":
-            from cellrisk.tables.sources import list_files_of
+            from cellrisk.counts.sources import list_files_of
 
             keep_inputs("the records", *list_files_of(value))
         else:

@@ -17,11 +17,11 @@ from cellrisk.cli.answers import answer, say, stop_above_limit, tell_formulas
 from cellrisk.cli.config import OutputOptions
 from cellrisk.cli.groups import SpreadsheetSafe, Text, Texts, grouped, option
 from cellrisk.errors import InvalidInput
-from cellrisk.text import aligned
+from cellrisk.system.text import aligned
 
 if TYPE_CHECKING:
-    from cellrisk.accounting import Loss
-    from cellrisk.ledger import Entry, Ledger
+    from cellrisk.repeat.accounting import Loss
+    from cellrisk.repeat.ledger import Entry, Ledger
 
 EVERYONE = "everyone"
 
@@ -66,8 +66,8 @@ class LossOptions:
 
     def loss(self) -> Loss:
         """The loss that these options describe."""
-        from cellrisk.accounting import Loss
-        from cellrisk.mechanisms import mechanism
+        from cellrisk.noise.mechanisms import mechanism
+        from cellrisk.repeat.accounting import Loss
 
         epsilon, delta, rho = (
             None if text is None else parsing.parse_number(f"--{name}", text)
@@ -133,7 +133,7 @@ def add_command(
 
     By its mechanism, or as another tool states its loss: --epsilon 1, --epsilon 1 --delta 1e-6, --rho 0.1.
     """
-    from cellrisk.ledger.entry import check_name, describe_release
+    from cellrisk.repeat.ledger.entry import check_name, describe_release
 
     given, names = loss.loss(), parsing.split_names(qid)
     describe_release(attribute, names, given, purpose)
@@ -172,8 +172,8 @@ def limit_command(
     """
     if epsilon is None:
         raise InvalidInput("no epsilon was given", fix="say the limit: --epsilon 2")
-    from cellrisk.ledger import Limit
-    from cellrisk.ledger.entry import check_name
+    from cellrisk.repeat.ledger import Limit
+    from cellrisk.repeat.ledger.entry import check_name
 
     limit: dict[str, Any] = {
         "epsilon": parsing.parse_number("--epsilon", epsilon),
@@ -336,7 +336,7 @@ def export_command(
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
-    from cellrisk.reporting.ledger_export import export_entries, refuse_released
+    from cellrisk.show.reporting.ledger_export import export_entries, refuse_released
 
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output ledger.jsonl")
@@ -355,7 +355,7 @@ def export_command(
 @contextmanager
 def open_ledger(place: str, wait: str, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
     """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
-    from cellrisk.ledger import Ledger
+    from cellrisk.repeat.ledger import Ledger
 
     with Ledger(place, create=create, wait=parsing.parse_number("--wait", wait, "seconds"), head=head) as opened:
         try:

@@ -26,9 +26,9 @@ from cellrisk.cli.ledgers import (
 from cellrisk.errors import CellriskError, InvalidInput
 
 if TYPE_CHECKING:
-    from cellrisk.ledger import Ledger
-    from cellrisk.sequences import Step
-    from cellrisk.tables import FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.repeat.ledger import Ledger
+    from cellrisk.repeat.sequences import Step
 
 By = Annotated[str, option("What the picture's axis is: loss or release.", "NAME")]
 Attribute = Annotated[
@@ -92,8 +92,8 @@ def risk_command(
 
     Each attribute at the loss spent when it was released, and the overall risk of the cells.
     """
-    from cellrisk.pictures import check_picture_path
-    from cellrisk.sequences import assess_sequence
+    from cellrisk.repeat.sequences import assess_sequence
+    from cellrisk.show.pictures import check_picture_path
 
     if table.source is None:
         raise InvalidInput("no records were given", fix="name their file after the ledger")
@@ -145,7 +145,7 @@ def plan_command(
     if table.source is None:
         answer_losses(losses, sequence, options["delta"], refusal, output.as_json)
     else:
-        from cellrisk.sequences import Step, plan
+        from cellrisk.repeat.sequences import Step, plan
 
         quasi = parsing.split_names(table.qid) or None
         answer(plan(table.cover(steps, attribute), steps, Step(planned, attribute, quasi), **options), output.as_json)
@@ -169,7 +169,7 @@ def average_command(
 
     The risk from an attacker who averages the noise away, beside the rule of the cumulative loss.
     """
-    from cellrisk.averaging import average
+    from cellrisk.repeat.averaging import average
 
     if releases is None:
         raise InvalidInput("the number of releases was not given", fix="say it: --releases 12")
@@ -189,7 +189,7 @@ def average_command(
 
 def list_steps(ledger: Ledger, cohort: str) -> list[Step]:
     """The releases that cover the people of a cohort: on it, and on those that contain it, in their order."""
-    from cellrisk.sequences import Step
+    from cellrisk.repeat.sequences import Step
 
     part_of = {each.name: each.part_of for each in ledger.cohorts()}
     covering: set[str] = set()
@@ -214,7 +214,7 @@ def find_largest(
     options: dict[str, Any],
 ) -> Any:
     """The largest epsilon of the next release that keeps the overall risk."""
-    from cellrisk.sequences import largest_epsilon
+    from cellrisk.repeat.sequences import largest_epsilon
 
     if table.source is None:
         raise InvalidInput("--max-risk needs the cohort's records", fix="name their file after the ledger")
@@ -249,7 +249,7 @@ def answer_losses(
     losses: list[Any], sequence: SequenceOptions, delta: float | None, refusal: str, as_json: bool
 ) -> None:
     """What releases cost before and after the planned one, where there are no records to assess."""
-    from cellrisk.accounting import compose
+    from cellrisk.repeat.accounting import compose
 
     before = compose(losses[:-1], operator=sequence.operator, delta=delta)
     after = compose(losses, operator=sequence.operator, delta=delta)

@@ -41,7 +41,7 @@ def _about(
     context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and stop.")
 ) -> None:
     if version:
-        from cellrisk.version import __version__
+        from cellrisk.system.version import __version__
 
         typer.echo(f"cellrisk {__version__}")
         raise typer.Exit

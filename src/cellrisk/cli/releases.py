@@ -12,15 +12,7 @@ import typer
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say
 from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.groups import (
-    MechanismOptions,
-    SpreadsheetSafe,
-    TableOptions,
-    Text,
-    Texts,
-    grouped,
-    option,
-)
+from cellrisk.cli.groups import MechanismOptions, SpreadsheetSafe, TableOptions, Text, Texts, grouped, option
 from cellrisk.cli.ledgers import (
     CohortOption,
     HeadOption,
@@ -35,12 +27,12 @@ from cellrisk.cli.ledgers import (
 )
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
-from cellrisk.text import aligned
+from cellrisk.system.text import aligned
 
 if TYPE_CHECKING:
-    from cellrisk.ledger.pairing import Reservation
-    from cellrisk.mechanisms import Mechanism
-    from cellrisk.tables import FrequencyTable
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.noise.mechanisms import Mechanism
+    from cellrisk.repeat.ledger.pairing import Reservation
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,7 @@ def release_command(
 
     Counts with noise from OpenDP, and a description beside them.
     """
-    from cellrisk.releasing import check_output, release
+    from cellrisk.publish.releasing import check_output, release
 
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output released.parquet")
@@ -182,13 +174,13 @@ def simulate_command(
         "progress": progress_bar("simulating"),
     }
     if parents is None:
-        from cellrisk.simulation import simulate
+        from cellrisk.publish.simulation import simulate
 
         if parent_count or exclude or may_be_missing:
             raise InvalidInput("--parent-count, --exclude and --may-be-missing go with --parents", fix="name its file")
         answer(simulate(table.tabulate(), setting, **drawn), output.as_json)
         return
-    from cellrisk.simulation.constrained import simulate_constrained
+    from cellrisk.publish.simulation.constrained import simulate_constrained
 
     found = simulate_constrained(
         table.tabulate(),
@@ -217,8 +209,8 @@ def audit_command(
 
     The attack as realised, and what other tools would say.
     """
-    from cellrisk.auditing import audit
-    from cellrisk.releasing import find_count_column
+    from cellrisk.publish.auditing import audit
+    from cellrisk.publish.releasing import find_count_column
 
     listed = parsing.parse_whole("--top", top)
     found = audit(

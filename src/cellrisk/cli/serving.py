@@ -39,7 +39,7 @@ def serve_command(
 
     The link that it prints lets its reader in; Ctrl-C ends it, and removes what was uploaded.
     """
-    from cellrisk.tables.resources import read_bytes
+    from cellrisk.counts.resources import read_bytes
     from cellrisk.web import serve
 
     serve(

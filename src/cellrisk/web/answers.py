@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from cellrisk.cells import Cells
-from cellrisk.choice import Policies, choose
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.preview import Preview, PreviewedColumn
+from cellrisk.counts.profiles import SIZE_CLASSES
+from cellrisk.counts.schema import MISSING_RULES
+from cellrisk.counts.table import describe_attribute, list_assumptions
+from cellrisk.decide.choosing import choose
+from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
-from cellrisk.explanation.at_risk import CellRisks
-from cellrisk.measures import FORMS, MEASURES, WEIGHTS
-from cellrisk.mechanisms import MECHANISMS, NEIGHBOURS
-from cellrisk.profiles import SIZE_CLASSES
-from cellrisk.simulation import SCENARIOS, Scenario
-from cellrisk.simulation.glimpse import glimpse
-from cellrisk.sweep import LARGEST_CLASSICAL, usual_delta
-from cellrisk.tables.preview import Preview, PreviewedColumn
-from cellrisk.tables.schema import MISSING_RULES
-from cellrisk.tables.table import describe_attribute, list_assumptions
+from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
+from cellrisk.publish.simulation import SCENARIOS, Scenario
+from cellrisk.publish.simulation.glimpse import glimpse
+from cellrisk.risk.explanation.at_risk import CellRisks
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
+from cellrisk.risk.sweep import LARGEST_CLASSICAL, usual_delta
 from cellrisk.web import models, questions
 from cellrisk.web.desk import Kept
 from cellrisk.web.recipes import narrow, settle, settle_delta
@@ -49,7 +50,7 @@ ALMOST_UNIQUE = 0.5
 
 
 def describe_server(settings: Settings) -> dict[str, Any]:
-    from cellrisk.version import __version__
+    from cellrisk.system.version import __version__
 
     policies = Policies.in_force(settings.policy)
     return {
@@ -236,7 +237,7 @@ def _tell(number: int) -> str:
 
 def describe_ledger(place: str) -> dict[str, Any]:
     """The releases of a ledger in their order, what each cohort has lost, and whether all is as it was written."""
-    from cellrisk.ledger import Ledger
+    from cellrisk.repeat.ledger import Ledger
 
     with Ledger(place) as ledger:
         verification = ledger.verify()

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cellrisk.cells import Cells
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.preview import Preview
+from cellrisk.counts.table import FrequencyTable
 from cellrisk.errors import CellriskError
-from cellrisk.scratch import private_folder
-from cellrisk.tables import FrequencyTable
-from cellrisk.tables.preview import Preview
+from cellrisk.system.scratch import private_folder
 from cellrisk.web import work
 from cellrisk.web.jobs import Job, Jobs
 from cellrisk.web.recipes import Recipe, SentTable, attach_source

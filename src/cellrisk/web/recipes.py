@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cellrisk.cells import Cells
-from cellrisk.choice.policy import DELTA_FROM_RECORDS
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.resources import Resources
+from cellrisk.counts.schema import Schema
+from cellrisk.counts.table import FrequencyTable
+from cellrisk.counts.tabulation import read_cells, tabulate
+from cellrisk.counts.vectors import Homogeneity
+from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.mechanisms import MECHANISMS, Mechanism, mechanism
-from cellrisk.progress import Progress
-from cellrisk.sweep import usual_delta
-from cellrisk.tables import FrequencyTable, tabulate
-from cellrisk.tables.resources import Resources
-from cellrisk.tables.schema import Schema
-from cellrisk.tables.tabulation import read_cells
-from cellrisk.tables.vectors import Homogeneity
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
+from cellrisk.risk.sweep import usual_delta
+from cellrisk.system.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
-from cellrisk.choice import Policies
+from cellrisk.counts.preview import Preview
+from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.tables.preview import Preview
 from cellrisk.web import answers, models, places, questions, work
 from cellrisk.web.commands import write_commands
 from cellrisk.web.desk import Desk, Kept, NotThere
@@ -84,7 +84,7 @@ def show_static(name: str) -> Response:
 def render_page() -> str:
     from jinja2 import Environment, StrictUndefined
 
-    from cellrisk.version import __version__
+    from cellrisk.system.version import __version__
 
     template = resources.files("cellrisk.web").joinpath("page", "index.html.j2").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

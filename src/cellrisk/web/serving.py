@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.scratch import private_folder
-from cellrisk.stopping import left_alone
+from cellrisk.system.scratch import private_folder
+from cellrisk.system.stopping import left_alone
 from cellrisk.web.settings import UPLOAD_LIMIT, Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cellrisk.choice import Policies, Policy
+    from cellrisk.decide.policies import Policies
+    from cellrisk.decide.policy import Policy
 
 NEEDED = "the web app needs packages that are not installed"
 FIX = "install them with pip install 'cellrisk[web]'"
@@ -49,7 +50,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         from fastapi.responses import JSONResponse
         from starlette.exceptions import HTTPException
 
-        from cellrisk.version import __version__
+        from cellrisk.system.version import __version__
         from cellrisk.web import routes
         from cellrisk.web.desk import NotRead, NotThere, open_desk
         from cellrisk.web.guard import Guard
@@ -136,7 +137,7 @@ def serve(
     except ImportError:
         raise InvalidInput(NEEDED, fix=FIX) from None
 
-    from cellrisk.choice import Policies
+    from cellrisk.decide.policies import Policies
 
     given: dict[str, Any] = {} if token is None else {"token": token}
     given |= {
@@ -151,7 +152,7 @@ def serve(
     with ExitStack() as held:
         listening = held.enter_context(listen(host, port))
         if ledger is not None:
-            from cellrisk.ledger import Ledger
+            from cellrisk.repeat.ledger import Ledger
 
             Ledger(ledger, create=new_ledger).close()
         settings = Settings(host=host, port=listening.getsockname()[1], **given)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cellrisk.choice import Policies
+    from cellrisk.decide.policies import Policies
 
 UPLOAD_LIMIT = 2_000_000_000
 SHORTEST_PASSWORD = 8

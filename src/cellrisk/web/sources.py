@@ -16,9 +16,9 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import parse_options_header
 
-from cellrisk import datasets
+from cellrisk.counts import datasets
+from cellrisk.counts.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.errors import InvalidInput
-from cellrisk.tables.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.web.guard import TooLarge
 from cellrisk.web.places import find_file
 

@@ -13,22 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk import datasets
-from cellrisk.assessment import find_exposure
-from cellrisk.cells import Cells
-from cellrisk.choice import Alternative, Policies, choose
-from cellrisk.curves import curve
+from cellrisk.counts import datasets
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.preview import Preview, preview_file
+from cellrisk.counts.table import FrequencyTable
+from cellrisk.counts.unpacking import check_unpacked
+from cellrisk.decide.choosing import Alternative, choose
+from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.measures import WEIGHTS
-from cellrisk.mechanisms import Mechanism
-from cellrisk.people import count_people
-from cellrisk.profiles import Floats
-from cellrisk.spreadsheets import tell_formulas
-from cellrisk.sweep import LARGEST_EPSILON, LEAST_EPSILON
-from cellrisk.tables import FrequencyTable
-from cellrisk.tables.preview import Preview, preview_file
-from cellrisk.tables.unpacking import check_unpacked
-from cellrisk.text import percent
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.assessment import find_exposure
+from cellrisk.risk.curves import curve
+from cellrisk.risk.measures import WEIGHTS
+from cellrisk.risk.people import count_people
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
+from cellrisk.system.arrays import Floats
+from cellrisk.system.spreadsheets import tell_formulas
+from cellrisk.system.text import percent
 from cellrisk.web.jobs import Report
 from cellrisk.web.recipes import Recipe, narrow, offer_deltas, settle, settle_delta
 
@@ -263,7 +264,7 @@ class Written:
 
 def write_report(report: Report, table: FrequencyTable, recipe: Recipe, folder: str, **asked: Any) -> Written:
     """The report for a board, as the command line writes it."""
-    from cellrisk.reporting import report as make_report
+    from cellrisk.show.reporting import report as make_report
 
     sensitive = asked.pop("sensitive")
     found = make_report(
@@ -310,7 +311,7 @@ def write_release(
 ) -> Written:
     """The release and its description in one archive. Where there is a ledger, with their entry or not at all; they
     then stay where the entry says that they are."""
-    from cellrisk.releasing import release
+    from cellrisk.publish.releasing import release
 
     draw = partial(
         release, table, mechanism, sensitive=sensitive, policy=policy, progress=partial(report, "releasing"), **asked
@@ -322,7 +323,7 @@ def write_release(
         released = draw()
         released.save(target)
     else:
-        from cellrisk.ledger import Ledger
+        from cellrisk.repeat.ledger import Ledger
 
         columns: dict[str, Any] = {"attribute": sensitive, "quasi_identifiers": table.quasi_identifiers}
         place, kept = entry.pop("place"), Path(entry.pop("kept"))

@@ -1,0 +1,180 @@
+"""The cells of a table with their keys: what says who is at risk, and what utility is measured on. For the curator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from cellrisk.counts.profiles import Profiles
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.arrays import Integers
+
+LARGEST_KEY = 2**62
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values that one quasi-identifier can take, in order."""
+
+    name: str
+    labels: tuple[str, ...]
+    ordered: bool = False
+    """Whether neighbours in that order are neighbours in meaning, as numbers and bins are."""
+    declared: bool = False
+    """Whether the values were declared; else they are the ones observed."""
+    missing: bool = False
+    """Whether the last label stands for missing values."""
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            raise InvalidInput(f"quasi-identifier '{self.name}' has no values")
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidInput(f"the values of '{self.name}' must differ")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Every non-empty cell with its key and its counts of one sensitive attribute.
+
+    Cells are in the order of their keys, so the order does not depend on that of the records.
+
+    >>> sex, age = Domain("sex", ("f", "m")), Domain("age", ("young", "old"))
+    >>> codes, cell = np.array([[0, 0], [0, 1], [1, 1]]), np.array([0, 1, 1, 2])
+    >>> cells = Cells("job", ("cook", "smith"), (sex, age), codes, cell, np.array([0, 0, 1, 1]), np.array([3, 1, 2, 5]))
+    >>> cells.n_cells, cells.domain_size, list(cells.drop("sex").profiles().rows())
+    (3, 8, [((3,), 1), ((7, 1), 1)])
+    """
+
+    sensitive: str
+    levels: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    codes: Integers
+    """(cells, quasi-identifiers): the place of each cell's values among the labels."""
+    cell: Integers
+    """For each positive count, ascending: its cell,"""
+    level: Integers
+    """its level,"""
+    count: Integers
+    """and the count itself."""
+
+    def __post_init__(self) -> None:
+        if self.codes.shape[1:] != (len(self.domains),):
+            raise InvalidInput("cells need a key for each quasi-identifier", got=f"shape {self.codes.shape}")
+        if not len(self.cell) == len(self.level) == len(self.count):
+            raise InvalidInput("cell, level and count must have the same length")
+        if len(self.count) and (self.count.min() <= 0 or (np.diff(self.cell) < 0).any()):
+            raise InvalidInput("counts must be positive and in the order of their cells")
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.codes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The quasi-identifiers."""
+        return tuple(domain.name for domain in self.domains)
+
+    @property
+    def domain_size(self) -> int:
+        """Counts that a release of the whole domain has: every combination of values, times the levels."""
+        return math.prod(len(domain) for domain in self.domains) * len(self.levels)
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """Where each cell's counts begin and end: those of cell i are ``count[offsets[i]:offsets[i + 1]]``."""
+        return np.searchsorted(self.cell, np.arange(self.n_cells + 1))
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Records in each cell."""
+        return np.add.reduceat(self.count, self.offsets[:-1])
+
+    def place(self, name: str) -> int:
+        """Where a quasi-identifier stands among the others."""
+        if name not in self.names:
+            raise UnknownName(f"the table has no quasi-identifier '{name}'", allowed=", ".join(self.names))
+        return self.names.index(name)
+
+    def key(self, cell: int) -> dict[str, str]:
+        """The values of the quasi-identifiers in one cell."""
+        return {domain.name: domain.labels[code] for domain, code in zip(self.domains, self.codes[cell], strict=True)}
+
+    def profiles(self, rows: Integers | None = None) -> Profiles:
+        """The profiles of all cells, or of those chosen by their places."""
+        if rows is None:
+            return Profiles.from_lists(self.count, self.offsets, np.ones(self.n_cells, np.int64), len(self.levels))
+        lengths = np.diff(self.offsets)[rows]
+        ends = np.cumsum(lengths)
+        places = np.repeat(self.offsets[rows] - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
+        offsets = np.concatenate([[0], ends])
+        return Profiles.from_lists(self.count[places], offsets, np.ones(len(rows), np.int64), len(self.levels))
+
+    def drop(self, name: str) -> Cells:
+        """The same records without one quasi-identifier: cells that differ in it alone become one."""
+        place = self.place(name)
+        domains = self.domains[:place] + self.domains[place + 1 :]
+        return self._regrouped(domains, np.delete(self.codes, place, axis=1))
+
+    def merge(self, name: str, groups: Mapping[str, Sequence[str]]) -> Cells:
+        """The same records with some values of a quasi-identifier made one: ``{"new label": ["old", "old"]}``."""
+        place = self.place(name)
+        domain = self.domains[place]
+        new_label = {}
+        known = set(domain.labels)
+        for label, members in groups.items():
+            for member in members:
+                if member not in known:
+                    raise UnknownName(f"'{name}' has no such value to merge", allowed=f"{len(domain)} values")
+                if member in new_label:
+                    raise InvalidInput(f"a value of '{name}' is merged twice", fix="name each value in one group")
+                new_label[member] = label
+        renamed = [new_label.get(label, label) for label in domain.labels]
+        labels = tuple(dict.fromkeys(renamed))
+        missing = domain.missing and renamed[-1] == domain.labels[-1] and renamed.count(renamed[-1]) == 1
+        number = {label: place for place, label in enumerate(labels)}
+        code = np.array([number[label] for label in renamed])
+        codes = self.codes.copy()
+        codes[:, place] = code[codes[:, place]]
+        merged = replace(domain, labels=labels, missing=missing)
+        return self._regrouped((*self.domains[:place], merged, *self.domains[place + 1 :]), codes)
+
+    def _regrouped(self, domains: tuple[Domain, ...], codes: Integers) -> Cells:
+        return group_cells(self.sensitive, self.levels, domains, codes[self.cell], self.level, self.count)
+
+
+def group_cells(
+    sensitive: str,
+    levels: tuple[str, ...],
+    domains: tuple[Domain, ...],
+    codes: Integers,
+    level: Integers,
+    count: Integers,
+) -> Cells:
+    """Cells from one row for each key and level; rows with the same key and level are added up."""
+    order = _order(codes, [len(domain) for domain in domains], level, len(levels))
+    codes, level, count = codes[order], level[order], count[order]
+    new_cell = np.ones(len(codes), bool)
+    new_cell[1:] = (codes[1:] != codes[:-1]).any(axis=1)
+    new_pair = new_cell.copy()
+    new_pair[1:] |= level[1:] != level[:-1]
+    cell = np.cumsum(new_cell) - 1
+    starts = np.flatnonzero(new_pair)
+    total = np.add.reduceat(count, starts) if len(starts) else count
+    return Cells(sensitive, levels, domains, codes[new_cell], cell[starts], level[starts], total)
+
+
+def _order(codes: Integers, widths: Sequence[int], level: Integers, n_levels: int) -> Integers:
+    """The order of keys, then levels; sorted as one number each where that fits, which is several times faster."""
+    if math.prod(widths) * n_levels >= LARGEST_KEY:
+        return np.lexsort((level, *codes.T[::-1]))
+    key = np.zeros(len(codes), np.int64)
+    for column, width in zip(codes.T, widths, strict=True):
+        key = key * width + column
+    return np.argsort(key * n_levels + level, kind="stable")

@@ -1,0 +1,163 @@
+"""Counting inside the engine, for any Ibis table: no cell and no key comes out.
+
+Dense form, for few levels: one conditional count a level in each cell, then a group-by of those counts. Up to 10,000
+distinct vectors of counts leave the engine, each with the number of its cells, and are sorted into profiles here; where
+there are more, the engine sorts them, and only profiles come out. Sparse form,
+for many: a group-by of cell and level, then each cell's counts as a sorted list. NULL is a group of its own in both;
+nothing is joined, so no cell with a missing quasi-identifier is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.counts.holding import held
+from cellrisk.counts.levels import Levels
+from cellrisk.counts.profiles import LevelCounts, NoProfiles, Profiles
+from cellrisk.counts.sums import plan_sums, total
+from cellrisk.counts.vectors import MASK_BITS, Homogeneity, Vectors, integers, opened_vectors, read_profiles
+from cellrisk.errors import InvalidInput
+from cellrisk.system.arrays import Integers
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+DENSE_LEVELS = 32
+CHANGED = "the source changed while it was read"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What was counted: for each sensitive attribute its profiles and its levels."""
+
+    profiles: tuple[Profiles, ...]
+    levels: tuple[LevelCounts, ...]
+    homogeneity: Homogeneity
+    missing: tuple[int, ...]
+    """Records in which each quasi-identifier is missing."""
+
+
+def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_levels: int = DENSE_LEVELS) -> Tally:
+    """Profiles of a table with quasi-identifiers q0, q1, ..., sensitive y0, y1, ... and, maybe, counts w.
+
+    ``records``: how many there are.
+    """
+    quasi = [name for name in coded.columns if name.startswith("q")]
+    dense = [len(each.places) <= dense_levels and all(is_plain(key) for key in each.places) for each in levels]
+    counts: dict[str, ir.BooleanValue] = {}
+    columns: list[list[str]] = []
+    flags: dict[str, Any] = {}
+    for place, each in enumerate(levels):
+        value = coded[f"y{place}"]
+        columns.append([])
+        if dense[place]:
+            for key, level in each.places.items():
+                counts[f"c{place}_{level}"] = holds(value, key, each)
+                columns[place].append(f"c{place}_{level}")
+        else:
+            flags[f"h{place}"] = takes_one_value(coded, value)
+    complete = next((names for names in columns if names), None)  # every record is in one of these counts
+    size = {} if complete else {"n": total(coded)}
+    sums = plan_sums(coded, columns, counts, records)
+    cells = coded.group_by(quasi).aggregate(**size, **sums.aggregates, **flags)
+    masks = null_masks(cells, quasi)
+    cells = cells.select(*size, *sums.aggregates, *flags, **masks)
+    vectors = cells.group_by(list(cells.columns)).aggregate(m=cells.count())
+    with opened_vectors(vectors, sums, complete) as found:
+        histogram = found.histogram(list(counts)) if counts else {}
+        results = [
+            collect_dense(found, columns[place], histogram, place, each)
+            if dense[place]
+            else count_sparse(coded, quasi, place, each)
+            for place, each in enumerate(levels)
+        ]
+        homogeneity = found.homogeneity(columns, dense)
+        missing = found.missing(quasi)
+    return Tally(tuple(first for first, _ in results), tuple(second for _, second in results), homogeneity, missing)
+
+
+def tally_nothing(levels: Sequence[Levels], n_quasi: int) -> Tally:
+    """What counting finds where there is no record."""
+    none = np.zeros(0, np.int64)
+    return Tally(
+        tuple(NoProfiles(len(each.labels)) for each in levels),
+        tuple(LevelCounts(each.labels, none, none, none, np.zeros(len(each.labels))) for each in levels),
+        Homogeneity(0, 0, 0),
+        (0,) * n_quasi,
+    )
+
+
+def null_masks(cells: ir.Table, quasi: Sequence[str]) -> dict[str, ir.IntegerValue]:
+    """For each cell, which quasi-identifiers are missing: a bit each, up to sixty to a number."""
+    bits = [cells[name].isnull().cast("int64") * 2 ** (place % MASK_BITS) for place, name in enumerate(quasi)]
+    return {
+        f"mask{start // MASK_BITS}": reduce(add, bits[start : start + MASK_BITS])
+        for start in range(0, len(bits), MASK_BITS)
+    }
+
+
+def holds(value: ir.Value, key: Any, levels: Levels) -> ir.BooleanValue:
+    """Whether a record has that level; never NULL, so that every engine counts alike."""
+    if key is None:
+        return value.isnull()
+    return (value == key).fill_null(False) if levels.missing else value == key
+
+
+def is_plain(key: Any) -> bool:
+    """Whether the value can stand in a query on every engine."""
+    return not isinstance(key, str) or "\0" not in key
+
+
+def takes_one_value(coded: ir.Table, value: ir.Value) -> ir.BooleanValue:
+    """Whether the records of a cell share one value, a missing one counting as a value."""
+    counted = coded["w"] > 0 if "w" in coded.columns else None
+    absent = value.isnull() if counted is None else value.isnull() & counted
+    rows, missing = coded.count(where=counted), coded.count(where=absent)
+    same = (value.min(where=counted) == value.max(where=counted)).fill_null(False)
+    return (missing == rows) | ((missing == 0) & same)
+
+
+def collect_dense(
+    vectors: Vectors, names: list[str], histogram: Mapping[str, Any], place: int, levels: Levels
+) -> tuple[Profiles, LevelCounts]:
+    """Profiles and level counts of one attribute, from the distinct vectors of counts."""
+    parts = [(level, *histogram[f"c{place}_{level}"]) for level in levels.places.values()]
+    level = np.concatenate([np.full(len(count), level, np.int64) for level, count, _, _ in parts])
+    count, cells, sizes = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
+    return vectors.profiles(names, len(levels.labels)), make_level_counts(levels, level, count, cells, sizes)
+
+
+def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> tuple[Profiles, LevelCounts]:
+    """The same for an attribute with many levels, from one row for each cell and level present in it."""
+    key = f"y{place}"
+    pairs = coded.group_by([*quasi, key]).aggregate(c=total(coded))
+    with held(pairs.filter(pairs.c > 0)) as pairs:
+        lists = pairs.group_by(quasi).aggregate(profile=pairs.c.collect())
+        lists = lists.select(profile=lists.profile.sort())
+        grouped = lists.group_by("profile").aggregate(m=lists.count())
+        profiles = read_profiles(grouped, len(levels.labels))
+        sized = pairs.select(key, "c", n=pairs.c.sum().over(group_by=quasi))
+        found = sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()).to_pyarrow()
+    values = found[key].to_pylist()
+    if not levels.places.keys() >= set(values):
+        raise InvalidInput(CHANGED, fix="try again")
+    level = np.array([levels.places[value] for value in values], dtype=np.int64)
+    count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
+    return profiles, make_level_counts(levels, level, count, cells, sizes)
+
+
+def make_level_counts(
+    levels: Levels, level: Integers, count: Integers, cells: Integers, sizes: Integers
+) -> LevelCounts:
+    """The histogram in a fixed order; the sum of n_i n_ik is count times the records of the cells that hold it."""
+    order = np.lexsort((count, level))
+    level, count, cells, sizes = level[order], count[order], cells[order], sizes[order]
+    products = np.zeros(len(levels.labels))
+    np.add.at(products, level, count.astype(np.float64) * sizes.astype(np.float64))
+    return LevelCounts(levels.labels, level, count, cells, products)

@@ -1,0 +1,204 @@
+"""Files and frames in the embedded engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.counts.engine import embedded_engine, literal_path, read_parquet
+from cellrisk.counts.files import (
+    LONGEST_LINE,
+    TextFile,
+    check_columns,
+    check_parquet,
+    describe_text,
+    find_files,
+    folder_columns,
+    is_parquet,
+    refusals_of_the_system,
+)
+from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
+from cellrisk.counts.resources import Resources
+from cellrisk.counts.schema import locate
+from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored, quote_sql
+from cellrisk.counts.streams import is_stream, plan_stream
+from cellrisk.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends.duckdb import Backend
+
+ALLOWED = (
+    "a path or glob of CSV or Parquet files, a DuckDB file or relation, a pandas, polars or narwhals frame, a pyarrow "
+    "table or dataset, any stream of Arrow batches, an Ibis table"
+)
+
+
+@contextmanager
+def open_embedded(source: Any, columns: Sequence[str], table: str | None, resources: Resources) -> Iterator[ir.Table]:
+    """The columns in use of files or frames, as a table of an embedded DuckDB that lives for the block."""
+    with open_planned(plan_source(source, columns, table), resources) as found:
+        yield found
+
+
+@contextmanager
+def open_planned(opener: Opener, resources: Resources) -> Iterator[ir.Table]:
+    """What a plan brings into an embedded DuckDB that lives for the block."""
+    with embedded_engine(resources) as (connection, folder):
+        yield opener(connection, folder)
+
+
+def plan_source(source: Any, columns: Sequence[str], table: str | None = None) -> Opener:
+    """Checks a source before any engine starts; the result brings its columns into the engine."""
+    stored = find_stored(source)
+    if stored is not None:
+        return plan_stored(*stored, columns, table)
+    if table is not None:
+        raise InvalidInput(
+            "table= names a table of a database, and this source is none", got=kind_of(source), fix="leave table= out"
+        )
+    read_frame = find_frame_reader(source)
+    if read_frame is not None:
+        frame = read_frame(source, columns)
+        return lambda connection, _: register(connection, frame)
+    if type(source).__name__ == "DuckDBPyRelation":
+        return plan_relation(source, columns)
+    if isinstance(source, str | os.PathLike):
+        return plan_files(find_files(source), columns)
+    if is_stream(source):
+        write = plan_stream(source, columns)
+        named = [f"c{place}" for place in range(len(columns))]
+        return lambda connection, folder: plan_parquet([write(folder)], named)(connection, folder)
+    raise InvalidInput("the source is not of a kind that can be read", got=kind_of(source), allowed=ALLOWED)
+
+
+def kind_of(source: object) -> str:
+    kind = type(source)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def register(connection: Backend, frame: pa.Table) -> ir.Table:
+    connection.con.register("frame", frame)
+    return connection.table("frame")
+
+
+def plan_files(files: Sequence[Path], columns: Sequence[str]) -> Opener:
+    """Files of one kind, checked one by one, as one table."""
+    kinds = {is_parquet(path) for path in files}
+    if len(kinds) > 1:
+        raise InvalidInput("the pattern matches both text and Parquet files", fix="read one kind at a time")
+    return plan_parquet(files, columns) if kinds == {True} else plan_text(files, columns)
+
+
+def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
+    """Delimited text, every field as text, nothing guessed by the engine; files with the same header go together."""
+    groups: dict[tuple[object, ...], list[TextFile]] = {}
+    for path in files:
+        file = describe_text(path, columns)
+        groups.setdefault((file.packing, file.delimiter, file.names), []).append(file)
+    places = {
+        key: locate(columns, file.names, f"'{file.path.name}'", first_line=True) for key, (file, *_) in groups.items()
+    }
+
+    def read(connection: Backend, number: int, group: Sequence[TextFile], places: Sequence[int]) -> ir.Table:
+        chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(places))
+        fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(group[0].names)))
+        paths = ", ".join(quote_sql(literal_path(file.path)) for file in group)
+        # Written out, because Ibis takes seconds to describe a file of a few thousand columns.
+        connection.con.execute(
+            f"CREATE TEMP VIEW text{number} AS SELECT {chosen} FROM read_csv([{paths}], columns={{{fields}}}, "
+            f"auto_detect=false, header=true, delim={quote_sql(group[0].delimiter)}, quote='\"', escape='\"', "
+            f"compression={quote_sql(group[0].packing)}, max_line_size={LONGEST_LINE})"
+        )
+        return connection.table(f"text{number}")
+
+    return lambda connection, _: stack(
+        [read(connection, number, group, places[key]) for number, (key, group) in enumerate(groups.items())]
+    )
+
+
+def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
+    """Parquet files; where they give a column different types, the wider one is used.
+
+    A column that the files do not hold but their folders do (``year=2020/``) is text, as in a CSV file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    groups: dict[str, tuple[list[Path], list[str], list[pa.DataType]]] = {}
+    for path in files:
+        check_parquet(path)
+        with refusals_of_the_system(path):
+            schema = pq.read_schema(path)
+        check_columns(path, len(schema.names))
+        folders = folder_columns(path, schema.names, columns)
+        kinds = [*schema.types, *(pa.string() for _ in folders)]
+        places = locate(columns, [*schema.names, *folders], f"'{path.name}'")
+        names = [f"column {old}" if old < len(schema.names) else folders[old - len(schema.names)] for old in places]
+        used = [kinds[old] for old in places]
+        for name, kind in zip(columns, used, strict=True):
+            check_stored(name, kind)
+        groups.setdefault(f"{schema.names} {schema.types} {folders}", ([], names, used))[0].append(path)
+    try:
+        schemas = [
+            pa.schema([(f"c{place}", value_type(kind)) for place, kind in enumerate(used)])
+            for _, _, used in groups.values()
+        ]
+        wide = pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowException:
+        raise InvalidInput(
+            "the Parquet files give the columns in use types that do not go together",
+            fix="write them with the same types, or read them apart",
+        ) from None
+
+    def read(
+        connection: Backend, paths: Sequence[Path], names: Sequence[str], kinds: Sequence[pa.DataType]
+    ) -> ir.Table:
+        from ibis.expr.datatypes import DataType
+
+        hive = any(not name.startswith("column ") for name in names)
+        settings = {"hive_types_autocast": False} if hive else {}
+        table = read_parquet(connection, [literal_path(path) for path in paths], hive_partitioning=hive, **settings)
+        chosen = {}
+        for new, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+            place = name.removeprefix("column ")
+            column = table[name] if place == name else table[table.columns[int(place)]]
+            chosen[f"c{new}"] = column.as_interval(kind.unit) if pa.types.is_duration(kind) else column
+        if len(groups) > 1:
+            chosen = {
+                name: column.cast(DataType.from_pyarrow(wide.field(name).type)) for name, column in chosen.items()
+            }
+        return table.select(**chosen)
+
+    return lambda connection, _: stack([read(connection, *group) for group in groups.values()])
+
+
+def check_stored(name: str, kind: pa.DataType) -> None:
+    """Refuses a type that the engine would round when it reads it from a Parquet file."""
+    import pyarrow as pa
+
+    try:
+        check_exact(kind)
+        if pa.types.is_duration(kind) and kind.unit == "ns":
+            raise Unusable("holds durations in nanoseconds", "write it with microseconds, or as text")
+    except Unusable as reason:
+        raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values: dictionaries hold it, and extensions are stored as one."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string() if kind.extension_name == "arrow.uuid" else kind.storage_type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def stack(tables: Sequence[ir.Table]) -> ir.Table:
+    import ibis
+
+    return tables[0] if len(tables) == 1 else ibis.union(*tables, distinct=False)

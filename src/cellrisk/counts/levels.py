@@ -1,0 +1,264 @@
+"""Levels: the values that a column can take, in a fixed order, as labels and as engine values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from cellrisk.counts.binning import Binning, exact, plain, scalar
+from cellrisk.errors import InvalidInput
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+MOST_LEVELS = 100_000
+MISSING_LABEL = "(missing)"
+NUMBERS = ("number", "single", "double")
+"""Kinds of columns whose values come as the text of a number."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of one sensitive column."""
+
+    labels: tuple[str, ...]
+    places: Mapping[Any, int]
+    """The level of each engine value that occurs; None stands for a missing value."""
+    declared: bool
+    missing: bool
+    """Whether the last level is that of missing values."""
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidInput("levels must differ", got=f"{len(self.labels)} labels with repeats")
+        if self.missing != (None in self.places):
+            raise InvalidInput("a level for missing values needs missing values, and the other way round")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One engine value of a sensitive column, and how many records hold it."""
+
+    key: Any
+    records: int
+
+
+def label_key(key: Any, kind: str, binning: Binning | None) -> str:
+    """An engine value as a label: bins by their interval, numbers without trailing zeros, the rest as it is.
+
+    Engines write one floating-point number, and one instant, in several ways; the label is the same.
+
+    >>> label_key("1.0", "number", None), label_key("1.0", "text", None)
+    ('1', '1.0')
+    >>> label_key("5.684341886080801E-14", "double", None) == label_key("5.684341886080801e-14", "double", None)
+    True
+    """
+    if binning is not None:
+        return binning.label(key)
+    if kind == "double":
+        key = repr(float(key))
+    if kind == "single":
+        key = str(np.float32(key))
+    if kind == "instant":
+        return label_instant(key)
+    return label_number(key) if kind in NUMBERS else str(key)
+
+
+def label_number(text: str) -> str:
+    """One text for one number, however it was written.
+
+    >>> label_number("1.50"), label_number("2e3"), label_number("-0.0")
+    ('1.5', '2000', '0')
+    """
+    number = Decimal(text)
+    if not number.is_finite():
+        return str(float(number))
+    return plain(number) if -10 <= number.adjusted() < 40 or number.is_zero() else str(number)
+
+
+def label_instant(text: str) -> str:
+    """A point in time in UTC, whatever the zone of the engine.
+
+    >>> label_instant("2020-07-01 01:30:00.5+02"), label_instant("2020-06-30 23:30:00.5")
+    ('2020-06-30 23:30:00.5+00', '2020-06-30 23:30:00.5+00')
+    """
+    found = INSTANT.fullmatch(text)
+    if not found:
+        return text
+    hours, minutes, seconds = (
+        int(f"{found['sign'] or ''}{found[part] or 0}") for part in ("hours", "minutes", "seconds")
+    )
+    try:
+        moment = datetime.fromisoformat(found["moment"]) - timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    except (OverflowError, ValueError):  # a year that Python does not know
+        return text
+    return f"{moment}{found['fraction'] or ''}+00"
+
+
+INSTANT = re.compile(
+    r"(?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>\.\d+)?"
+    r"((?P<sign>[-+])(?P<hours>\d\d)(:?(?P<minutes>\d\d))?(:?(?P<seconds>\d\d))?)?"
+)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The labels that a column was said to have. They are known before any record is looked at."""
+
+    labels: tuple[str, ...]
+    spellings: Mapping[str, int]
+    """The place of the label that each text in the source counts as; one label may be spelt in several ways."""
+    repeated: bool = False
+    """Whether a column of this kind cannot tell two of the labels apart, as 007 and 7 in a column of numbers."""
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The values of a column as levels, and those among them that have no level."""
+
+    levels: Levels
+    outside: tuple[Seen, ...]
+    """Values that are not among the declared levels."""
+
+
+def declare(name: str, kind: str, binning: Binning | None, given: Sequence[Any] | None) -> Declaration | None:
+    """What was declared of a column: levels, or bins by their edges with one more on either side; else None.
+
+    The labels, and whether one is declared twice, are a function of the declaration alone, never of what occurs or of
+    how it is stored: "007" and "7" are two levels. Where a column of numbers cannot tell them apart, a value is of the
+    level that is written as the value is, or else of the first; ``repeated`` says so.
+
+    >>> declare("paid", "text", None, [True, False]).labels, declare("rooms", "text", None, [1.0, 2.0]).labels
+    (('True', 'False'), ('1', '2'))
+    """
+    if given is None:
+        labels = [] if binning is None else [binning.label(index) for index in binning.declared]
+        return Declaration(tuple(labels), {label: place for place, label in enumerate(labels)}) if labels else None
+    levels = [scalar(level) for level in given]
+    if not levels:
+        raise InvalidInput(f"levels for column '{name}' are an empty list", allowed="one level or more")
+    if any(level is None or (isinstance(level, float) and math.isnan(level)) for level in levels):
+        raise InvalidInput(
+            f"levels for column '{name}' hold a missing value",
+            fix="leave it out: missing= decides about missing values",
+        )
+    labels = [label_level(level) for level in levels]
+    spellings: dict[str, int] = {}
+    for place, level in enumerate(levels):
+        for form in spell(level, "text"):
+            if spellings.setdefault(form, place) != place:
+                raise declared_twice(name, len(levels))
+    if len(set(labels)) != len(labels):
+        raise declared_twice(name, len(levels))
+    repeated = False
+    for place, level in enumerate(levels):
+        for form in spell(level, "text" if binning else kind):
+            repeated |= spellings.setdefault(form, place) != place
+    return Declaration(tuple(labels), spellings, repeated)
+
+
+def declared_twice(name: str, number: int) -> InvalidInput:
+    return InvalidInput(f"levels for column '{name}' are declared twice", got=f"{number} with repeats")
+
+
+def sort_values(seen: Sequence[Seen], kind: str, binning: Binning | None, declaration: Declaration | None) -> Sorted:
+    """The levels of a column from what was declared, or else from what was seen; missing values come last."""
+    values = [value for value in seen if value.key is not None]
+    missing = any(value.key is None and value.records > 0 for value in seen)
+    outside: list[Seen] = []
+    if declaration is None:
+        labels, places = observe(values, kind, binning)
+    else:
+        labels, places = list(declaration.labels), {}
+        for value in values:
+            place = declaration.spellings.get(label_key(value.key, kind, binning))
+            if place is not None:
+                places[value.key] = place
+            elif value.records > 0:
+                outside.append(value)
+    if missing:
+        places[None] = len(labels)
+        labels.append(name_missing(labels))
+    return Sorted(Levels(tuple(labels), places, declaration is not None, missing), tuple(outside))
+
+
+def name_missing(labels: Sequence[str]) -> str:
+    """The label of missing values: one that is not taken.
+
+    >>> name_missing(["a", "(missing)"])
+    '((missing))'
+    """
+    label = MISSING_LABEL
+    while label in labels:
+        label = f"({label})"
+    return label
+
+
+def check_inside(name: str, found: Sorted, kind: str, binning: Binning | None) -> None:
+    """Refuses values that are not among the declared levels."""
+    if not found.outside:
+        return
+    spaces = sum(label_key(value.key, kind, binning).strip() in found.levels.labels for value in found.outside)
+    records = sum(value.records for value in found.outside)
+    strip, more = "strip the spaces around the values", "declare them with levels= as well"
+    raise InvalidInput(
+        f"column '{name}' holds values that are not among its declared levels",
+        got=f"{records:,} records with {len(found.outside):,} other values",
+        fix=f"{strip if spaces == len(found.outside) else more}, or leave these records out with outside='drop'",
+    )
+
+
+def check_several(name: str, levels: Levels) -> None:
+    """Refuses a sensitive column with one level; for a declared one, whatever its records are."""
+    if len(levels.labels) - (levels.missing and levels.declared) < 2:
+        every = " (every value is missing)" if levels.missing and not levels.declared else ""
+        raise InvalidInput(
+            f"sensitive column '{name}' has one level only{every}: there is nothing to protect",
+            allowed="two levels or more",
+            fix="declare the other levels with levels=",
+        )
+
+
+def observe(values: Sequence[Seen], kind: str, binning: Binning | None) -> tuple[list[str], dict[Any, int]]:
+    """Levels as they occur: bins in order, numbers by size, text by alphabet."""
+    labelled = [(label_key(value.key, kind, binning), value.key) for value in values]
+    if binning is not None:
+        labelled.sort(key=lambda pair: pair[1])
+    elif all(NUMBER.fullmatch(label) or label in ("inf", "-inf") for label, _ in labelled):
+        labelled.sort(key=lambda pair: (Decimal(pair[0]), pair[0]))
+    else:
+        labelled.sort()
+    return [label for label, _ in labelled], {key: place for place, (_, key) in enumerate(labelled)}
+
+
+def label_level(level: Any) -> str:
+    """The label of a declared level: text as it is, a number without trailing zeros, a truth value as Python says it.
+
+    >>> label_level("1.0"), label_level(1.0), label_level(True)
+    ('1.0', '1', 'True')
+    """
+    if isinstance(level, Real | Decimal) and not isinstance(level, bool) and math.isfinite(level):
+        return label_number(str(exact(level)))
+    return str(level)
+
+
+def spell(level: Any, kind: str) -> list[str]:
+    """The texts that count as a declared level in a column of some kind.
+
+    >>> spell(True, "text"), spell(1.0, "text"), spell("1.0", "number")
+    (['True', 'true', 'TRUE'], ['1', '1.0'], ['1'])
+    """
+    text = str(level)
+    if isinstance(level, bool):
+        return [text, text.lower(), text.upper()]
+    if kind == "boolean":
+        return [text.strip().capitalize()]
+    if kind in ("integer", *NUMBERS) and isinstance(level, str) and NUMBER.fullmatch(text.strip()):
+        return [label_number(text.strip())]
+    return list(dict.fromkeys([label_level(level), text]))

@@ -1,0 +1,251 @@
+"""What a risk needs to know of a table: the multisets of counts in its cells, and how often each occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput
+from cellrisk.system.arrays import Floats, Integers
+
+SIZE_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
+"""First and last size of each class by which cells are told, in words and in pictures; the last has no end."""
+
+
+def name_sizes(low: int, high: int | None) -> str:
+    """A class of sizes in words.
+
+    >>> [name_sizes(*each) for each in SIZE_CLASSES[1:3] + SIZE_CLASSES[-1:]]
+    ['2', '3-4', '1000+']
+    """
+    return f"{low}" if low == high else f"{low}-{high}" if high else f"{low}+"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Profiles with the same number of labels present, so that arithmetic on them is rectangular."""
+
+    counts: Integers
+    """(profiles, labels present): the non-zero counts of a cell, largest first."""
+    cells: Integers
+    """How many cells have that profile."""
+    records: Integers
+    """How many records those cells hold."""
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Records in one cell of each profile."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __getitem__(self, rows: slice) -> Block:
+        return Block(self.counts[rows], self.cells[rows], self.records[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Every cell's multiset of non-zero counts, each distinct one once, with its multiplicity.
+
+    Noise does not look at labels, so a cell's risk depends on nothing else. Adult's 5,009 cells have 310 profiles.
+    The order is canonical: it does not depend on the order of the records.
+
+    >>> profiles = Profiles.from_cells([[2, 0, 0], [0, 2, 0], [0, 1, 4]], n_levels=3)
+    >>> list(profiles.rows())
+    [((2,), 2), ((4, 1), 1)]
+    >>> profiles.n_records, profiles.n_cells, profiles.n_homogeneous
+    (9, 3, 2)
+    """
+
+    n_levels: int
+    blocks: tuple[Block, ...]
+
+    @staticmethod
+    def from_cells(cells: Any, n_levels: int, multiplicity: Sequence[int] | Integers | None = None) -> Profiles:
+        """Profiles of a matrix of counts, one row a cell; cells without records are left out."""
+        counts = np.asarray(cells, dtype=np.int64)
+        if counts.ndim != 2 or counts.shape[1] > n_levels:
+            raise InvalidInput(
+                "cells must be a matrix with a column for each level", got=f"shape {counts.shape}, {n_levels} levels"
+            )
+        if counts.size and counts.min() < 0:
+            raise InvalidInput("counts must not be negative", allowed="whole numbers from 0")
+        times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
+        present = counts > 0
+        flat = counts[present]
+        ends = np.cumsum(present.sum(axis=1))
+        return Profiles.from_lists(flat, np.concatenate([[0], ends]), times, n_levels)
+
+    @staticmethod
+    def from_lists(values: Integers, offsets: Integers, cells: Integers, n_levels: int) -> Profiles:
+        """Profiles from ragged lists of positive counts: list i is ``values[offsets[i]:offsets[i + 1]]``."""
+        lengths = np.diff(offsets)
+        blocks = []
+        for length in np.unique(lengths[lengths > 0]):
+            rows = np.flatnonzero(lengths == length)
+            counts = values[offsets[rows][:, None] + np.arange(length)]
+            counts = -np.sort(-counts, axis=1)
+            blocks.append(_merge(counts, cells[rows], cells[rows] * counts.sum(axis=1)))
+        return Profiles(int(n_levels), tuple(blocks))
+
+    @cached_property
+    def n_profiles(self) -> int:
+        return sum(len(block) for block in self.blocks)
+
+    @cached_property
+    def n_cells(self) -> int:
+        """Cells that hold at least one record."""
+        return sum(int(block.cells.sum()) for block in self.blocks)
+
+    @cached_property
+    def n_records(self) -> int:
+        return sum(int(block.records.sum()) for block in self.blocks)
+
+    @cached_property
+    def n_homogeneous(self) -> int:
+        """Cells whose records all share one label (Definition 4)."""
+        return sum(int(block.cells.sum()) for block in self.blocks if block.counts.shape[1] == 1)
+
+    @property
+    def n_heterogeneous(self) -> int:
+        """Cells with at least two labels (Definition 5)."""
+        return self.n_cells - self.n_homogeneous
+
+    @cached_property
+    def n_unique(self) -> int:
+        """Cells that hold exactly one record."""
+        return sum(int(block.cells[block.sizes == 1].sum()) for block in self.blocks)
+
+    @cached_property
+    def n_exposed(self) -> int:
+        """Records in homogeneous cells: what the table reveals with no noise at all."""
+        return sum(int(block.records.sum()) for block in self.blocks if block.counts.shape[1] == 1)
+
+    @cached_property
+    def sizes(self) -> tuple[Integers, Integers]:
+        """Distinct cell sizes, ascending, and how many cells have each."""
+        if not self.blocks:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        size = np.concatenate([block.sizes for block in self.blocks])
+        cells = np.concatenate([block.cells for block in self.blocks])
+        distinct, where = np.unique(size, return_inverse=True)
+        total = np.zeros(len(distinct), np.int64)
+        np.add.at(total, where, cells)
+        return distinct, total
+
+    def rows(self) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Each profile, largest count first, with the number of cells that have it."""
+        for block in self.blocks:
+            for counts, cells in zip(block.counts.tolist(), block.cells.tolist(), strict=True):
+                yield tuple(counts), cells
+
+    def by_size(self) -> Profiles:
+        """The same cells with their labels forgotten: one row a cell size."""
+        size, cells = self.sizes
+        return Profiles(self.n_levels, (Block(size[:, None], cells, size * cells),) if len(size) else ())
+
+    def by_proportions(self) -> Profiles:
+        """The same cells with their sizes forgotten: one row a vector of proportions, in lowest terms."""
+        blocks = []
+        for block in self.blocks:
+            divisor = np.gcd.reduce(block.counts, axis=1)
+            blocks.append(_merge(block.counts // divisor[:, None], block.cells, block.records))
+        return Profiles(self.n_levels, tuple(blocks))
+
+    def equals(self, other: Profiles) -> bool:
+        """Whether these are the same profiles, as often."""
+        return (
+            self.n_levels == other.n_levels
+            and len(self.blocks) == len(other.blocks)
+            and all(
+                np.array_equal(mine.counts, theirs.counts) and np.array_equal(mine.cells, theirs.cells)
+                for mine, theirs in zip(self.blocks, other.blocks, strict=True)
+            )
+        )
+
+    def __len__(self) -> int:
+        return self.n_profiles
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_profiles:,} profiles of {self.n_cells:,} cells, {self.n_records:,} records, "
+            f"{self.n_levels:,} levels"
+        )
+
+
+class NoProfiles(Profiles):
+    """The profiles of a table without records. It can be released; of a risk there is nothing to say, so it refuses."""
+
+    def __init__(self, n_levels: int) -> None:
+        object.__setattr__(self, "n_levels", n_levels)
+
+    n_profiles = 0
+    n_cells = 0
+    n_records = 0
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        raise InvalidInput(
+            "the table has no record, so that there is no risk to compute",
+            got="0 records inside the declared labels",
+            fix="check the declared levels and bins; outside='error' says which column does not fit",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCounts:
+    """What an empirical prior on the labels needs: for each level, how its count is spread over the cells."""
+
+    labels: tuple[str, ...]
+    """The levels in their order: as declared, else sorted."""
+    level: Integers
+    """Histogram, first column: the index of a level."""
+    count: Integers
+    """Histogram, second column: a count of at least 1."""
+    cells: Integers
+    """Histogram, third column: how many cells hold that level exactly that often."""
+    size_products: Floats
+    """For each level, the sum over cells of (records in the cell) * (records of that level in the cell)."""
+
+    @cached_property
+    def totals(self) -> Integers:
+        """Records of each level."""
+        total = np.zeros(len(self.labels), np.int64)
+        np.add.at(total, self.level, self.count * self.cells)
+        return total
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Each level's share of the records."""
+        return np.asarray(self.totals / self.totals.sum())
+
+    @staticmethod
+    def from_cells(cells: Any, labels: Sequence[str], multiplicity: Integers | None = None) -> LevelCounts:
+        """The same from a matrix of counts, one row a cell, one column a level."""
+        counts = np.asarray(cells, dtype=np.int64)
+        times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
+        row, level = np.nonzero(counts)
+        pairs = np.stack([level, counts[row, level]], axis=1)
+        distinct, where = np.unique(pairs, axis=0, return_inverse=True)
+        total = np.zeros(len(distinct), np.int64)
+        np.add.at(total, where.reshape(-1), times[row])
+        products = (counts * (counts.sum(axis=1) * times)[:, None]).sum(axis=0).astype(np.float64)
+        return LevelCounts(tuple(labels), distinct[:, 0], distinct[:, 1], total, products)
+
+
+def _merge(counts: Integers, cells: Integers, records: Integers) -> Block:
+    """Equal rows become one; rows come out in lexicographic order."""
+    order = np.lexsort(counts.T[::-1])
+    counts, cells, records = counts[order], cells[order], records[order]
+    first = np.ones(len(counts), bool)
+    first[1:] = (counts[1:] != counts[:-1]).any(axis=1)
+    starts = np.flatnonzero(first)
+    return Block(counts[first], np.add.reduceat(cells, starts), np.add.reduceat(records, starts))

@@ -1,0 +1,156 @@
+"""Sources: whatever holds the records, as an Ibis table with the columns in use, named c0, c1, ... in their order.
+
+One more engine is one more module with a function like `open_embedded`, and one more branch here. Counting takes a
+table of any Ibis engine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cellrisk.counts.embedded import open_embedded
+from cellrisk.counts.engine import plain_refusals
+from cellrisk.counts.files import PARQUET_SUFFIXES, find_files
+from cellrisk.counts.frames import find_frame_reader
+from cellrisk.counts.resources import Resources
+from cellrisk.counts.schema import NO_COUNT, Asked, Schema
+from cellrisk.counts.stored import find_stored
+from cellrisk.counts.streams import unwrap
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.writing import keep_inputs
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+ENGINES = ("duckdb", "spark")
+
+
+class Opened(NamedTuple):
+    """A source that is opened."""
+
+    records: ir.Table
+    schema: Schema
+    """With the word "none" in the place of a column of counts settled."""
+    others: tuple[str, ...]
+    """The names of the columns that are not in use."""
+    held: Any
+    """What is kept of the source, to read cells from later."""
+
+
+@contextmanager
+def open_source(
+    source: Any,
+    columns: Sequence[str],
+    resources: Resources,
+    *,
+    table: str | None = None,
+    engine: str | None = None,
+) -> Iterator[ir.Table]:
+    """The columns in use, as a table expression that can be run inside the block."""
+    if engine is not None and engine not in ENGINES:
+        raise UnknownName("unknown engine", got=repr(engine), allowed=", ".join(ENGINES))
+    source = unwrap(source)
+    keep_inputs("the records", *list_files_of(source))
+    with plain_refusals():
+        if is_ibis(source) and (engine != "spark" or source.get_backend().name == "pyspark"):
+            from cellrisk.counts.databases.expressions import open_expression
+
+            if table is not None:
+                raise InvalidInput("the Ibis table needs no table=", fix="leave table= out")
+            opened = open_expression(source, columns, resources)
+        elif engine == "spark" or is_spark(source):
+            from cellrisk.counts.spark.reading import open_spark
+
+            opened = open_spark(source, columns)
+        elif is_address(source) and find_stored(source) is None:
+            from cellrisk.counts.databases.database import open_database
+
+            opened = open_database(source, table, columns)
+        else:
+            opened = open_embedded(source, columns, table, resources)
+        with opened as expression:
+            yield read_nothing_as_text(expression)
+
+
+def read_nothing_as_text(table: ir.Table) -> ir.Table:
+    """The table with text in the place of columns of the type of nothing, in which every value is missing."""
+    import ibis.expr.datatypes as dt
+
+    def holds_nothing(kind: Any) -> bool:
+        if isinstance(kind, dt.Unknown):  # as Ibis calls DuckDB's type of nothing
+            return str(getattr(kind.raw_type, "args", {}).get("kind")).strip('"') == "NULL"
+        return bool(kind.is_null())
+
+    empty = [name for name, kind in table.schema().items() if holds_nothing(kind)]
+    return table.mutate(**{name: table[name].cast("string") for name in empty}) if empty else table
+
+
+def hold_source(source: Any, columns: Sequence[str]) -> Any:
+    """What a table keeps of its source, to read cells from later: of a frame in memory, the columns in use alone."""
+    read_frame = find_frame_reader(source)
+    if read_frame is None:
+        return source
+    with plain_refusals():
+        return read_frame(source, columns).rename_columns(list(columns))
+
+
+@contextmanager
+def open_records(
+    source: Any, schema: Schema, resources: Resources, *, table: str | None = None, engine: str | None = None
+) -> Iterator[Opened]:
+    """The columns in use, and what else there is to know of a source that is opened."""
+    choices = [replace(schema, count=False), schema] if schema.count == NO_COUNT else [schema]
+    for settled in choices:
+        asked = Asked(settled.columns)
+        held = hold_source(source, asked) if table is None and engine != "spark" else source
+        columns = asked if asked.others is None else settled.columns
+        with open_source(held, columns, resources, table=table, engine=engine) as records:
+            others = asked.others or ()
+            if settled is choices[-1] or NO_COUNT not in others:
+                yield Opened(records, settled, others, held)
+                return
+
+
+def list_files_of(source: object) -> list[Path]:
+    """The files that a source is read from, as far as its name tells: a path, those that a glob matches, a database's.
+
+    >>> [path.name for path in list_files_of("sqlite://people.db")]
+    ['people.db']
+    """
+    if not isinstance(source, str | os.PathLike):
+        return []
+    given = os.fspath(source)
+    if is_address(given):
+        stored = find_stored(given)
+        files = set() if stored is None else {str(stored[1]), str(stored[1]).lstrip("/")}
+        return [Path(file) for file in sorted(files) if file]
+    try:
+        return list(find_files(given))
+    except InvalidInput:
+        return []
+
+
+def is_spark(source: object) -> bool:
+    """Whether this is a Spark DataFrame; looks at the type's name, so that Spark is not loaded."""
+    return any(kind.__module__.startswith("pyspark.") and kind.__name__ == "DataFrame" for kind in type(source).__mro__)
+
+
+def is_ibis(source: object) -> bool:
+    """Whether this is an Ibis table; looks at the type's name, so that Ibis is not loaded."""
+    return any(kind.__module__.startswith("ibis.") and kind.__name__ == "Table" for kind in type(source).__mro__)
+
+
+def is_address(source: object) -> bool:
+    """Whether this is a database's address, such as postgresql://host/name."""
+    return isinstance(source, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source) is not None
+
+
+def has_dictionaries(source: object) -> bool:
+    """Whether text comes with each value stored once: Parquet files."""
+    return isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith(PARQUET_SUFFIXES)

@@ -1,0 +1,130 @@
+"""From a source to a frequency table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.coding import MOST_RECORDS
+from cellrisk.counts.counting import CHANGED, count_cells, tally_nothing
+from cellrisk.counts.keys import collect_cells
+from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_counts
+from cellrisk.counts.packing import Packed, pack
+from cellrisk.counts.resources import Resources
+from cellrisk.counts.schema import Schema, read_names
+from cellrisk.counts.sources import has_dictionaries, open_records, open_source
+from cellrisk.counts.survey import survey_source
+from cellrisk.counts.table import Attribute, FrequencyTable
+from cellrisk.errors import InvalidInput
+from cellrisk.system.progress import Progress
+
+
+def tabulate(
+    source: Any,
+    quasi_identifiers: str | Sequence[str],
+    sensitive: str | Sequence[str],
+    *,
+    bins: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    count: str | bool | None = None,
+    missing: str = "category",
+    outside: str = "error",
+    table: str | None = None,
+    engine: str | None = None,
+    memory_limit: str | int | None = None,
+    progress: Progress | None = None,
+) -> FrequencyTable:
+    """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
+
+    source: path or glob of CSV or Parquet files, a pandas, polars or narwhals frame, a pyarrow table or dataset, any
+    object that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; or a DuckDB file
+    or a database's address, with ``table``.
+    quasi_identifiers, sensitive: a column name, or a list of them.
+    bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed. Edges
+    declare their bins, and one on either side for what lies outside.
+    levels: for a column, all its levels in order; default the observed ones, sorted. They are the declared domain, and
+    their labels are as declared, however the source spells them: True counts true and TRUE in.
+    count: the column of counts, where each row stands for that many records. False, or "none" where no column has that
+    name, says that each row is a person; where nothing is said, rows that look like a table of counts are refused (by
+    the names of their columns alone where ``outside`` is "drop").
+    missing: "category" (missing values are a category of their own), "drop" (records with one are left out, and the
+    summary says how many), or "error".
+    outside: what becomes of records outside the declared labels: those with a value that is not among the declared
+    levels of its column, or that cannot be put into a bin. "error" refuses the source; "drop" leaves them out, so that
+    what is released depends on what was declared and not on such a record. Then a table may hold no record at all.
+    engine: "duckdb" (embedded, the default for files and frames) or "spark".
+    memory_limit: what the embedded engine may hold, for example "4GB"; past it, it spills to a private folder. Default
+    a share of the memory that is free.
+    progress: called now and then with the share of the running step that is done.
+
+    The counts are exact. What risks need is computed at once, and the result holds neither records nor keys; asked for
+    its `cells`, it reads the source again. Of a frame it keeps the columns in use, and no other; once pickled, nothing.
+
+    >>> import pandas
+    >>> people = pandas.DataFrame({"sex": ["f", "f", "m", "m"], "job": ["a", "a", "a", "b"]})
+    >>> table = tabulate(people, "sex", "job")
+    >>> print(table)
+    4 records in 2 cells of sex; sensitive: job (2 levels)
+    >>> list(table.profiles().rows())
+    [((2,), 1), ((1, 1), 1)]
+    """
+    schema = Schema(
+        read_names(quasi_identifiers, "quasi_identifiers"),
+        read_names(sensitive, "sensitive"),
+        bins,
+        levels,
+        count,
+        missing,
+        outside,
+    )
+    resources = Resources.of(memory_limit, progress)
+
+    def read(place: int) -> Cells:
+        return read_cells(held, schema, resources, table, engine, place)
+
+    with open_records(source, schema, resources, table=table, engine=engine) as (records, schema, others, held):
+        survey = survey_source(records, schema)
+        if survey.records:
+            packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
+            tally = count_cells(packed.coded, survey.levels, survey.records)
+        else:
+            packed, tally = Packed(survey.coded, None), tally_nothing(survey.levels, len(schema.quasi_identifiers))
+        dropping = schema.outside == "drop"
+        once = schema.count is None and bool(others) and not dropping and occur_once(tally, packed.coded)
+    if schema.count is None and dropping:
+        refuse_count_names(others)
+    elif schema.count is None:
+        refuse_counts(source, schema.columns, others, once, table=table, engine=engine)
+    counted = {profiles.n_records for profiles in tally.profiles}
+    if max(counted) > MOST_RECORDS:
+        raise InvalidInput("the counts add up to too many records", allowed=f"at most {MOST_RECORDS} in all")
+    if counted != {survey.records}:
+        raise InvalidInput(CHANGED, fix="try again")
+    attributes = tuple(
+        Attribute(name, counts, profiles, each.declared, each.missing)
+        for name, counts, profiles, each in zip(
+            schema.sensitive, tally.levels, tally.profiles, survey.levels, strict=True
+        )
+    )
+    unpacked = tally.missing if packed.missing is None else packed.missing
+    absent = {**dict(zip(schema.quasi_identifiers, unpacked, strict=True)), **survey.missing}
+    return FrequencyTable(
+        schema.quasi_identifiers,
+        attributes,
+        tally.homogeneity,
+        schema.missing,
+        tuple((name, records) for name, records in absent.items() if records),
+        survey.dropped,
+        schema.outside,
+        survey.outside,
+        read,
+    )
+
+
+def read_cells(
+    source: Any, schema: Schema, resources: Resources, table: str | None, engine: str | None, place: int
+) -> Cells:
+    """The cells of a source with their keys, and the counts of the sensitive attribute at a place."""
+    with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
+        return collect_cells(survey_source(records, schema), schema, place)

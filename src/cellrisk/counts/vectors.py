@@ -1,0 +1,224 @@
+"""The distinct vectors of counts that the cells have, each with the number of its cells.
+
+Where they are few, they are brought here and taken apart; where they are many, the engine is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, and_
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from cellrisk.counts.holding import read_or_held
+from cellrisk.counts.profiles import Profiles
+from cellrisk.errors import InvalidInput
+from cellrisk.system.arrays import Integers
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from cellrisk.counts.sums import Sums
+
+FEW = 10_000
+"""Rows that are brought here."""
+MASK_BITS = 60
+Histogram: TypeAlias = dict[str, tuple[Integers, Integers, Integers]]
+"""For each count column: its distinct positive counts, the cells that hold each, and the records of those cells."""
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    """Cells by how many of the sensitive attributes take one value only in them (Definitions 4 and 5)."""
+
+    complete: int
+    """Every attribute has one value in the cell."""
+    partial: int
+    """Some have, some have not."""
+    none: int
+    """No attribute has."""
+
+    def __post_init__(self) -> None:
+        if min(self.complete, self.partial, self.none) < 0:
+            raise InvalidInput("numbers of cells must not be negative")
+
+
+class Vectors(Protocol):
+    """A table of vectors: a column for each count, n records and m cells; masks of missing keys; flags h0, h1, ..."""
+
+    def histogram(self, names: list[str]) -> Histogram:
+        """How often each count occurs in each column of counts."""
+
+    def profiles(self, names: list[str], n_levels: int) -> Profiles:
+        """The profiles of the attribute whose counts these columns are."""
+
+    def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
+        """Cells by how many attributes take one value in them."""
+
+    def missing(self, quasi: Sequence[str]) -> tuple[int, ...]:
+        """Records in which each quasi-identifier is missing."""
+
+
+@contextmanager
+def opened_vectors(vectors: ir.Table, sums: Sums, parts: Sequence[str] | None) -> Iterator[Vectors]:
+    """The vectors, computed once, and brought here where they are few.
+
+    ``parts``: the counts that add up to the records of a cell; None where n is among the columns. A count table may
+    list empty cells; so may a source with new levels since its survey, refused later on. They are left out.
+    """
+    with read_or_held(vectors, FEW) as (few, table):
+        yield ManyVectors(refine(table(), sums, parts)) if few is None else FewVectors(take_apart(few, sums, parts))
+
+
+def refine(held: ir.Table, sums: Sums, parts: Sequence[str] | None) -> ir.Table:
+    """The vectors of cells that are not empty, in an engine, with their counts and records."""
+    vectors = sums.read(held)
+    if parts:
+        vectors = vectors.mutate(n=reduce(add, [vectors[name] for name in parts]))
+    return vectors.filter(vectors.n > 0)
+
+
+def take_apart(few: pa.Table, sums: Sums, parts: Sequence[str] | None) -> dict[str, Integers]:
+    """The same in memory."""
+    columns = {name: integers(few[name]) for name in few.column_names if name not in sums.folded}
+    columns |= sums.unfold(few)
+    if parts:
+        columns["n"] = reduce(add, [columns[name] for name in parts])
+    some = columns["n"] > 0
+    return {name: column[some] for name, column in columns.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class FewVectors:
+    """Vectors in memory."""
+
+    columns: dict[str, Integers]
+
+    def histogram(self, names: list[str]) -> Histogram:
+        return {name: self._histogram(self.columns[name]) for name in names}
+
+    def _histogram(self, counts: Integers) -> tuple[Integers, Integers, Integers]:
+        some = counts > 0
+        values, places = np.unique(counts[some], return_inverse=True)
+        cells, sizes = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+        np.add.at(cells, places, self.columns["m"][some])
+        np.add.at(sizes, places, (self.columns["n"] * self.columns["m"])[some])
+        return values, cells, sizes
+
+    def profiles(self, names: list[str], n_levels: int) -> Profiles:
+        ordered = np.sort(np.stack([self.columns[name] for name in names], axis=1), axis=1)
+        distinct, places = np.unique(ordered, axis=0, return_inverse=True)
+        cells = np.zeros(len(distinct), np.int64)
+        np.add.at(cells, places.reshape(-1), self.columns["m"])
+        offsets = np.concatenate([[0], np.cumsum((distinct > 0).sum(axis=1))]).astype(np.int64)
+        return Profiles.from_lists(distinct[distinct > 0], offsets, cells, n_levels)
+
+    def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
+        single = np.stack(
+            [
+                np.sum([self.columns[name] > 0 for name in names], axis=0) == 1
+                if dense[place]
+                else self.columns[f"h{place}"] > 0
+                for place, names in enumerate(columns)
+            ]
+        )
+        cells = self.columns["m"]
+        complete, none = int(cells[single.all(axis=0)].sum()), int(cells[~single.any(axis=0)].sum())
+        return Homogeneity(complete, int(cells.sum()) - complete - none, none)
+
+    def missing(self, quasi: Sequence[str]) -> tuple[int, ...]:
+        records = self.columns["n"] * self.columns["m"]
+        bits = [self.columns[f"mask{place // MASK_BITS}"] >> (place % MASK_BITS) & 1 for place in range(len(quasi))]
+        return tuple(int((bit * records).sum()) for bit in bits)
+
+
+@dataclass(frozen=True, eq=False)
+class ManyVectors:
+    """Vectors in an engine."""
+
+    table: ir.Table
+
+    def histogram(self, names: list[str]) -> Histogram:
+        return unfold(self.table, names)
+
+    def profiles(self, names: list[str], n_levels: int) -> Profiles:
+        import ibis
+
+        vectors = self.table
+        lists = ibis.array([vectors[name] for name in names]).filter(lambda count: count > 0).sort()
+        chosen = vectors.select(profile=lists, m=vectors.m)
+        return read_profiles(chosen.group_by("profile").aggregate(m=chosen.m.sum()), n_levels)
+
+    def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
+        return compare(self.table, columns, dense)
+
+    def missing(self, quasi: Sequence[str]) -> tuple[int, ...]:
+        return count_missing(self.table, quasi)
+
+
+def unfold(vectors: ir.Table, names: list[str]) -> Histogram:
+    """The histogram of each count column, in one query."""
+    from ibis import selectors
+
+    # Columns by their number: of a name, Ibis brings the quotation marks along from PostgreSQL.
+    long = vectors.pivot_longer(selectors.cols(*names), names_to="column", names_transform=names.index, values_to="c")
+    long = long.filter(long.c > 0)
+    found = long.group_by(["column", "c"]).aggregate(cells=long.m.sum(), sizes=(long.n * long.m).sum()).to_pyarrow()
+    column, count, cells, sizes = (integers(found[name]) for name in ("column", "c", "cells", "sizes"))
+    return {
+        name: (count[column == place], cells[column == place], sizes[column == place])
+        for place, name in enumerate(names)
+    }
+
+
+def count_missing(vectors: ir.Table, quasi: Sequence[str]) -> tuple[int, ...]:
+    """Records in which each quasi-identifier is missing."""
+    records = [0] * len(quasi)
+    for start in range(0, len(quasi), MASK_BITS):
+        mask = f"mask{start // MASK_BITS}"
+        some = vectors.filter(vectors[mask] > 0)
+        found = some.group_by(mask).aggregate(records=(some.n * some.m).sum()).to_pyarrow()
+        for bits, number in zip(found[mask].to_pylist(), found["records"].to_pylist(), strict=True):
+            for place in range(start, min(start + MASK_BITS, len(quasi))):
+                records[place] += int(number) if int(bits) >> (place - start) & 1 else 0
+    return tuple(records)
+
+
+def compare(vectors: ir.Table, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
+    """Cells by how many attributes take one value in them."""
+    single = [
+        reduce(add, [(vectors[name] > 0).cast("int64") for name in names]) == 1
+        if dense[place]
+        else vectors[f"h{place}"]
+        for place, names in enumerate(columns)
+    ]
+    every = reduce(and_, single)
+    no = reduce(and_, [~flag for flag in single])
+    found = vectors.aggregate(
+        every=vectors.m.sum(where=every).fill_null(0), no=vectors.m.sum(where=no).fill_null(0), all=vectors.m.sum()
+    ).to_pyarrow()
+    complete, none, cells = (int(found[name][0].as_py()) for name in ("every", "no", "all"))
+    return Homogeneity(complete, cells - complete - none, none)
+
+
+def read_profiles(grouped: ir.Table, n_levels: int) -> Profiles:
+    """A column of lists and their multiplicities, as profiles."""
+    found = grouped.to_pyarrow()
+    lists = found["profile"].combine_chunks()
+    offsets = integers(lists.offsets)
+    values = integers(lists.values)
+    return Profiles.from_lists(values, offsets, integers(found["m"]), n_levels)
+
+
+def integers(column: Any) -> Integers:
+    """An Arrow column as a numpy array of its own."""
+    return np.array(column.to_numpy(zero_copy_only=False) if not is_chunked(column) else column.to_numpy(), np.int64)
+
+
+def is_chunked(column: Any) -> bool:
+    return hasattr(column, "chunks")

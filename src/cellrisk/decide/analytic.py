@@ -1,0 +1,185 @@
+"""Where risks are within their limits: found from interpolants whose error is bounded, so that no bend is overlooked.
+
+A risk is an analytic function of the logarithm of the noise's scale. Write R(t) = E g(released counts) with 0 <= g <= 1
+and noise of scale e^t. At t + i u, each noise has complex probabilities whose sizes add up to at most C(u), so
+|R(t + i u)| <= C(u)^K with K labels (docs/maths.md). Interpolation at n Chebyshev points of a stretch of half-length h
+is then wrong by at most 4 C(u)^K r^(1 - n) / (r - 1), where h (r - 1/r) / 2 = u. Enough points are taken that this is
+below `RESOLUTION`; the bends and crossings of the interpolant are those of the risk, up to that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from cellrisk.decide.search import Admissible, join, narrow
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.risk.sweep import Setting
+from cellrisk.system.arrays import Floats
+
+RESOLUTION = 1e-10
+"""A risk that goes beyond its limit by less than this, and back, may be taken for one that does not."""
+MOST_POINTS = 48
+"""In one stretch: the bends of an interpolant are eigenvalues of a matrix of that size."""
+NEARLY_REAL = 1e-2
+DENSE = 512
+
+Excesses = Callable[[tuple[Noise, ...]], Floats]
+"""(limits, noises): how far each risk is above its limit."""
+
+
+def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: float, high: float) -> Admissible:
+    """The epsilons from ``low`` to ``high`` at which no excess is above zero."""
+    scales = _Scales.of(setting, low, high)
+    kind = type(setting.at(low).noise)
+    pieces = _cut(scales.logs[-1], scales.logs[0], kind, n_levels)
+    places = np.concatenate([piece.places for piece in pieces])
+    found = excesses(tuple(kind(math.exp(place)) for place in places))
+    special: list[Floats] = [np.array([scales.logs[-1], scales.logs[0]])]
+    crossings: list[Floats] = []
+    least, where = math.inf, 0.0
+    start = 0
+    for piece in pieces:
+        values = found[:, start : start + len(piece.places)]
+        start += len(piece.places)
+        levels, zeros = piece.find_special(values)
+        special.append(levels)
+        crossings.append(zeros)
+        closest, nearest = piece.find_least(values)
+        if closest < least:
+            least, where = closest, nearest
+    marked = np.unique(np.concatenate([*special, *crossings, [where]]))
+    inside = np.concatenate([*special, [where], 0.5 * (marked[1:] + marked[:-1])])  # a crossing itself is all rounding
+    epsilon = np.unique(np.concatenate([[low], np.clip(scales.invert(inside), low, high), [high]]))
+
+    def excess(epsilons: Floats) -> Floats:
+        noises = tuple(setting.at(float(each)).noise for each in epsilons)
+        return np.asarray(excesses(noises).max(axis=0))
+
+    value = excess(epsilon)
+    ends = [
+        narrow(excess, epsilon[place : place + 2], value[place : place + 2])
+        for place in np.flatnonzero((value[1:] <= 0) != (value[:-1] <= 0))
+    ]
+    lowest = int(np.argmin(value))
+    return Admissible(join(low, high, value, ends), float(value[lowest]), float(epsilon[lowest]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Scales:
+    """The logarithm of the noise's scale along the logarithm of epsilon: it falls."""
+
+    setting: Setting
+    epsilons: Floats
+    logs: Floats
+
+    @staticmethod
+    def of(setting: Setting, low: float, high: float) -> _Scales:
+        epsilons = np.linspace(math.log(low), math.log(high), 65)
+        logs = np.array([math.log(setting.at(math.exp(each)).scale) for each in epsilons[1:-1]])
+        first, last = (math.log(setting.at(each).scale) for each in (low, high))
+        return _Scales(setting, epsilons, np.concatenate([[first], logs, [last]]))
+
+    def invert(self, logs: Floats) -> Floats:
+        """The epsilon of each scale, by interpolation and two steps of the secant method."""
+        found = np.interp(-logs, -self.logs, self.epsilons)
+        slope = np.interp(found, self.epsilons, np.gradient(self.logs, self.epsilons))
+        for _ in range(2):
+            now = np.array([math.log(self.setting.at(math.exp(each)).scale) for each in found])
+            found = np.clip(found - (now - logs) / slope, self.epsilons[0], self.epsilons[-1])
+        return np.exp(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A stretch of the logarithm of the scale, and how many Chebyshev points its interpolant needs."""
+
+    middle: float
+    half: float
+    points: int
+
+    @property
+    def places(self) -> Floats:
+        return self.middle + self.half * chebyshev.chebpts1(self.points)
+
+    def find_special(self, values: Floats) -> tuple[Floats, Floats]:
+        """Where an interpolant is level, and both ends; and where one is zero."""
+        levels, zeros = [np.array([-1.0, 1.0])], [np.zeros(0)]
+        for coefficients in self._coefficients(values).T:
+            for series, found in ((chebyshev.chebder(coefficients), levels), (coefficients, zeros)):
+                kept = chebyshev.chebtrim(series, 1e-15 * float(np.abs(series).max()))
+                roots = chebyshev.chebroots(kept) if len(kept) > 1 else np.zeros(0)
+                found.append(roots.real[(np.abs(roots.imag) < NEARLY_REAL) & (np.abs(roots.real) <= 1.0)])
+        return self.middle + self.half * np.concatenate(levels), self.middle + self.half * np.concatenate(zeros)
+
+    def find_least(self, values: Floats) -> tuple[float, float]:
+        """The smallest of the largest excess, and where it is."""
+        dense = np.linspace(-1.0, 1.0, DENSE)
+        largest = chebyshev.chebval(dense, self._coefficients(values)).max(axis=0)
+        least = int(np.argmin(largest))
+        return float(largest[least]), self.middle + self.half * float(dense[least])
+
+    def _coefficients(self, values: Floats) -> Floats:
+        """(points, limits): of the Chebyshev series through these values."""
+        series = chebyshev.chebvander(chebyshev.chebpts1(self.points), self.points - 1)
+        norms = np.full(self.points, 2.0 / self.points)
+        norms[0] = 1.0 / self.points
+        return np.asarray(norms[:, None] * (series.T @ values.T))
+
+
+def _cut(low: float, high: float, kind: type[Noise], n_levels: int) -> list[_Piece]:
+    """Stretches from low to high with the fewest points altogether."""
+    number, points = count_points(high - low, kind, n_levels)
+    half = 0.5 * (high - low) / number
+    return [_Piece(low + half * (2 * place + 1), half, points) for place in range(number)]
+
+
+def count_points(length: float, kind: type[Noise], n_levels: int) -> tuple[int, int]:
+    """How many stretches, and how many points in each, keep the error of interpolation below the resolution.
+
+    >>> count_points(math.log(1e5), LaplaceNoise, 2)
+    (3, 43)
+    """
+    best = (math.inf, 1, 1)
+    for number in range(1, 2000):
+        half = max(0.5 * length / number, 1e-6)
+        for height in np.linspace(0.05, 1.4, 28).tolist():
+            size = n_levels * log_size(kind, height)
+            ratio = height / half + math.hypot(height / half, 1.0)
+            needed = 1.0 + (math.log(4.0 / RESOLUTION / (ratio - 1.0)) + size) / math.log(ratio)
+            if math.isfinite(size) and needed <= MOST_POINTS:
+                points = max(4, math.ceil(needed))
+                best = min(best, (number * points, number, points))
+        if best[0] < math.inf and best[1] * 2 < number:
+            break
+    return best[1], best[2]
+
+
+@lru_cache(maxsize=512)
+def log_size(kind: type[Noise], height: float) -> float:
+    """log C(u): the total size of the complex probabilities of noise whose scale is turned by an angle u.
+
+    Laplace: 1/cos u. Gaussian: 1/sqrt(cos 2u). Geometric: at most 1/cos^2 u. Discrete Gaussian: the largest over scales
+    of a theta function over another, which is 1 for scales below 0.05, and 1/sqrt(cos 2u) above 20.
+
+    >>> round(math.exp(log_size(LaplaceNoise, 1.0)), 6), round(1 / math.cos(1.0), 6)
+    (1.850816, 1.850816)
+    """
+    if issubclass(kind, LaplaceNoise | GeometricNoise) and height < 0.5 * math.pi:
+        return -math.log(math.cos(height)) * (1 if issubclass(kind, LaplaceNoise) else 2)
+    if not issubclass(kind, GaussianNoise | DiscreteGaussianNoise) or height >= 0.25 * math.pi:
+        return math.inf
+    normal = -0.5 * math.log(math.cos(2.0 * height))
+    if issubclass(kind, GaussianNoise):
+        return normal
+    scale = np.geomspace(0.05, 20.0, 2000)
+    turned = np.exp(-2j * height) / scale**2
+    squares = np.arange(1, 400)[:, None] ** 2
+    real = 1.0 + 2.0 * np.exp(-0.5 * squares * turned.real).sum(axis=0)
+    whole = 1.0 + 2.0 * np.exp(-0.5 * squares * turned).sum(axis=0)
+    return max(normal, float(np.log(real / np.abs(whole)).max()) + 1e-3)

@@ -1,0 +1,180 @@
+"""A house's policy: the risk that is measured, the limit on it, and the rule for delta, which every command obeys."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.decide.requirement import Requirement, Test, check_limits, is_number
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.attacks import choose_risks
+from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
+from cellrisk.risk.measures.sizes import FAMILIES, METHODS
+from cellrisk.risk.priors import Alpha, Priors
+from cellrisk.risk.sweep import Question, Setting
+from cellrisk.system.text import percent
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+LEAST_CONSTANT, LARGEST_EXPONENT = 1e-100, 10.0
+"""Within these, a rule for delta neither overflows nor becomes zero, whatever the number of records."""
+DELTA_RULE = re.compile(r"(\d+(?:\.\d+)?(?:[eE]-?\d+)?)\s*/\s*n(?:\s*\^\s*(\d+(?:\.\d+)?))?")
+
+DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its order of magnitude."
+CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which risk is meant: its words, and how its priors are found."""
+
+    measure: str = "local"
+    form: str = "tight"
+    weights: str = "records"
+    attack: str = "homogeneity"
+    priors: Priors = field(default_factory=Priors)
+
+    @property
+    def words(self) -> dict[str, str]:
+        return {"measure": self.measure, "form": self.form, "weights": self.weights}
+
+    @property
+    def settled(self) -> Wish:
+        """The same without priors that the measure does not need, so that equal risks are equal."""
+        needed = self.measure in NEED_PRIOR or self.measure in NEED_SIZES
+        return self if needed else replace(self, priors=Priors())
+
+    def question(self, table: FrequencyTable, sensitive: str | None = None) -> Question:
+        """That risk of a table; of one sensitive attribute where it is named."""
+        found = Question.of(table, self.measure, self.form, self.weights, self.priors, self.attack)
+        if sensitive is None:
+            return found
+        place = table.sensitive.index(table.attribute(sensitive).name)
+        return replace(found, attributes=(found.attributes[place],), measures=(found.measures[place],))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits that hold whatever is asked for, on a risk of the policy's own, with priors of its own.
+
+    >>> Policy(max_risk=0.3, delta="1/n").largest_delta(10_000)
+    0.0001
+    """
+
+    max_risk: float | None = None
+    max_people: float | None = None
+    margin: float | None = None
+    measure: str = "local"
+    form: str = "tight"
+    weights: str = "records"
+    attack: str = "homogeneity"
+    alpha: Alpha | Mapping[str, Alpha] = "mle"
+    sizes: str = "poisson"
+    sizes_fit: str = "mle"
+    delta: float | str | None = None
+    """The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records."""
+
+    def __post_init__(self) -> None:
+        limits = {"max-risk": self.max_risk, "max-people": self.max_people, "margin": self.margin}
+        check_limits(limits)
+        if self.delta is None and all(value is None for value in limits.values()):
+            allowed = "max-risk, max-people, margin or delta"
+            raise InvalidInput("the policy has no limit", allowed=allowed, fix="for example max-risk = 0.3")
+        for name in ("attack", "measure", "form", "weights", "sizes", "sizes_fit"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidInput(f"{name.replace('_', '-')} must be one word", got=type(getattr(self, name)).__name__)
+        choose_risks(self.attack, self.measure, self.form, self.weights)
+        for what, word, known in (("sizes", self.sizes, FAMILIES), ("sizes-fit", self.sizes_fit, METHODS)):
+            if word not in known:
+                raise UnknownName(f"unknown word for {what}", got=word, allowed=", ".join(known))
+        _check_alpha(self.alpha)
+        self.largest_delta(2)
+
+    @staticmethod
+    def of(values: Any) -> Policy:
+        """The table ``[policy]`` of a settings file."""
+        if not isinstance(values, Mapping):
+            raise InvalidInput("policy must be a table", fix="write [policy] on a line, and its settings below")
+        known = {field.name.replace("_", "-"): field.name for field in fields(Policy)}
+        for key in values:
+            if key not in known:
+                raise UnknownName("unknown setting in [policy]", got=key, allowed=", ".join(known))
+        return Policy(**{known[key]: value for key, value in values.items()})
+
+    @property
+    def requirement(self) -> Requirement | None:
+        """The limits on the risk; None where the policy is about delta alone."""
+        if self.max_risk is None and self.max_people is None and self.margin is None:
+            return None
+        return Requirement(self.max_risk, self.max_people, self.margin)
+
+    @property
+    def disclosures(self) -> list[str]:
+        """What it tells of the raw data that this policy is kept, a sentence each."""
+        rules = [] if self.requirement is None else [self.requirement.describe()]
+        if isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()):
+            rules.append(f"a delta of at most {self.delta.strip()}, n being the number of records")
+        return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
+
+    def largest_delta(self, records: int) -> float | None:
+        """The largest delta for that many records; None where there is no rule."""
+        if self.delta is None:
+            return None
+        found = DELTA_RULE.fullmatch(self.delta.strip()) if isinstance(self.delta, str) else None
+        if found is not None:
+            constant, exponent = float(found[1]), float(found[2] or 1)
+            if not (LEAST_CONSTANT <= constant <= 1 and 1 <= exponent <= LARGEST_EXPONENT):
+                raise InvalidInput(
+                    "the policy's delta is out of range",
+                    got=repr(self.delta)[:40],
+                    allowed=f"c/n^k with c above 0 and up to 1, and k from 1 to {LARGEST_EXPONENT:g}",
+                )
+            return constant / math.pow(max(records, 1), exponent)
+        if not (is_number(self.delta) and 0 < self.delta < 1):
+            got = repr(self.delta)[:40] if isinstance(self.delta, (str, float)) else type(self.delta).__name__
+            allowed = "a number between 0 and 1, or a rule such as 1/n"
+            raise InvalidInput("the policy's delta cannot be read", got=got, allowed=allowed)
+        return float(self.delta)
+
+    @property
+    def wish(self) -> Wish:
+        """The risk that is judged, whatever risk a command was asked for."""
+        return Wish(self.measure, self.form, self.weights, self.attack, Priors(self.alpha, self.sizes, self.sizes_fit))
+
+    def breaches(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> list[str]:
+        """What this mechanism breaks on this table, one line a breach; none where the policy is kept.
+
+        ``sensitive``: the attribute that is released, where it is not all of them.
+        """
+        found = []
+        required = self.requirement
+        if required is not None:
+            setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
+            question = self.wish.question(table, sensitive)
+            if Test(required, question, setting).excess(mechanism) > 0:
+                risk = percent(float(question.ask(setting, np.array([mechanism.epsilon])).max()))
+                found.append(f"the policy asks for {required.describe()} ({question.name}); it is {risk}")
+        largest = self.largest_delta(table.n_records)
+        if largest is not None and mechanism.delta > largest:
+            found.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")
+        return found
+
+
+def _check_alpha(alpha: Any) -> None:
+    """Refuses a prior that no table could be judged by: neither a word nor positive numbers, or those by attribute."""
+    for each in alpha.values() if isinstance(alpha, Mapping) and alpha else [alpha]:
+        if isinstance(each, str):
+            known = each in ("mle", "moments")
+        else:
+            values = [float(v) if isinstance(v, np.number) else v for v in each] if np.iterable(each) else []
+            known = bool(values) and all(is_number(value) and value > 0 for value in values)
+        if not known:
+            allowed = "mle, moments, or numbers above 0 in the order of the levels"
+            raise InvalidInput("the policy's alpha cannot be read", got=f"a {type(each).__name__}", allowed=allowed)

@@ -1,0 +1,146 @@
+"""What a curator requires of a release: at most so much risk, so many people, so little above chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeGuard
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import Noise
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.measures import Survival
+from cellrisk.risk.sweep import Question, Setting
+from cellrisk.system.arrays import Floats
+from cellrisk.system.text import percent
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One limit or several, which must all hold for every sensitive attribute."""
+
+    max_risk: float | None = None
+    """On the chosen risk, from 0 to 1."""
+    max_people: float | None = None
+    """On the expected number of people exposed, which is records times local, tight, by records."""
+    margin: float | None = None
+    """On how far the chosen risk lies above its chance level, from 0 to 1."""
+
+    def __post_init__(self) -> None:
+        if self.max_risk is None and self.max_people is None and self.margin is None:
+            raise InvalidInput(
+                "no limit was given to choose by",
+                allowed="max_risk, max_people or margin",
+                fix="for example max_risk=0.3, or --max-risk 0.3",
+            )
+        check_limits(vars(self))
+
+    def tighter(self, other: Requirement) -> Requirement:
+        """The smaller of the two limits of each kind.
+
+        >>> Requirement(max_risk=0.3, margin=0.1).tighter(Requirement(max_risk=0.2)).describe()
+        'a risk of at most 20.0% and a risk at most 10.0% above chance'
+        """
+        pairs = {field.name: (getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
+        return Requirement(
+            **{name: min((each for each in pair if each is not None), default=None) for name, pair in pairs.items()}
+        )
+
+    def describe(self) -> str:
+        """The limits in words.
+
+        >>> Requirement(max_risk=0.3, max_people=5000).describe()
+        'a risk of at most 30.0% and at most 5,000 people exposed on average'
+        """
+        parts = []
+        if self.max_risk is not None:
+            parts.append(f"a risk of at most {percent(self.max_risk)}")
+        if self.margin is not None:
+            parts.append(f"a risk at most {percent(self.margin)} above chance")
+        if self.max_people is not None:
+            parts.append(f"at most {self.max_people:,.10g} people exposed on average")
+        return " and ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """A requirement put to one table under one setting: how far each epsilon is from meeting it."""
+
+    requirement: Requirement
+    question: Question
+    setting: Setting
+
+    def excesses(self) -> Callable[[tuple[Noise, ...]], Floats]:
+        """How far each attribute's risk is above each limit, under many noises at once: (limits, noises)."""
+        required = self.requirement
+        chance = np.array([limits.chance for limits in self.question.limits(self.setting)])[:, None]
+        people = self.question.people
+        records = self.question.attributes[0].profiles.n_records
+
+        def each(noises: tuple[Noise, ...]) -> Floats:
+            survival = Survival(noises, self.setting.threshold)
+            found = []
+            if required.max_risk is not None or required.margin is not None:
+                risk = self.question.under(survival)
+                found += [risk - required.max_risk] if required.max_risk is not None else []
+                found += [risk - chance - required.margin] if required.margin is not None else []
+            if required.max_people is not None:
+                found.append(people.under(survival) - required.max_people / records)
+            return np.concatenate(found)
+
+        return each
+
+    def excess(self, mechanism: Mechanism) -> float:
+        """The largest excess over any limit, for any attribute: at most zero where all limits are kept."""
+        return float(self.excesses()((mechanism.noise,)).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A requirement on one risk of a table."""
+
+    requirement: Requirement
+    question: Question
+
+
+def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Callable[[tuple[Noise, ...]], Floats]:
+    """How far the risks are above the limits of every condition, under many noises at once: (limits, noises)."""
+    tests = [Test(each.requirement, each.question, setting).excesses() for each in conditions]
+    return lambda noises: np.concatenate([test(noises) for test in tests])
+
+
+def describe_conditions(conditions: Sequence[Condition]) -> str:
+    """The limits in words; those on another risk than the first with its name."""
+    first, *others = conditions
+    parts = [first.requirement.describe()]
+    parts += [f"{each.requirement.describe()} ({each.question.name})" for each in others]
+    return ", and ".join(parts)
+
+
+def check_limits(limits: Mapping[str, object]) -> None:
+    """Refuses limits that are none, in the spelling of their names that the caller has: max_risk or max-risk."""
+    for name, value in limits.items():
+        if value is None:
+            continue
+        if name.endswith("people"):
+            if not (is_number(value) and value >= 0):
+                raise InvalidInput(f"{name} must be a number of people", got=_shown(value), allowed="0 or more")
+        elif not (is_number(value) and 0 <= value <= 1):
+            raise InvalidInput(f"{name} must be a share", got=_shown(value), allowed="from 0 to 1")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a finite number, small enough for floating point."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _shown(value: object) -> object:
+    return "a number of more than 18 digits" if isinstance(value, int) and abs(value) >= 10**18 else value

@@ -1,0 +1,128 @@
+"""The risk-utility map: what each epsilon gives away, and what it leaves of the table's use."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput
+from cellrisk.risk.sweep import Question, Setting
+from cellrisk.system.arrays import Floats
+from cellrisk.system.progress import Progress
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+POINTS = 15
+NARROWED = 1.005
+"""The smallest epsilon is narrowed to this factor: the TVD itself is an estimate from simulated releases."""
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """Risk and mean TVD along epsilon, and the smallest epsilon with a TVD within the limit."""
+
+    setting: Setting
+    way: int
+    cells: str
+    releases: int
+    seed: int
+    max_tvd: float
+    epsilon: Floats
+    risk: Floats
+    tvd: Floats
+    least_epsilon: float | None
+    """On its safe side; None where the TVD is above the limit at every epsilon of the range."""
+
+    def restrict(self, intervals: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+        """The part of each interval in which the TVD is within its limit too."""
+        if self.least_epsilon is None:
+            return ()
+        least = self.least_epsilon
+        return tuple((max(low, least), high) for low, high in intervals if high >= least)
+
+    def at(self, epsilon: float) -> float:
+        """The TVD at an epsilon, between the points that were simulated."""
+        return float(np.interp(math.log(epsilon), np.log(self.epsilon), self.tvd))
+
+    def breaks(self, epsilon: float) -> bool:
+        """Whether the TVD is above its limit there."""
+        return self.least_epsilon is None or epsilon < self.least_epsilon
+
+    def describe_least(self) -> str:
+        if self.least_epsilon is None:
+            return f"more than {self.epsilon[-1]:g} (its TVD is still {self.tvd[-1]:.3g})"
+        return f"at least {self.least_epsilon:.5g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        points = zip(self.epsilon.tolist(), self.risk.tolist(), self.tvd.tolist(), strict=True)
+        return {
+            "way": self.way,
+            "cells": self.cells,
+            "releases": self.releases,
+            "seed": self.seed,
+            "max_tvd": self.max_tvd,
+            "least_epsilon": self.least_epsilon,
+            "points": [{"epsilon": epsilon, "risk": risk, "tvd": tvd} for epsilon, risk, tvd in points],
+        }
+
+
+def find_trade_off(
+    table: FrequencyTable,
+    question: Question,
+    setting: Setting,
+    searched: tuple[float, float],
+    max_tvd: float,
+    way: int = 2,
+    releases: int = 20,
+    seed: int = 0,
+    cells: str = "domain",
+    progress: Progress | None = None,
+) -> TradeOff:
+    """Simulates releases along epsilon, with the same draws at each, so that the TVD falls as epsilon grows."""
+    from cellrisk.decide.usefulness import utility
+
+    if isinstance(max_tvd, bool) or not isinstance(max_tvd, (int, float)) or not 0 <= max_tvd <= 1:
+        raise InvalidInput("max_tvd must be a total variation distance", got=max_tvd, allowed="from 0 to 1")
+
+    def simulate(epsilons: Floats) -> Floats:
+        """The mean TVD at each epsilon, of the sensitive attribute that fares worst."""
+        mechanisms = [setting.at(float(epsilon)) for epsilon in epsilons]
+        worst: Floats = np.max(
+            [
+                utility(
+                    table, mechanisms, ways=(way,), releases=releases, seed=seed, cells=cells, sensitive=name
+                ).mean_tvd(way)
+                for name in table.sensitive
+            ],
+            axis=0,
+        )
+        return worst
+
+    epsilon = np.geomspace(*searched, POINTS)
+    epsilon[0], epsilon[-1] = searched
+    tvd = np.empty(POINTS)
+    for place in range(POINTS):
+        tvd[place] = simulate(epsilon[place : place + 1])[0]
+        if progress is not None:
+            progress((place + 1) / (POINTS + 8))
+    above = np.flatnonzero(tvd > max_tvd)
+    least: float | None
+    if not len(above):
+        least = float(epsilon[0])
+    elif above[-1] == POINTS - 1:
+        least = None
+    else:
+        low, least = float(epsilon[above[-1]]), float(epsilon[above[-1] + 1])
+        while least / low > NARROWED:
+            middle = math.sqrt(low * least)
+            value = simulate(np.array([middle]))[0]
+            epsilon, tvd = np.append(epsilon, middle), np.append(tvd, value)
+            low, least = (middle, least) if value > max_tvd else (low, middle)
+        order = np.argsort(epsilon)
+        epsilon, tvd = epsilon[order], tvd[order]
+    risk = question.ask(setting, epsilon).max(axis=0)
+    return TradeOff(setting, way, cells, releases, seed, max_tvd, epsilon, risk, tvd, least)

@@ -1,0 +1,255 @@
+"""The answer of `utility`: a sentence, a table, a frame, a document and a picture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.results import Result
+from cellrisk.system.spreadsheets import write_frame
+from cellrisk.system.text import aligned, percent
+from cellrisk.system.writing import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cellrisk.counts.table import FrequencyTable
+
+CELLS = ("domain", "observed")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a distance varies over marginals of one way and releases."""
+
+    mean: float
+    median: float
+    low: float
+    """The 5% quantile."""
+    high: float
+    """The 95% quantile."""
+
+    @staticmethod
+    def of(values: Floats) -> Spread:
+        """The spread of some values.
+
+        >>> Spread.of(np.arange(101.0))
+        Spread(mean=50.0, median=50.0, low=5.0, high=95.0)
+        """
+        low, median, high = (float(value) for value in np.quantile(values, (0.05, 0.5, 0.95)))
+        return Spread(float(values.mean()), median, low, high)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Utility(Result):
+    """Distances of released marginal tables from the true ones, for each mechanism, marginal and simulated release.
+
+    Made by `utility`. Prints as a sentence and a table.
+    """
+
+    picture = "draw_utility"
+
+    table: FrequencyTable
+    mechanisms: tuple[Mechanism, ...]
+    sensitive: str
+    cells: str
+    """Which counts got noise: those of the whole "domain", or of the "observed" cells."""
+    marginals: tuple[tuple[str, ...], ...]
+    """The columns of each marginal, by way and then in the order of the columns, the sensitive one last."""
+    sizes: Integers
+    """Cells of each marginal over which errors are averaged: all of its domain, or the non-empty where observed."""
+    tvd: Floats
+    """(mechanisms, marginals, releases): total variation distance from the true marginal."""
+    absolute_error: Floats
+    """(mechanisms, marginals): mean of |released count - true count| over the marginal's cells and the releases."""
+    standard_error: Floats
+    """(mechanisms, marginals): of the absolute error; not a number for a single release."""
+    releases: int
+    seed: int
+    domain_size: int
+    """Counts that a release of the whole domain has."""
+    observed: int
+    """Attributes whose values were taken from the data, not declared."""
+
+    def __post_init__(self) -> None:
+        if self.cells not in CELLS:
+            raise UnknownName("unknown cells", got=repr(self.cells), allowed=", ".join(CELLS))
+        shape = (len(self.mechanisms), len(self.marginals))
+        if 0 in shape or self.releases < 1:
+            raise InvalidInput("utility needs a mechanism, a marginal and a release at least")
+        if self.tvd.shape != (*shape, self.releases):
+            raise InvalidInput("utility needs a distance for each mechanism, marginal and release", got=self.tvd.shape)
+        if not self.absolute_error.shape == self.standard_error.shape == shape or self.sizes.shape != shape[1:]:
+            raise InvalidInput("utility needs an error for each mechanism and marginal, and a size for each marginal")
+        if not ((self.tvd >= 0) & (self.tvd <= 1)).all():
+            raise InvalidInput("a total variation distance lies between 0 and 1")
+
+    @property
+    def ways(self) -> tuple[int, ...]:
+        """How many attributes the marginals have, ascending."""
+        return tuple(dict.fromkeys(len(columns) for columns in self.marginals))
+
+    @property
+    def n_counts(self) -> int:
+        """Counts that got noise in each release."""
+        table = self.table
+        return self.domain_size if self.cells == "domain" else table.n_cells * table.attribute(self.sensitive).n_levels
+
+    def mean_tvd(self, way: int | None = None) -> Floats:
+        """The mean distance, one a mechanism: over the releases and the marginals of one way, or all marginals alike.
+
+        With no way given each marginal counts once, so the ways with the most marginals weigh most.
+        """
+        return np.asarray(self.tvd[:, self._rows(way)].mean(axis=(1, 2)))
+
+    def values(self, mechanism_index: int, way: int) -> Floats:
+        """Every distance for one mechanism and way, marginals and releases pooled: what a box plot shows."""
+        if not 0 <= mechanism_index < len(self.mechanisms):
+            raise InvalidInput(
+                "there is no such mechanism", got=mechanism_index, allowed=f"0 to {len(self.mechanisms) - 1}"
+            )
+        return np.asarray(self.tvd[mechanism_index, self._rows(way)].ravel())
+
+    def _rows(self, way: int | None) -> Integers:
+        if way is not None and way not in self.ways:
+            raise InvalidInput("no marginals of that way were simulated", got=way, allowed=f"{self.ways}")
+        return np.flatnonzero([way is None or len(columns) == way for columns in self.marginals])
+
+    @cached_property
+    def _spreads(self) -> dict[tuple[int, int], Spread]:
+        """By the mechanism's place and way."""
+        places = range(len(self.mechanisms))
+        return {(place, way): Spread.of(self.values(place, way)) for place in places for way in self.ways}
+
+    @property
+    def headline(self) -> str:
+        """What a curator can repeat of the first setting: 2-way marginals where there are any, else the first way."""
+        way = 2 if 2 in self.ways else self.ways[0]
+        mechanism, spread = self.mechanisms[0], self._spreads[0, way]
+        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
+        return (
+            f"At epsilon {mechanism.epsilon:g}{delta}, a {way}-way marginal of a released table differs from the true "
+            f"one by a TVD of {spread.mean:.2g} on average ({spread.low:.2g} to {spread.high:.2g} in 90% of releases "
+            f"and marginals): {percent(spread.mean)} of the records would have to move."
+        )
+
+    def _numbers(self) -> pd.DataFrame:
+        """One row a number: a ``tvd`` for each release, an ``absolute_error`` for all of them, whose release is NA."""
+        import pandas as pd
+
+        kinds, marginals, columns = len(self.mechanisms), len(self.marginals), self.releases + 1
+        values = np.concatenate([self.tvd, self.absolute_error[:, :, None]], axis=2)
+        release = pd.array([*range(self.releases), None], dtype="Int64")
+
+        def each_mechanism(name: str) -> Any:
+            return np.repeat([getattr(mechanism, name) for mechanism in self.mechanisms], marginals * columns)
+
+        def each_marginal(of: list[Any]) -> Any:
+            return np.tile(np.repeat(of, columns), kinds)
+
+        return pd.DataFrame(
+            {
+                "mechanism": each_mechanism("name"),
+                "epsilon": each_mechanism("epsilon").astype(float),
+                "delta": each_mechanism("delta").astype(float),
+                "cells": self.cells,
+                "way": each_marginal([len(names) for names in self.marginals]),
+                "marginal": each_marginal([" x ".join(names) for names in self.marginals]),
+                "release": release.take(np.tile(np.arange(columns), kinds * marginals)),
+                "statistic": np.tile(["tvd"] * self.releases + ["absolute_error"], kinds * marginals),
+                "value": values.ravel(),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``cellrisk utility --json`` prints."""
+        mean_tvd = self.tvd.mean(axis=2)
+        return {
+            "sensitive": self.sensitive,
+            "cells": self.cells,
+            "releases": self.releases,
+            "seed": self.seed,
+            "domain_size": self.domain_size,
+            "settings": [self._setting(place) for place in range(len(self.mechanisms))],
+            "marginals": [
+                {
+                    "columns": list(columns),
+                    "way": len(columns),
+                    "cells": int(self.sizes[row]),
+                    "tvd": mean_tvd[:, row].tolist(),
+                    "absolute_error": self.absolute_error[:, row].tolist(),
+                }
+                for row, columns in enumerate(self.marginals)
+            ],
+            "headline": self.headline,
+        }
+
+    def _setting(self, place: int) -> dict[str, Any]:
+        ways = [{"way": way, "marginals": len(self._rows(way)), **vars(self._spreads[place, way])} for way in self.ways]
+        return {**self.mechanisms[place].to_dict(), "ways": ways}
+
+    def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
+        """The tidy frame as a file, whole or not at all; on request with an apostrophe before what spreadsheets would
+        take for formulas."""
+        return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
+
+    def _paragraphs(self) -> list[str]:
+        drawn = (
+            f"Total variation distance (TVD) of marginals from the true ones: estimates from {self.releases:,} "
+            f"simulated {'release' if self.releases == 1 else 'releases'}, seed {self.seed}"
+        )
+        return [f"{drawn}\n{self._spread_table()}", self._cells_note(), CURATOR_NOTE]
+
+    def _spread_table(self) -> str:
+        columns = [("mechanism", "name"), ("neighbours", "neighbours"), ("epsilon", "epsilon"), ("delta", "delta")]
+        columns.append(("threshold", "threshold"))
+        usual = {"neighbours": "add-remove", "delta": 0.0, "threshold": 0.5}
+        shown = [
+            (title, name)
+            for title, name in columns
+            if name not in usual or any(getattr(each, name) != usual[name] for each in self.mechanisms)
+        ]
+        words = sum(title in ("mechanism", "neighbours") for title, _ in shown)
+        header = [*(title for title, _ in shown), "way", "marginals", "mean", "median", "5%", "95%"]
+        return aligned(header, list(self._spread_rows([name for _, name in shown])), left=words)
+
+    def _spread_rows(self, names: list[str]) -> Iterator[list[str]]:
+        for (place, way), spread in self._spreads.items():
+            given = [getattr(self.mechanisms[place], name) for name in names]
+            numbers = (spread.mean, spread.median, spread.low, spread.high)
+            yield [
+                *(value if isinstance(value, str) else f"{value:g}" for value in given),
+                f"{way}",
+                f"{len(self._rows(way)):,}",
+                *(f"{number:.4f}" for number in numbers),
+            ]
+
+    def _cells_note(self) -> str:
+        levels = self.table.attribute(self.sensitive).n_levels
+        if self.cells == "observed":
+            return (
+                f"Noise on the {self.table.n_cells:,} non-empty cells times {levels:,} levels alone: {self.n_counts:,} "
+                f"counts of the {self.domain_size:,} in the domain. Which cells hold records is then published as it "
+                "is: the guarantee of differential privacy does not cover it."
+            )
+        note = (
+            f"Noise on every count of the domain: {self.domain_size // levels:,} combinations of the "
+            f"quasi-identifiers times {levels:,} levels, {self.domain_size:,} counts, empty ones too, as a "
+            "differentially private release needs."
+        )
+        if not self.observed:
+            return note
+        return (
+            f"{note} The values of {self.observed} of the {len(self.table.quasi_identifiers) + 1} attributes were "
+            "taken from the data, not declared; that they occur is not covered by the guarantee."
+        )

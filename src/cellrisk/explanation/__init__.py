@@ -1,5 +1,0 @@
-"""Explaining a risk: who carries it, and what would help."""
-
-from cellrisk.explanation.explaining import Explanation, explain
-
-__all__ = ["Explanation", "explain"]

@@ -1,0 +1,1 @@
+"""What is added to counts, and the guarantees that ask for it."""

@@ -1,0 +1,342 @@
+"""From a privacy guarantee (epsilon, delta, neighbours) to the noise that provides it, where it does."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    EndlessNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+)
+from cellrisk.system.arrays import Floats
+
+NEIGHBOURS = ("add-remove", "replace")
+USUAL_THRESHOLD = 0.5
+SAFE = 4e-12
+"""More than rounding moves the logarithm of a delta, down to 1e-300."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A differentially private way to release counts: noise on each, rounding, and a threshold below which it is zero.
+
+    Tables that differ by one record have counts at L1 and L2 distance 1 (``add-remove``), or 2 and sqrt 2
+    (``replace``: one record changes its values).
+    """
+
+    name: ClassVar[str]
+    pure: ClassVar[bool] = False
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: str = "add-remove"
+    threshold: float = USUAL_THRESHOLD
+    """A half-integer: counts below it after noise are released as zero. 10.5 suppresses counts up to 10."""
+
+    def __post_init__(self) -> None:
+        _require_number("epsilon", self.epsilon)
+        _require_number("delta", self.delta)
+        _require_number("threshold", self.threshold)
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise InvalidInput(
+                "epsilon must be a finite number above 0", got=self.epsilon, allowed="for example 0.1, 1 or 5"
+            )
+        if self.pure and self.delta != 0:
+            raise InvalidInput(
+                f"{self.name} gives pure epsilon-DP and takes no delta",
+                got=f"delta {self.delta}",
+                fix="leave delta out, or use gaussian-analytic",
+            )
+        if not self.pure and not 0 < self.delta < 1:
+            raise InvalidInput(
+                f"{self.name} needs a delta between 0 and 1, both excluded",
+                got=self.delta,
+                fix="a common choice is 1 / number of records",
+            )
+        if self.neighbours not in NEIGHBOURS:
+            raise UnknownName("unknown neighbours", got=repr(self.neighbours), allowed=", ".join(NEIGHBOURS))
+        if not (math.isfinite(self.threshold) and self.threshold > 0 and (self.threshold - 0.5).is_integer()):
+            raise InvalidInput("threshold must be a positive half-integer", got=self.threshold, allowed="0.5, 1.5, ...")
+
+    @property
+    def l1(self) -> float:
+        """How far one person can move the counts, in absolute differences."""
+        return 1.0 if self.neighbours == "add-remove" else 2.0
+
+    @property
+    def l2(self) -> float:
+        """How far one person can move the counts, in Euclidean distance."""
+        return math.sqrt(self.l1)
+
+    @cached_property
+    @abstractmethod
+    def noise(self) -> Noise:
+        """The noise that gives the guarantee."""
+
+    @property
+    def limit_noise(self) -> Noise:
+        """The noise as epsilon falls to 0, all else fixed: what is read off under it is chance.
+
+        It grows without bound where the guarantee then asks for that; a mechanism whose delta alone bounds what is
+        learnt keeps a finite scale.
+
+        >>> Laplace(epsilon=1.0).limit_noise
+        EndlessNoise(scale=inf)
+        >>> round(AnalyticGaussian(epsilon=1.0, delta=0.01).limit_noise.scale, 6)
+        39.893184
+        """
+        return EndlessNoise()
+
+    @property
+    def scale(self) -> float:
+        """The noise's parameter: Laplace's b or a Gaussian's sigma, in counts."""
+        return self.noise.scale
+
+    def to_dict(self) -> dict[str, object]:
+        """The setting as JSON-ready values; the threshold only where it is not the usual one."""
+        named = {"name": self.name, "epsilon": self.epsilon, "delta": self.delta, "scale": self.scale}
+        unusual = {} if self.threshold == USUAL_THRESHOLD else {"threshold": self.threshold}
+        return {**named, "neighbours": self.neighbours, **unusual}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Mechanism):
+    """epsilon-DP with noise Lap(0, L1/epsilon).
+
+    >>> Laplace(epsilon=0.5).scale
+    2.0
+    """
+
+    name: ClassVar[str] = "laplace"
+    pure: ClassVar[bool] = True
+
+    @cached_property
+    def noise(self) -> Noise:
+        return LaplaceNoise(self.l1 / self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometric(Mechanism):
+    """epsilon-DP with integer noise, P(j) proportional to exp(-|j| epsilon/L1) (Ghosh, Roughgarden, Sundararajan)."""
+
+    name: ClassVar[str] = "geometric"
+    pure: ClassVar[bool] = True
+
+    @cached_property
+    def noise(self) -> Noise:
+        return GeometricNoise(self.l1 / self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Mechanism):
+    """(epsilon, delta)-DP for epsilon < 1: sigma = L2 sqrt(2 ln(1.25/delta))/epsilon (paper, Eq. 3).
+
+    >>> round(Gaussian(epsilon=0.5, delta=0.01).scale, 6)
+    6.215023
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epsilon >= 1:
+            raise InvalidInput(
+                "the classical gaussian mechanism holds for epsilon below 1 only",
+                got=self.epsilon,
+                fix="use gaussian-analytic, which gives (epsilon, delta)-DP at any epsilon",
+            )
+
+    @cached_property
+    def noise(self) -> Noise:
+        return GaussianNoise(self.l2 * math.sqrt(2.0 * math.log(1.25 / self.delta)) / self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbabilisticGaussian(Mechanism):
+    """(epsilon, delta)-probabilistic DP: sigma = L2 (sqrt(z^2 + 2 epsilon) - z)/(2 epsilon), z = Phi^-1(delta/2).
+
+    The paper's Eq. 4. With probability at least 1 - delta the privacy loss is at most epsilon; that implies
+    (epsilon, delta)-DP.
+
+    >>> round(ProbabilisticGaussian(epsilon=1.0, delta=0.01).scale, 6)
+    2.757174
+    """
+
+    name: ClassVar[str] = "gaussian-pdp"
+
+    @cached_property
+    def noise(self) -> Noise:
+        from scipy.special import ndtri
+
+        z = float(ndtri(self.delta / 2.0))
+        return GaussianNoise(self.l2 * (math.sqrt(z * z + 2.0 * self.epsilon) - z) / (2.0 * self.epsilon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalyticGaussian(Mechanism):
+    """(epsilon, delta)-DP at any epsilon with the smallest sigma that gives it (Balle and Wang 2018, Theorem 8).
+
+    The value is the safe side of the root: its delta, computed to a relative 4e-12, is below the one asked for by that
+    much.
+    """
+
+    name: ClassVar[str] = "gaussian-analytic"
+
+    @cached_property
+    def noise(self) -> Noise:
+        log_delta = math.log(self.delta)
+        sigma = find_smallest(lambda sigma: gaussian_log_delta(sigma, self.epsilon) + SAFE - log_delta)
+        return GaussianNoise(self.l2 * sigma)
+
+    @property
+    def limit_noise(self) -> Noise:
+        """At epsilon 0, Phi(1/(2 sigma)) - Phi(-1/(2 sigma)) = erf(1/(2 sqrt 2 sigma)) = delta."""
+        from scipy.special import erfinv
+
+        return GaussianNoise(self.l2 / (2.0 * math.sqrt(2.0) * float(erfinv(self.delta))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian(Mechanism):
+    """rho-zCDP with integer Gaussian noise, and (epsilon, delta)-DP through it: sigma^2 = L2^2/(2 rho).
+
+    rho is the largest whose conversion (Canonne, Kamath, Steinke 2020, Proposition 7) meets (epsilon, delta).
+    """
+
+    name: ClassVar[str] = "discrete-gaussian"
+
+    @cached_property
+    def rho(self) -> float:
+        """The zero-concentrated privacy loss."""
+        return self._rho_at(self.epsilon)
+
+    def _rho_at(self, epsilon: float) -> float:
+        log_delta = math.log(self.delta)
+        sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, epsilon) + SAFE - log_delta)
+        return 0.5 / sigma**2
+
+    @cached_property
+    def noise(self) -> Noise:
+        return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self.rho))
+
+    @property
+    def limit_noise(self) -> Noise:
+        """The conversion from rho needs no epsilon above 0 to meet a delta."""
+        return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self._rho_at(0.0)))
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    kind.name: kind
+    for kind in (Laplace, Gaussian, ProbabilisticGaussian, AnalyticGaussian, Geometric, DiscreteGaussian)
+}
+
+
+def mechanism(
+    name: str,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    neighbours: str = "add-remove",
+    threshold: float = 0.5,
+) -> Mechanism:
+    """A mechanism by its name.
+
+    >>> mechanism("laplace", epsilon=2.0).scale
+    0.5
+    """
+    if name not in MECHANISMS:
+        raise UnknownName("unknown mechanism", got=repr(name), allowed=", ".join(MECHANISMS))
+    return MECHANISMS[name](
+        epsilon=epsilon, delta=0.0 if delta is None else delta, neighbours=neighbours, threshold=threshold
+    )
+
+
+def gaussian_log_delta(sigma: float, epsilon: float) -> float:
+    """log of the smallest delta for which N(0, sigma^2) on a count of sensitivity 1 is (epsilon, delta)-DP.
+
+    delta = Phi(a) - e^epsilon Phi(b), a = 1/(2 sigma) - epsilon sigma, b = a - 1/sigma (Balle and Wang 2018, Eq. 6).
+    Because e^epsilon phi(b) = phi(a), it is phi(a) times a difference of Mills ratios, which does not underflow.
+    """
+    from scipy.special import erfcx, ndtr
+
+    a = 0.5 / sigma - epsilon * sigma
+    b = a - 1.0 / sigma
+    second = 0.5 * float(erfcx(-b / math.sqrt(2.0)))
+    if a > 5.0:  # Phi(a) is all but 1, and the second term a small part of it
+        return math.log(float(ndtr(a)) - second * math.exp(-0.5 * a * a))
+    first = 0.5 * float(erfcx(-a / math.sqrt(2.0)))
+    if second > 0.9 * first:  # the difference would lose digits
+        return -0.5 * a * a + math.log(_mills_difference(-a, 1.0 / sigma))
+    return -0.5 * a * a + math.log(first - second)
+
+
+def _mills_difference(x: float, step: float) -> float:
+    """(m(x) - m(x + step)) / sqrt(2 pi), m(x) the Mills ratio, as the integral of exp(-x t - t^2/2) (1 - exp(-step t)).
+
+    Positive terms, so no digits are lost: Gauss points on panels that halve towards 0, up to where less than 1e-19 of
+    the largest value is left.
+    """
+    points, weights = _gauss_points()
+    end = math.sqrt(x * x + 90.0) - x
+    t = end * points
+    return float(np.exp(-(x + 0.5 * t) * t) @ (-np.expm1(-step * t) * weights)) * end / math.sqrt(2.0 * math.pi)
+
+
+@lru_cache
+def _gauss_points() -> tuple[Floats, Floats]:
+    """Points and weights on the panels (1/2, 1), (1/4, 1/2), ..., of twelve points each."""
+    points, weights = np.polynomial.legendre.leggauss(12)
+    half = 0.25 * 0.5 ** np.arange(24.0)[:, None]
+    return (half * (3.0 + points)).ravel(), (half * weights).ravel()
+
+
+def zcdp_log_delta(rho: float, epsilon: float) -> float:
+    """log of a delta at which rho-zCDP implies (epsilon, delta)-DP, the smallest over Renyi orders.
+
+    delta = exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1), least over a > 1.
+    """
+    from scipy.optimize import brentq
+
+    low, high = 1.0 + 1e-12, 2.0
+    while _order_slope(high, rho, epsilon) < 0:
+        low, high = high, high * 2.0
+    order = high if _order_slope(low, rho, epsilon) >= 0 else brentq(_order_slope, low, high, args=(rho, epsilon))
+    log_delta = (order - 1.0) * (order * rho - epsilon) + order * math.log1p(-1.0 / order) - math.log(order - 1.0)
+    return min(log_delta, 0.0)
+
+
+def _order_slope(order: float, rho: float, epsilon: float) -> float:
+    """Derivative of that log delta in the Renyi order; it rises from minus infinity."""
+    return (2.0 * order - 1.0) * rho - epsilon + math.log1p(-1.0 / order)
+
+
+def find_smallest(excess: Callable[[float], float]) -> float:
+    """The smallest positive number at which a falling function is not above 0: the safe side of its root."""
+    from scipy.optimize import brentq
+
+    low, high = 1.0, 1.0
+    while excess(high) > 0:
+        low, high = high, high * 2.0
+    while excess(low) <= 0:
+        low, high = low / 2.0, low
+    root = float(brentq(excess, low, high, xtol=1e-13 * low, rtol=1e-13))
+    while excess(root) > 0:
+        root *= 1.0 + 1e-13
+    return root
+
+
+def _require_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(f"{name} must be a number", got=type(value).__name__)

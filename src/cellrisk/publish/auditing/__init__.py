@@ -1,0 +1,109 @@
+"""`audit`: given the original table and any release of it, what did the release give away?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.publish.auditing.comparison import Comparison, compare_tables
+from cellrisk.publish.auditing.figures import FIGURES, find_figures
+from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
+from cellrisk.publish.auditing.result import Audit, ExposedCell
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+__all__ = ["FIGURES", "Audit", "ExposedCell", "audit"]
+
+
+def audit(
+    original: FrequencyTable,
+    released: Any,
+    *,
+    sensitive: str | None = None,
+    count: str | bool | None = None,
+    bins: Mapping[str, Any] | None = None,
+    table: str | None = None,
+    engine: str | None = None,
+) -> Audit:
+    """What did this release give away about the people in the original table?
+
+    The release may be ours or another tool's: counts, whose signs and fractions are taken as they are, or records, such
+    as synthetic ones. The homogeneity attack is read as realised, with the eight scenarios of Liu and Zhao; beside it
+    stand plurality and proportional guesses, and the figures that synthpop, SDMetrics and ARX define, each by its own
+    definition (`cellrisk.publish.auditing.figures`, docs/peers.md). All are exact for these two tables.
+
+    original: made by `tabulate`; its quasi-identifiers and labels are those that the release is read with.
+    released: a source as `tabulate` takes it (files, frames, databases with ``table``), a frequency table, or the
+    answer of `release`. Columns are found by name and others ignored. Values are matched by their text, and numbers by
+    their value; keys that the original does not have are allowed, and noted.
+    sensitive: which sensitive attribute; may be left out where the original has one.
+    count: the column of counts. False, or "none" where no column has that name, says that each row is a record; where
+    nothing is said, rows that look like a table of counts are refused.
+    bins: as for `tabulate`, where the release holds numbers and the original bins; labels of bins stay as they are.
+
+    Three women are cooks; of four men one is a cook and three are smiths; one other person is a smith. The release
+    shows women as cooks alone and men as smiths alone: the values of 3 + 3 of 8 people are read off correctly, and one
+    man is taken for a smith who is none.
+
+    >>> import cellrisk as cr, pandas
+    >>> people = pandas.DataFrame({"sex": [*"fffmmmmx"], "job": ["cook"] * 4 + ["smith"] * 4})
+    >>> release = pandas.DataFrame(
+    ...     [("f", "cook", 2), ("m", "smith", 4), ("x", "cook", 1), ("x", "smith", 1)], columns=["sex", "job", "n"]
+    ... )
+    >>> found = audit(cr.tabulate(people, "sex", "job"), release, count="n")
+    >>> [found.value(name) for name in ("homogeneity_tight_records", "dis", "cap", "scenario_8")]
+    [0.75, 0.875, 0.1875, 1.0]
+    >>> found.value(of="original")
+    0.5
+    """
+    attribute = original.attribute(sensitive)
+    read = read_release(
+        released, original.quasi_identifiers, attribute.name, count=count, bins=bins, table=table, engine=engine
+    )
+    kept, left_out = leave_out_missing(read, original.missing)
+    both = compare_tables(original.cells(attribute.name), kept, attribute.missing_level)
+    shares = attribute.levels.shares
+    return Audit(
+        original=original,
+        sensitive=attribute.name,
+        comparison=both,
+        released=find_figures(both),
+        raw=find_figures(both.as_it_is()),
+        guess_share=float(shares @ shares),
+        notes=tuple(_take_notes(kept, both, left_out)),
+    )
+
+
+def _take_notes(released: ReleasedCounts, both: Comparison, left_out: int) -> list[str]:
+    """What was assumed about the release, and what is unusual about it."""
+    notes = []
+    count = released.count
+    negative, fractional = int((count < 0).sum()), int((count != np.floor(count)).sum())
+    if negative:
+        notes.append(f"Negative counts, which unbiased noise makes, are read as zero: {negative:,} of {len(count):,}.")
+    if fractional:
+        notes.append(
+            f"Fractional counts show their label wherever they are above zero: {fractional:,} of {len(count):,}."
+        )
+    shows, people = both.shown_sizes > 0, both.sizes > 0
+    if not shows.any():
+        notes.append("The release shows no positive count.")
+    unknown, absent = int((shows & ~people).sum()), int((people & ~shows).sum())
+    if unknown:
+        notes.append(
+            f"Cells that the release shows and nobody in the original is in: {unknown:,} of {int(shows.sum()):,}."
+        )
+    if absent:
+        hidden = int(both.sizes[people & ~shows].sum())
+        notes.append(f"Cells of the original that are not shown: {absent:,}, with {hidden:,} of its records.")
+    if left_out:
+        notes.append(f"Rows of the release with missing values are left out, as in the original: {left_out:,}.")
+    if released.is_microdata and len(count) > 1 and (count == 1).all():
+        notes.append(
+            "Each row of the release is read as one record, and no two are alike; if it holds counts, name their "
+            "column with count=."
+        )
+    return notes

@@ -1,0 +1,173 @@
+"""What a release gives away, in figures: its attackers' success, and the figures of other tools by their definitions.
+
+d_tq is the original count of label t in the cell of key q, s_tq the released one as it is read (negative counts as
+zero), d_q and s_q their sums over labels, N the records of the original. A released cell looks homogeneous where
+exactly one s_tq is positive. Every figure is exact for these two tables; nothing is estimated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cellrisk.publish.auditing.comparison import Comparison
+from cellrisk.publish.simulation.scenarios import SCENARIOS, count_scenarios
+from cellrisk.system.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one figure says, and whose definition it is."""
+
+    meaning: str
+    source: str
+    is_count: bool = False
+
+
+LIU, SYNTHPOP, SDMETRICS, ARX = "Liu and Zhao", "synthpop", "SDMetrics", "ARX"
+FIGURES: dict[str, Figure] = {
+    "homogeneity_tight_records": Figure("people whose own value their cell shows alone", LIU),
+    "homogeneity_tight_uniform": Figure("the same, each cell alike", LIU),
+    "homogeneity_exact_records": Figure("people in cells that show one of their values alone", LIU),
+    "homogeneity_exact_uniform": Figure("cells that show one of their values alone", LIU),
+    "homogeneity_precision": Figure("of the cells that look homogeneous, those where somebody has that value", LIU),
+    "plurality": Figure("people whose value has the largest count in their cell", LIU),
+    "proportional": Figure("people named by a guess in proportion to the counts", LIU),
+    "disco": Figure("DiSCO: disclosive in the release, and correct", SYNTHPOP),
+    "dis": Figure("DiS: disclosive in the release, correct or not", SYNTHPOP),
+    "repu": Figure("repU: unique in the original and in the release", SYNTHPOP),
+    "tcap": Figure("TCAP: correct among the disclosive", SYNTHPOP),
+    "cap": Figure("CategoricalCAP score; 1 is safest", SDMETRICS),
+    "zero_cap": Figure("CategoricalZeroCAP score; 1 is safest", SDMETRICS),
+    "k": Figure("k: the smallest cell", "Sweeney"),
+    "distinct_l": Figure("distinct l-diversity", "Machanavajjhala et al."),
+    "entropy_l": Figure("entropy l-diversity", "Machanavajjhala et al."),
+    "prosecutor": Figure("prosecutor risk: highest", ARX),
+    "marketer": Figure("marketer risk: average", ARX),
+    "released_cells": Figure("cells that show anything", LIU, is_count=True),
+    "looks_homogeneous": Figure("cells that look homogeneous", LIU, is_count=True),
+    "tells_truth": Figure("of these, cells where somebody has that value", LIU, is_count=True),
+    **{
+        f"scenario_{number}": Figure(f"cells that hold {held} and show {shown}", LIU, is_count=True)
+        for number, (held, shown) in SCENARIOS.items()
+    },
+}
+"""Every figure, by name, with what it says; the functions below define them."""
+
+
+def find_figures(both: Comparison) -> dict[str, float]:
+    """All figures of one release, by name, in the order of `FIGURES`."""
+    found = {
+        **attack_release(both),
+        **follow_synthpop(both),
+        **follow_sdmetrics(both),
+        **anonymity_of(both),
+        **count_cells(both),
+    }
+    return {name: float(found[name]) for name in FIGURES}
+
+
+def attack_release(both: Comparison) -> dict[str, float]:
+    """What do three attackers get right in this release?
+
+    homogeneity: where a cell shows one label alone, everyone in it is taken to have it. ``tight`` is the share of
+    people of whom that is true, ``exact`` asks of each cell whether the label is there at all (scenarios 1 and 8);
+    people count alike (``records``) or cells do (``uniform``). ``precision`` is the share of released cells that look
+    homogeneous, keys that nobody has among them, whose label somebody in them has. plurality (hard thresholding): the
+    label with the largest count, ties split evenly. proportional (soft thresholding): a label drawn in proportion to
+    the counts, its expected share. Nobody guesses where nothing is shown. Liu and Zhao, section 3 and the discussion
+    of thresholding, as realised in one release.
+    """
+    n, sizes, named = both.n_records, both.sizes, both.named
+    people = sizes > 0
+    right = named > 0
+    alone = np.count_nonzero(both.n_shown == 1)
+    largest = both.largest(both.shown)
+    tied = (both.shown == largest[both.cell]) & (both.shown > 0)
+    n_tied = both.add_up(tied)
+    return {
+        "homogeneity_tight_records": named.sum() / n,
+        "homogeneity_tight_uniform": (named[people] / sizes[people]).mean(),
+        "homogeneity_exact_records": sizes[right].sum() / n,
+        "homogeneity_exact_uniform": right[people].mean(),
+        "homogeneity_precision": np.count_nonzero(right) / alone if alone else math.nan,
+        "plurality": (both.add_up(both.original * tied) / np.maximum(n_tied, 1)).sum() / n,
+        "proportional": (both.original * _shares(both)).sum() / n,
+    }
+
+
+def follow_synthpop(both: Comparison) -> dict[str, float]:
+    """The measures of synthpop's `disclosure` (Raab, Nowok and Dibben 2024, arXiv 2406.16826).
+
+    DiSCO = sum of d_tq with s_tq/s_q = 1, over N. DiS = sum of d_q over the keys q where some s_tq/s_q = 1, over N.
+    repU = number of keys with d_q = s_q = 1, over N. TCAP = DiSCO/DiS (Taub and Elliot 2019, with tau = 1): among
+    original records whose key shows one label alone, the share who have it; undefined (NaN) where there are none. As
+    shares; synthpop prints percentages.
+    """
+    n, disclosive = both.n_records, both.n_shown == 1
+    correct, at_stake = both.named.sum(), both.sizes[disclosive].sum()
+    return {
+        "disco": correct / n,
+        "dis": at_stake / n,
+        "repu": np.count_nonzero((both.sizes == 1) & (both.shown_sizes == 1)) / n,
+        "tcap": correct / at_stake if at_stake else math.nan,
+    }
+
+
+def follow_sdmetrics(both: Comparison) -> dict[str, float]:
+    """The scores of SDMetrics' CategoricalCAP and CategoricalZeroCAP, of which 1 is safest.
+
+    CAP = 1 - mean of s_tq/s_q, with t and q those of each original record whose key the release shows; NaN where there
+    is none. Zero-CAP takes 0 for the records whose key it does not show, so it is 1 - proportional.
+    """
+    matched = both.sizes[both.shown_sizes > 0].sum()
+    score = (both.original * _shares(both)).sum()
+    return {"cap": 1.0 - score / matched if matched else math.nan, "zero_cap": 1.0 - score / both.n_records}
+
+
+def anonymity_of(both: Comparison) -> dict[str, float]:
+    """k-anonymity, l-diversity and re-identification risks of the released table by itself, over the cells it shows.
+
+    k = min s_q (Sweeney 2002). Distinct l = the fewest labels in a cell; entropy l = exp of the smallest entropy
+    -sum_t p ln p, p = s_tq/s_q: a real number, not cut to a whole one (Machanavajjhala et al. 2007). Prosecutor risk =
+    max 1/s_q, marketer risk = cells / sum of s_q, the mean of 1/s_q over records (El Emam and Dankar 2008; ARX). Counts
+    of less than one person, which noise can make, count as one person there, so that both are at most 1. NaN where
+    nothing is shown.
+    """
+    shows = both.shown_sizes > 0
+    if not shows.any():
+        return dict.fromkeys(("k", "distinct_l", "entropy_l", "prosecutor", "marketer"), math.nan)
+    share = _shares(both)
+    entropy = -both.add_up(share * np.log(np.where(share > 0, share, 1.0)))
+    sizes = both.shown_sizes[shows]
+    at_least_one = np.maximum(sizes, 1.0)
+    return {
+        "k": sizes.min(),
+        "distinct_l": both.n_shown[shows].min(),
+        "entropy_l": math.exp(max(entropy[shows].min(), 0.0)),
+        "prosecutor": 1.0 / at_least_one.min(),
+        "marketer": len(sizes) / at_least_one.sum(),
+    }
+
+
+def count_cells(both: Comparison) -> dict[str, float]:
+    """How many cells the release shows, how many look homogeneous, and what became of each cell of the original.
+
+    The scenarios are those of Liu and Zhao, section 3; a cell that the release does not list shows nothing.
+    """
+    people, right = both.sizes > 0, both.named > 0
+    counted = count_scenarios(both.n_shown[None, people], right[None, people], both.n_labels[people] == 1)
+    return {
+        "released_cells": np.count_nonzero(both.shown_sizes > 0),
+        "looks_homogeneous": np.count_nonzero(both.n_shown == 1),
+        "tells_truth": np.count_nonzero(right),
+        **{f"scenario_{number}": cells for number, cells in zip(SCENARIOS, counted[:, 0].tolist(), strict=True)},
+    }
+
+
+def _shares(both: Comparison) -> Floats:
+    """The released share of each label in its cell; 0 where nothing is shown."""
+    total = both.shown_sizes[both.cell]
+    return np.asarray(both.shown / np.where(total > 0, total, 1.0))

@@ -1,0 +1,124 @@
+"""The labels of a release among those of the original table: the same text, or the same number or truth value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput
+from cellrisk.system.arrays import Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a release: its different labels, and the place of each row's label among them."""
+
+    name: str
+    labels: tuple[str | None, ...]
+    """None stands for a missing value."""
+    codes: Integers
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidInput(f"the labels of released column '{self.name}' must differ")
+
+    @property
+    def missing(self) -> Any:
+        """Which rows have a missing value."""
+        return self.codes == (self.labels.index(None) if None in self.labels else -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """A column of a release in the labels of the original, and after them those that the original does not have."""
+
+    name: str
+    labels: tuple[str, ...]
+    known: int
+    """How many of the labels are the original's."""
+    codes: Integers
+
+
+def match_column(column: Column, labels: tuple[str, ...], missing: bool) -> Matched:
+    """The place of each released label among the original's; others come after them.
+
+    ``missing``: whether the last of the original's labels stands for missing values. A label is matched by its text;
+    else by the number or truth value that it spells, where that leaves no doubt.
+
+    >>> column = Column("rooms", ("2.0", "3", None), np.array([0, 1, 2, 0]))
+    >>> found = match_column(column, ("1", "2", "(missing)"), missing=True)
+    >>> found.labels, found.codes.tolist()
+    (('1', '2', '(missing)', '3'), [1, 3, 2, 1])
+    """
+    place = {label: number for number, label in enumerate(labels)}
+    named = [label for label in column.labels if label is not None]
+    meaning = _alone({label: spell_plainly(label) for label in labels})
+    released = _alone({label: spell_plainly(label) for label in named})
+    by_meaning = {plain: place[label] for label, plain in meaning.items()}
+    found: list[int] = []
+    new: list[str] = []
+    for label in column.labels:
+        if label is None and missing:
+            found.append(len(labels) - 1)
+        elif label in place:
+            found.append(place[label])
+        elif label in released and released[label] in by_meaning:
+            found.append(by_meaning[released[label]])
+        else:
+            found.append(len(labels) + len(new))
+            new.append(_name_missing(place, new) if label is None else label)
+    codes = np.array(found, np.int64)[column.codes] if found else column.codes
+    return Matched(column.name, (*labels, *new), len(labels), codes)
+
+
+def check_shared(matched: Matched) -> None:
+    """Refuses a column that shares no value with the original: it would look as if nothing were given away."""
+    if len(matched.codes) and (matched.codes >= matched.known).all():
+        raise InvalidInput(
+            f"no value of '{matched.name}' in the released table is one of the original",
+            got=f"{len(matched.labels) - matched.known:,} other values",
+            fix="write them alike; where the original was binned, name the bins alike or give the same bins=",
+        )
+
+
+def check_levels(matched: Matched) -> None:
+    """Refuses levels of the sensitive attribute that the original does not have."""
+    unknown = matched.codes >= matched.known
+    if unknown.any():
+        raise InvalidInput(
+            f"the released table has levels of '{matched.name}' that the original has not",
+            got=f"{len(matched.labels) - matched.known:,} of them, in {int(unknown.sum()):,} combinations",
+            allowed=f"the {matched.known:,} levels of the original",
+            fix="declare every level when the original is tabulated, or write them alike",
+        )
+
+
+def spell_plainly(label: str) -> str | None:
+    """One spelling for all of a number, or of a truth value; None for other text.
+
+    >>> spell_plainly("2.50"), spell_plainly("TRUE"), spell_plainly("(20, 25]")
+    ('2.5', 'true', None)
+    """
+    from cellrisk.counts.levels import NUMBER, label_number
+
+    if NUMBER.fullmatch(label):
+        return label_number(label)
+    return label.lower() if label.lower() in ("true", "false") else None
+
+
+def _alone(spelled: dict[str, str | None]) -> dict[str, str]:
+    """Labels that alone have their meaning."""
+    times = Counter(plain for plain in spelled.values() if plain is not None)
+    return {label: plain for label, plain in spelled.items() if plain is not None and times[plain] == 1}
+
+
+def _name_missing(known: dict[str, int], new: list[str]) -> str:
+    from cellrisk.counts.levels import MISSING_LABEL
+
+    label = MISSING_LABEL
+    while label in known or label in new:
+        label = f"({label})"
+    return label

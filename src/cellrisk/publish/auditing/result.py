@@ -1,0 +1,174 @@
+"""The answer of `audit`: a sentence, a table of figures, a frame, a document, and the cells that were given away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.publish.auditing.comparison import Comparison
+from cellrisk.publish.auditing.figures import FIGURES
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.system.checks import require_whole_number
+from cellrisk.system.pickling import NOT_KEPT, LeavesKeys
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, percent
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+OF = ("released", "original")
+WHOLE = ("k", "distinct_l")
+
+
+@dataclass(frozen=True)
+class ExposedCell(LeavesKeys):
+    """One released cell that shows a label alone which people in it have."""
+
+    key: dict[str, str]
+    """The values of the quasi-identifiers. Raw data."""
+    shown: str
+    """The label that is shown alone."""
+    records: int
+    """Records of the original in it,"""
+    exposed: int
+    """and how many of them have that label."""
+    released: float
+    """The released count."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result):
+    """What a release gave away. Made by `audit`; prints as a sentence and a table; `value` picks one number."""
+
+    original: FrequencyTable
+    sensitive: str
+    comparison: Comparison
+    released: Mapping[str, float]
+    """The figures of the release, by name."""
+    raw: Mapping[str, float]
+    """The same if the original had been released as it is."""
+    guess_share: float
+    """Guessing each person's value from the overall proportions: sum_k p_k^2."""
+    notes: tuple[str, ...] = ()
+    """What was assumed, and what is unusual about the release."""
+
+    def __post_init__(self) -> None:
+        if list(self.released) != list(FIGURES) or list(self.raw) != list(FIGURES):
+            raise InvalidInput("an audit needs every figure, in order")
+
+    def value(self, name: str = "homogeneity_tight_records", of: str = "released") -> float:
+        """One figure of the release, or, with ``of="original"``, of the original as it is; NaN where undefined."""
+        if name not in FIGURES:
+            raise UnknownName("an audit has no such figure", got=repr(name), allowed=", ".join(FIGURES))
+        if of not in OF:
+            raise UnknownName(
+                "figures are of the released or of the original table", got=repr(of), allowed=", ".join(OF)
+            )
+        return (self.released if of == "released" else self.raw)[name]
+
+    @property
+    def n_exposed(self) -> int:
+        """People whose value the release gives away."""
+        return round(float(self.comparison.named.sum()))
+
+    @property
+    def headline(self) -> str:
+        """What a curator can repeat."""
+        share, trusted = self.value(), self.value("tcap")
+        people = f"{self.n_exposed:,} of {self.original.n_records:,} people"
+        precision = (
+            "no cell with people in it shows one value alone"
+            if math.isnan(trusted)
+            else f"an attacker who believes such cells is right about {percent(trusted)} of the people in them"
+        )
+        return (
+            f"The release gives away the {self.sensitive} of {people} ({percent(share)}), whose cells show their value "
+            f"alone; {precision}. The original as it is would give away {percent(self.value(of='original'))}, guessing "
+            f"from the overall proportions gets {percent(self.guess_share)}."
+        )
+
+    def exposed(self, top: int = 20) -> tuple[ExposedCell, ...]:
+        """The cells that give away most people, with their keys: for the curator alone."""
+        top = require_whole_number("top", top, 1)
+        both = self.comparison
+        found = np.flatnonzero(both.named > 0)
+        chosen = found[np.argsort(-both.named[found], kind="stable")][:top]
+        shown = both.shown > 0
+        listed = []
+        for cell in chosen.tolist():
+            start, stop = np.searchsorted(both.cell, [cell, cell + 1])
+            pair = start + int(np.argmax(shown[start:stop]))
+            listed.append(
+                ExposedCell(
+                    both.key(cell),
+                    both.levels[both.level[pair]],
+                    int(both.sizes[cell]),
+                    int(both.named[cell]),
+                    float(both.released[pair]),
+                )
+            )
+        return tuple(listed)
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "sensitive": self.sensitive,
+                "figure": name,
+                "source": figure.source,
+                "of": of,
+                "value": self.value(name, of),
+            }
+            for name, figure in FIGURES.items()
+            for of in OF
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``cellrisk audit --json`` prints; null where a figure is undefined."""
+        return {
+            "table": {"records": self.original.n_records, "cells": self.original.n_cells, "sensitive": self.sensitive},
+            "figures": {of: {name: _plain(name, self.value(name, of)) for name in FIGURES} for of in OF},
+            "people": {"exposed": self.n_exposed, "records": self.original.n_records},
+            "baselines": {"raw": self.value(of="original"), "proportional_guess": self.guess_share},
+            "notes": list(self.notes),
+            "headline": self.headline,
+        }
+
+    def _paragraphs(self) -> list[str]:
+        rows = [
+            [name, _show(name, self.released[name]), _show(name, self.raw[name]), figure.meaning]
+            for name, figure in FIGURES.items()
+        ]
+        header = ["figure", "released", "original", ""]
+        numbers = aligned(header[:3], [row[:3] for row in rows]).splitlines()
+        table = [
+            f"{line}  {meaning}".rstrip()
+            for line, meaning in zip(numbers, ["", *(row[3] for row in rows)], strict=True)
+        ]
+        parts = ["\n".join(table)]
+        if self.notes:
+            parts.append("\n".join(self.notes))
+        return [*parts, CURATOR_NOTE]
+
+
+def _plain(name: str, value: float) -> float | int | None:
+    if math.isnan(value):
+        return None
+    return int(value) if FIGURES[name].is_count else value
+
+
+def _show(name: str, value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    if FIGURES[name].is_count:
+        return f"{int(value):,}"
+    if name in WHOLE:
+        return f"{value:,g}" if value == int(value) else f"{value:,.4f}"
+    return f"{value:.4f}"

@@ -1,0 +1,273 @@
+"""`release`: the table itself, differentially private, with noise from OpenDP."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import Policy
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
+from cellrisk.publish.releasing.consistency import secure_keys
+from cellrisk.publish.releasing.domain import read_axes, read_columns, take_inside
+from cellrisk.publish.releasing.exclusions import Rule, read_rules
+from cellrisk.publish.releasing.given_parents import read_parents
+from cellrisk.publish.releasing.grid import Grid, lay_grid
+from cellrisk.publish.releasing.measurement import Measurement, calibrate
+from cellrisk.publish.releasing.parents import check_constrained, find_families
+from cellrisk.publish.releasing.result import Release, build_frame, check_format
+from cellrisk.publish.releasing.saving import check_free, find_count_column
+from cellrisk.publish.releasing.tails import draw_places
+from cellrisk.publish.releasing.waiting import MOST
+from cellrisk.system.arrays import Integers
+from cellrisk.system.progress import Progress, Report
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+__all__ = ["Release", "check_output", "find_count_column", "release"]
+
+DENSE_BY_ITSELF = 1_000_000
+"""Domains up to this size are listed whole where nothing else is said."""
+MOST_ROWS = 50_000_000
+MOST_EXCLUDED = 20
+"""Excluded places cost a twentieth of what a row does."""
+
+
+def release(
+    table: FrequencyTable,
+    mechanism: Mechanism,
+    *,
+    sensitive: str | None = None,
+    exclude: Sequence[Rule] = (),
+    may_be_missing: str | Sequence[str] = (),
+    observed_levels: bool | str | Sequence[str] = (),
+    observed_cells_only: bool = False,
+    clamp: bool = True,
+    dense: bool | None = None,
+    parents: Any = None,
+    parent_count: str | None = None,
+    disclosures: Sequence[str] = (),
+    spreadsheet_safe: bool = False,
+    policy: Policy | Policies | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """The counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to be published.
+
+    Every count of the domain, the empty ones too, gets independent integer noise from OpenDP, and OpenDP's own privacy
+    map confirms the loss. The domain is every combination of declared labels; it must not depend on the records.
+    Counts below the mechanism's threshold become zero.
+
+    Records outside the domain are refused or left out, as ``outside`` said when the table was made: those with a
+    missing value in a declared column that is not in ``may_be_missing``, and those in an excluded combination. Where
+    they are refused, whether there is a release depends on the raw data, and the description says so.
+
+    exclude: structural zeros. Each rule is a mapping from columns to labels and leaves out the combinations that match
+    in all its columns: ``[{"sex": "m", "pregnant": "yes"}]``.
+    may_be_missing: columns that can hold missing values. They have a label for it, whether any is missing or not.
+    observed_levels: columns whose labels may be those that occur, or True for all that are not declared; the guarantee
+    then does not cover which values of them exist.
+    observed_cells_only: only non-empty cells get noise, with every level; the guarantee then does not cover which cells
+    exist.
+    clamp: False keeps negative counts, so that sums are unbiased; the threshold must then be the usual one.
+    dense: True draws and lists every count, False lists positive counts alone, which takes time and memory for these
+    only, so that a domain of 10^9 is no obstacle. Left out: True up to a million counts. The two have the same
+    distribution, exactly: empty counts that come out positive are the successes of a Bernoulli process, drawn by exact
+    geometric gaps, and their values are drawn exactly from the noise's tail.
+    parents: counts of a coarser table that are published already, which these shall add up to: the path of a release
+    (.csv or .parquet), a data frame, or the answer of `release`. Its columns are some of these, possibly the sensitive
+    one too. Every count gets its noise; then the nearest whole numbers, in least squares, that are not negative and add
+    up to each parent are released. That uses the noisy counts and published ones alone, so it costs no privacy.
+    parent_count: the parents' column of counts, where no description beside the file names it and it is not "count".
+    disclosures: sentences on what else was taken from the raw data, such as whether a policy is kept: they stand in the
+    description, because the guarantee does not cover it.
+    spreadsheet_safe: a CSV file gets an apostrophe before labels that a spreadsheet would take for formulas.
+    policy: one to obey beside those that are in force; a release that breaks one is refused before noise is drawn, and
+    the description names those that were obeyed.
+    progress: called now and then with the share that is done.
+
+    >>> import cellrisk as cr
+    >>> records = {"sex": ["f", "f", "m"], "job": ["cook", "smith", "cook"]}
+    >>> levels = {"sex": ["f", "m"], "job": ["cook", "smith", "other"]}
+    >>> import pandas as pd
+    >>> table = cr.tabulate(pd.DataFrame(records), ["sex"], "job", levels=levels)
+    >>> released = release(table, cr.Geometric(epsilon=1.0))
+    >>> len(released.to_frame()), released.measurement.loss
+    (6, 1.0)
+    """
+    _check_modes(mechanism, clamp, dense)
+    measurement = calibrate(mechanism)
+    policies = Policies.in_force(policy)
+    policies.forbid(table, mechanism, table.attribute(sensitive).name)
+    published = None
+    if parents is not None:
+        check_constrained(mechanism, clamp, dense, observed_cells_only)
+        published, dense = read_parents(parents, parent_count), True
+    elif parent_count is not None:
+        raise InvalidInput("parent_count names a column of parents, and there are none", fix="leave it out")
+    attribute = table.attribute(sensitive)
+    columns = read_columns(may_be_missing, "may_be_missing", table, attribute.name)
+    if columns and table.missing != "category":
+        raise InvalidInput(
+            "may_be_missing needs a table that keeps missing values",
+            got=f"missing='{table.missing}'",
+            fix="leave it out",
+        )
+    accepted = _read_observed(observed_levels, table, attribute.name)
+    cells = table.cells(attribute.name)
+    axes = read_axes(cells.domains, attribute, columns)
+    undeclared = tuple(axis.name for axis in (axes[-1:] if observed_cells_only else axes) if not axis.declared)
+    refused = [name for name in undeclared if name not in accepted]
+    if refused:
+        raise _refuse_observed(refused)
+    exclusions = read_rules(exclude, axes)
+    grid = lay_grid(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
+    listed = _choose_dense(grid, clamp, dense)
+    families = None if published is None else find_families(published, grid, grid.every_place())
+    if listed:
+        places, counts = _add_noise_everywhere(grid, measurement, progress)
+    else:
+        _check_rows(grid, mechanism)
+        places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
+    counts = np.minimum(counts, MOST)
+    if families is not None:
+        counts = families.make_consistent(counts, secure_keys)
+    elif clamp:
+        counts = np.where(counts < mechanism.threshold, 0, counts)
+    return Release(
+        mechanism=mechanism,
+        measurement=measurement,
+        quasi_identifiers=table.quasi_identifiers,
+        sensitive=attribute.name,
+        frame=build_frame(grid, places, counts),
+        labels={axis.name: axis.labels for axis in (axes[-1:] if observed_cells_only else axes)},
+        domain_size=grid.n_counts,
+        excluded=grid.size - grid.n_counts,
+        clamp=clamp,
+        dense=listed,
+        observed_levels=undeclared,
+        observed_cells_only=observed_cells_only,
+        may_be_missing=columns,
+        missing=table.missing,
+        outside=table.outside,
+        disclosures=(*_read_sentences(disclosures), *policies.disclosures),
+        parents=published,
+        spreadsheet_safe=spreadsheet_safe,
+        policies=policies,
+    )
+
+
+def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
+    """Refuses a place that a release cannot be saved to, before any noise is drawn."""
+    check_free(check_format(path), force)
+
+
+def _add_noise_everywhere(grid: Grid, measurement: Measurement, progress: Progress | None) -> tuple[Integers, Integers]:
+    """Every count of the domain with its noise."""
+    report = Report(progress, grid.n_counts)
+    pieces = [(places, measurement.add_noise(counts, report)) for places, counts in grid.pieces()]
+    places, counts = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    return places, counts
+
+
+def _draw_survivors(
+    grid: Grid, measurement: Measurement, threshold: float, progress: Progress | None
+) -> tuple[Integers, Integers]:
+    """The counts that are at least the threshold after noise, without a look at the empty ones that are not.
+
+    Successes are drawn at every place as if all were empty, and dropped where the place is not: what is left are
+    independent successes at the empty places.
+    """
+    noisy = measurement.add_noise(grid.counts, Report(progress, max(len(grid.counts), 1)))
+    kept = noisy > threshold
+    tail = measurement.tail(threshold)
+    drawn = draw_places(tail, grid.size)
+    empty = np.concatenate([places[~(grid.occupied(places) | grid.exclude(places))] for places in drawn])
+    places = np.concatenate([grid.places[kept], empty])
+    counts = np.concatenate([noisy[kept], tail.draw(len(empty))])
+    order = np.argsort(places, kind="stable")  # the order must not tell which counts were positive
+    return places[order], counts[order]
+
+
+def _check_modes(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
+    if clamp:
+        return
+    if dense is False:
+        raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp")
+    if isinstance(mechanism, Mechanism) and mechanism.threshold != USUAL_THRESHOLD:
+        raise InvalidInput(
+            "a threshold sets counts to zero and needs clamp", got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}"
+        )
+
+
+def _read_observed(given: bool | str | Iterable[str], table: FrequencyTable, sensitive: str) -> tuple[str, ...]:
+    """The columns whose observed labels are accepted."""
+    if isinstance(given, bool):
+        return (*table.quasi_identifiers, sensitive) if given else ()
+    return read_columns(given, "observed_levels", table, sensitive)
+
+
+def _read_sentences(given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(sentence, str) for sentence in given):
+        raise InvalidInput("disclosures must be a list of sentences", got=type(given).__name__)
+    return tuple(given)
+
+
+def _refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
+    ways = (
+        "declare the labels with levels= (--levels), or bins by their edges",
+        "accept with observed_levels= (--observed-levels), naming the columns, that the guarantee does not cover which "
+        "of their values exist",
+    )
+    return InvalidInput(
+        "the labels of some columns are only those that occur, which would itself reveal something",
+        got=", ".join(undeclared),
+        fix="; or ".join(ways),
+    )
+
+
+def _choose_dense(grid: Grid, clamp: bool, dense: bool | None) -> bool:
+    """Whether every count is listed."""
+    small = grid.n_counts <= DENSE_BY_ITSELF and grid.size <= MOST_EXCLUDED * MOST_ROWS
+    chosen = (not clamp or small) if dense is None else dense
+    if chosen and max(grid.n_counts, grid.size / MOST_EXCLUDED) > MOST_ROWS:
+        raise InvalidInput(
+            "the domain is too large to list every count",
+            got=f"{grid.n_counts:,} counts, and {grid.size - grid.n_counts:,} excluded",
+            allowed=f"up to {MOST_ROWS:,}",
+            fix="clamp, and list positive counts alone with dense=False"
+            if not clamp
+            else "list positive counts alone with dense=False, and choose a threshold",
+        )
+    return chosen
+
+
+def _check_rows(grid: Grid, mechanism: Mechanism) -> None:
+    """Refuses a sparse release that would not be small, and names the smallest threshold at which it is.
+
+    Looks at the size of the domain alone: how many counts are positive is not for a refusal to tell.
+    """
+
+    def expect(at: Mechanism) -> float:
+        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(at.noise.survive(0, at.threshold))
+
+    if expect(mechanism) <= MOST_ROWS:
+        return
+    low, high = mechanism.threshold, 2.0 * mechanism.threshold + 0.5
+    while expect(replace(mechanism, threshold=high)) > MOST_ROWS:
+        low, high = high, 2.0 * high + 0.5
+    while high - low > 1:
+        middle = math.floor((low + high) / 2.0) + 0.5
+        low, high = (middle, high) if expect(replace(mechanism, threshold=middle)) > MOST_ROWS else (low, middle)
+    raise InvalidInput(
+        "the release would have too many rows: noise makes that many empty counts positive",
+        got=f"about {expect(mechanism):.2g} rows of {grid.n_counts:,}",
+        allowed=f"up to {MOST_ROWS:,}",
+        fix=f"threshold {high:g} or above makes it fit",
+    )

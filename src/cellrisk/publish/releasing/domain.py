@@ -1,0 +1,96 @@
+"""The domain of a release: the labels of each column, and the records inside. It depends on what was declared alone.
+
+A record is outside where a value is missing in a declared column that was not said to have missing values, or where its
+combination was declared impossible. By the table's rule such records are refused, or left out; records with values that
+are not among the declared labels were refused or left out when the table was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cellrisk.counts.cells import Cells, Domain, group_cells
+from cellrisk.counts.levels import name_missing
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.publish.releasing.exclusions import Exclusions
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute, FrequencyTable
+
+LEAVE_OUT = "leave such records out with outside='drop' (--outside drop)"
+
+
+def read_columns(given: str | Iterable[str], argument: str, table: FrequencyTable, sensitive: str) -> tuple[str, ...]:
+    """Columns of a release that an argument names; others are refused."""
+    names = (given,) if isinstance(given, str) else tuple(given)
+    released = (*table.quasi_identifiers, sensitive)
+    for name in names:
+        if name not in released:
+            raise UnknownName(
+                f"{argument} names a column that is not released", got=repr(name), allowed=", ".join(released)
+            )
+    return names
+
+
+def read_axes(domains: Sequence[Domain], sensitive: Attribute, may_be_missing: Sequence[str]) -> tuple[Domain, ...]:
+    """The quasi-identifiers and the sensitive attribute as axes.
+
+    A declared column has a label for missing values where it was said that some may be missing, and only there: never
+    because some are. A column whose labels are the observed ones has it where some are missing, too.
+    """
+    last = Domain(sensitive.name, sensitive.levels.labels, declared=sensitive.declared, missing=sensitive.missing_level)
+    return tuple(_read_axis(axis, axis.name in may_be_missing) for axis in (*domains, last))
+
+
+def _read_axis(axis: Domain, may_be_missing: bool) -> Domain:
+    if axis.missing and axis.declared and not may_be_missing:
+        return replace(axis, labels=axis.labels[:-1], missing=False)
+    if may_be_missing and not axis.missing:
+        return replace(axis, labels=(*axis.labels, name_missing(axis.labels)), missing=True)
+    return axis
+
+
+def take_inside(cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, rule: str) -> Cells:
+    """The cells on the axes, with the records inside alone; where there are others, ``rule`` decides."""
+    codes = [*cells.codes[cells.cell].T, cells.level]
+    absent = np.zeros(len(cells.count), bool)
+    for code, axis in zip(codes, axes, strict=True):
+        absent |= code >= len(axis)
+    excluded = np.zeros(len(cells.count), bool)
+    if exclusions.boxes:
+        excluded[~absent] = exclusions.cover([code[~absent] for code in codes])
+    if rule != "drop":
+        _refuse_absent(cells, codes, axes)
+        _refuse_excluded(int(cells.count[excluded].sum()), axes, exclusions)
+    kept = ~(absent | excluded)
+    domains, levels = tuple(axes[:-1]), axes[-1].labels
+    if kept.all():
+        return replace(cells, domains=domains, levels=levels)
+    chosen = cells.codes[cells.cell[kept]]
+    return group_cells(cells.sensitive, levels, domains, chosen, cells.level[kept], cells.count[kept])
+
+
+def _refuse_absent(cells: Cells, codes: Sequence[npt.NDArray[np.int64]], axes: Sequence[Domain]) -> None:
+    found = {axis.name: int(cells.count[code >= len(axis)].sum()) for code, axis in zip(codes, axes, strict=True)}
+    named = [name for name, records in found.items() if records]
+    if named:
+        raise InvalidInput(
+            "some declared columns hold missing values, which are not among their labels",
+            got=", ".join(f"{found[name]:,} records in '{name}'" for name in named),
+            fix=f"name them in may_be_missing= (--may-be-missing), or {LEAVE_OUT}",
+        )
+
+
+def _refuse_excluded(records: int, axes: Sequence[Domain], exclusions: Exclusions) -> None:
+    if records:
+        named = dict.fromkeys(axes[axis].name for box in exclusions.boxes for axis in box)
+        raise InvalidInput(
+            f"exclude names combinations of {', '.join(named)} that do occur",
+            got=f"{records:,} records in them",
+            fix=f"exclude only what cannot occur, correct the records, or {LEAVE_OUT}",
+        )

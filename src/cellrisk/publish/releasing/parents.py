@@ -1,0 +1,171 @@
+"""Counts of a coarser table that are published already, and the counts of a release that must add up to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
+from cellrisk.publish.auditing.matching import Column, match_column
+from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
+from cellrisk.publish.releasing.grid import Grid
+from cellrisk.publish.releasing.waiting import MOST
+from cellrisk.system.arrays import Integers
+
+MOST_GROUPS = 100_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Parents:
+    """A published table of counts: some of the columns of a release, and one row a combination."""
+
+    columns: tuple[Column, ...]
+    counts: Integers
+    complete: bool
+    """Whether every combination is listed; else those that are not are zero."""
+    name: str
+    """The file, or what was given instead,"""
+    sha256: str | None = None
+    """and the file's digest."""
+    path: Path | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if any(len(column.codes) != len(self.counts) for column in self.columns):
+            raise InvalidInput("the columns of a parent table must have the same length")
+        if len(self.counts) and not 0 <= self.counts.min() <= self.counts.max() <= MOST_TOTAL:
+            raise InvalidInput("parent counts must be whole numbers from 0 on", allowed=f"up to {MOST_TOTAL:,}")
+
+    @property
+    def statement(self) -> str:
+        """What a reader of the release has to know."""
+        digest = "" if self.sha256 is None else f" (sha256 {self.sha256})"
+        return (
+            f"Counts were made consistent with the parent counts published in {self.name}{digest}, by least squares "
+            "under non-negativity; this uses no further records and costs no privacy loss of its own; the loss of the "
+            "parent release adds to this one."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {"name": self.name, "sha256": self.sha256, "columns": [column.name for column in self.columns]}
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Which parent each count of a release belongs to, and what the counts of each parent must add up to."""
+
+    groups: Integers
+    totals: Integers
+
+    def make_consistent(self, noisy: Integers, keys: Keys) -> Integers:
+        """Counts with noise, in the order of the release, as the nearest whole numbers that add up to the parents.
+
+        >>> from cellrisk.publish.releasing.consistency import secure_keys
+        >>> families = Families(np.array([0, 0, 1]), np.array([4, 0]))
+        >>> families.make_consistent(np.array([6, -3, 2]), secure_keys).tolist()
+        [4, 0, 0]
+        """
+        return project_whole(np.clip(noisy, -MOST, MOST), self.groups, self.totals, keys)
+
+
+def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, observed_cells_only: bool) -> None:
+    """Refuses ways to release that do not go with parents."""
+    if not clamp:
+        raise InvalidInput("counts that are consistent with parents are not negative", fix="leave clamp=False out")
+    if dense is False or observed_cells_only:
+        raise InvalidInput(
+            "parents are shared among every count of the domain, the empty ones too",
+            fix="leave dense=False and observed_cells_only out",
+        )
+    if mechanism.threshold != USUAL_THRESHOLD:
+        raise InvalidInput(
+            "a threshold would take counts away from their parents",
+            got=mechanism.threshold,
+            allowed=f"{USUAL_THRESHOLD}",
+        )
+
+
+def find_families(parents: Parents, grid: Grid, places: Integers) -> Families:
+    """The parent of the count at each place. Refuses parents whose labels or combinations are not those of the grid."""
+    axes = {axis.name: place for place, axis in enumerate(grid.axes)}
+    unknown = [column.name for column in parents.columns if column.name not in axes]
+    if unknown:
+        raise UnknownName(
+            "the parent table has columns that the release has not", got=", ".join(unknown), allowed=", ".join(axes)
+        )
+    if len(parents.columns) == len(axes):
+        raise InvalidInput(
+            "the parent table has all columns of the release, so that nothing is left to release",
+            fix="give a table with fewer of them",
+        )
+    chosen = [axes[column.name] for column in parents.columns]
+    widths = [len(grid.axes[place]) for place in chosen]
+    if math.prod(widths) > MOST_GROUPS:
+        raise InvalidInput(
+            "the parent table's domain is too large", got=f"{math.prod(widths):,}", allowed=f"up to {MOST_GROUPS:,}"
+        )
+    listed = _number([_match(column, grid, axes) for column in parents.columns], widths, len(parents.counts))
+    codes = grid.codes(places)
+    families = Families(
+        _number([codes[place] for place in chosen], widths, len(places)), np.zeros(math.prod(widths), np.int64)
+    )
+    times = np.bincount(listed, minlength=len(families.totals))
+    _check_listed(parents, times, np.bincount(families.groups, minlength=len(families.totals)))
+    families.totals[listed] = parents.counts
+    _check_shared(families)
+    return families
+
+
+def _match(column: Column, grid: Grid, axes: dict[str, int]) -> Integers:
+    """The codes of a parent column on the axis of its name."""
+    axis = grid.axes[axes[column.name]]
+    matched = match_column(column, axis.labels, axis.missing)
+    unknown = len(matched.labels) - matched.known
+    if unknown:
+        raise InvalidInput(
+            f"the parent table has labels of '{column.name}' that the release has not",
+            got=f"{unknown:,} of them",
+            allowed=f"the {matched.known:,} labels of the release",
+            fix="declare the same levels or bins for both",
+        )
+    return matched.codes
+
+
+def _number(codes: Sequence[Integers], widths: Sequence[int], length: int) -> Integers:
+    """Combinations of codes as one number each."""
+    number = np.zeros(length, np.int64)
+    for code, width in zip(codes, widths, strict=True):
+        number = number * width + code
+    return number
+
+
+def _check_listed(parents: Parents, times: Integers, children: Integers) -> None:
+    twice = int(np.count_nonzero(times > 1))
+    if twice:
+        raise InvalidInput(
+            "the parent table lists combinations more than once", got=f"{twice:,} of them", allowed="one row each"
+        )
+    absent = int(np.count_nonzero((children > 0) & (times == 0))) if parents.complete else 0
+    if absent:
+        raise InvalidInput(
+            "the parent table does not list every combination that the release has counts for",
+            got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}",
+            fix="list them with their counts, 0 where there is none, or exclude them from the release too",
+        )
+
+
+def _check_shared(families: Families) -> None:
+    children = np.bincount(families.groups, minlength=len(families.totals))
+    childless = int(np.count_nonzero((families.totals > 0) & (children == 0)))
+    if childless:
+        raise InvalidInput(
+            "parent counts are positive where the release excludes every count",
+            got=f"{childless:,} of {len(families.totals):,}",
+            fix="exclude only what the parent table shows as zero",
+        )

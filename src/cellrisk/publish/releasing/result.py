@@ -1,0 +1,279 @@
+"""The answer of `release`: counts that may be published, and what has to be said with them."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import json
+import os
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.decide.policies import Policies
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.releasing.saving import check_free, write_pair
+from cellrisk.system.results import Result
+from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
+from cellrisk.system.text import aligned
+from cellrisk.system.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cellrisk.publish.releasing.grid import Grid
+    from cellrisk.publish.releasing.measurement import Measurement
+    from cellrisk.publish.releasing.parents import Parents
+
+FORMATS = (".parquet", ".csv")
+COUNT = "count"
+GATE = "Whether there is a release was found from the data, which the guarantee does not cover"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Result):
+    """Counts with noise, made by `release`. They and everything printed with them may be published.
+
+    ``save`` writes them with a description beside them.
+    """
+
+    mechanism: Mechanism
+    measurement: Measurement
+    quasi_identifiers: tuple[str, ...]
+    sensitive: str
+    frame: pd.DataFrame
+    """One row a count: the labels of the quasi-identifiers and of the sensitive attribute, and the count."""
+    labels: dict[str, tuple[str, ...]]
+    """The labels of each column that the domain is made of."""
+    domain_size: int
+    """Counts that got noise."""
+    excluded: int
+    """Combinations that were said not to occur and are left out."""
+    clamp: bool
+    dense: bool
+    """Whether every count of the domain is listed; else those that are not listed are zero."""
+    observed_levels: tuple[str, ...] = ()
+    """Columns whose labels are those that occur, which the guarantee does not cover."""
+    observed_cells_only: bool = False
+    may_be_missing: tuple[str, ...] = ()
+    missing: str = "category"
+    """What became of missing values,"""
+    outside: str = "error"
+    """and of records outside the declared labels."""
+    disclosures: tuple[str, ...] = ()
+    """What else was taken from the raw data, a sentence each."""
+    parents: Parents | None = None
+    """The published counts that these were made consistent with."""
+    spreadsheet_safe: bool = False
+    """Whether a CSV file has an apostrophe before texts that a spreadsheet would take for formulas."""
+    policies: Policies = field(default_factory=Policies)
+    """Those that were obeyed."""
+
+    def __post_init__(self) -> None:
+        if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:
+            raise InvalidInput("a release has a column for each attribute, and the counts")
+        if not self.clamp and not self.dense:
+            raise InvalidInput("a release that keeps negative counts lists every count")
+        if self.parents is not None and not (self.clamp and self.dense):
+            raise InvalidInput("a release that is consistent with parents lists every count, none of them negative")
+        if self.dense and len(self.frame) != self.domain_size:
+            raise InvalidInput("a dense release lists every count", got=f"{len(self.frame):,} of {self.domain_size:,}")
+
+    @property
+    def headline(self) -> str:
+        """What was released, and with which guarantee."""
+        delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
+        what = "all" if self.dense else "the positive ones among"
+        more = self.observed_levels or self.observed_cells_only or self.not_covered
+        covers = ", except for what is said below" if more else ""
+        by = ", ".join(self.quasi_identifiers)
+        return (
+            f"{len(self.frame):,} released counts, {what} {self.domain_size:,}, of {self.sensitive} by {by}: "
+            f"differentially private with epsilon {self.mechanism.epsilon:g}{delta}{covers}."
+        )
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What a reader of the counts has to know."""
+        changed = "added or removed" if self.mechanism.neighbours == "add-remove" else "replaced by another"
+        said = [
+            f"The guarantee holds for one record {changed}; it is weaker for a person with several records, and "
+            "another release from the same records adds its loss to this one.",
+            f"Each count got {self.measurement.distribution} noise of scale {self.measurement.scale:.6g}, sampled "
+            "exactly from secure random bits.",
+        ]
+        if self.observed_cells_only:
+            said.append(
+                "Only combinations of quasi-identifiers that occur in the records got noise: the guarantee does not "
+                "cover which cells exist."
+            )
+        if self.observed_levels:
+            said.append(
+                f"The labels of {', '.join(self.observed_levels)} are those that occur in the records: the guarantee "
+                "does not cover which values exist."
+            )
+        said += self.left_out
+        said += self.not_covered
+        if self.parents is not None:
+            said.append(self.parents.statement)
+        elif self.clamp:
+            said.append(
+                f"Counts below {self.mechanism.threshold:g} after noise are released as zero, so counts near it, and "
+                "sums over many cells, are biased."
+            )
+        else:
+            said.append("Counts are unbiased; some are negative because of the noise.")
+        if not self.dense:
+            said.append("Counts of the domain that are not listed are zero.")
+        if self.excluded:
+            said.append(f"{self.excluded:,} combinations were declared impossible and are no part of the domain.")
+        return (*said, *filter(None, [self.formulas]))
+
+    @property
+    def formula_columns(self) -> tuple[str, ...]:
+        """Columns with a name or a label that a spreadsheet would take for a formula. The labels are those of the
+        domain, whatever the rows hold; where the domain has none of its own, those that are released."""
+        found = []
+        for name in (*self.quasi_identifiers, self.sensitive):
+            labels = self.labels[name] if name in self.labels else self.frame[name].cat.categories
+            if any(map(starts_formula, (name, *labels))):
+                found.append(name)
+        return tuple(found)
+
+    @property
+    def formulas(self) -> str | None:
+        """What has to be said of such columns, if there are any."""
+        if not self.formula_columns:
+            return None
+        what = f"texts of {', '.join(self.formula_columns)} that a spreadsheet would take for formulas"
+        if self.spreadsheet_safe:
+            return f"In a CSV file of these counts an apostrophe stands before {what}."
+        return f"A CSV file of these counts holds {what}: {SAFE_WORDS}."
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Which records are not in the counts; the same words whether there are such records or not."""
+        said = []
+        if self.missing == "drop":
+            said.append("Records with a missing value in one of the columns are left out.")
+        if self.outside == "drop":
+            said.append(
+                "Records outside the declared labels are left out: with a value that is not among them, with a missing "
+                "value where none was declared, or in a combination that was declared impossible."
+            )
+        return tuple(said)
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What was taken from the raw data without noise, beside labels and cells that are the observed ones."""
+        said = []
+        if self.missing == "error":
+            said.append(f"{GATE}: records with a missing value were not allowed.")
+        if self.outside == "error":
+            said.append(f"{GATE}: records outside the declared labels were not allowed.")
+        return (*said, *self.disclosures)
+
+    def _numbers(self) -> pd.DataFrame:
+        """One row a count."""
+        return self.frame.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
+        described: dict[str, Any] = {
+            "cellrisk": __version__,
+            "opendp": version("opendp"),
+            "sentence": self.headline,
+            "statements": list(self.statements),
+            "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
+            "noise": {
+                "distribution": self.measurement.distribution,
+                "scale": self.measurement.scale,
+                "privacy_loss": {self.measurement.unit: self.measurement.loss},
+                "delta_of_approximation": 0.0,
+            },
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "sensitive": self.sensitive,
+            "count": str(self.frame.columns[-1]),
+            "labels": {name: list(labels) for name, labels in self.labels.items()},
+            "domain_size": self.domain_size,
+            "excluded": self.excluded,
+            "released": len(self.frame),
+            "dense": self.dense,
+            "clamp": self.clamp,
+            "observed_levels": list(self.observed_levels),
+            "observed_cells_only": self.observed_cells_only,
+            "may_be_missing": list(self.may_be_missing),
+            "missing": self.missing,
+            "outside": self.outside,
+            "not_covered": list(self.not_covered),
+            "policy": self.policies.to_dict(),
+        }
+        if self.parents is not None:
+            described["parents"] = self.parents.to_dict()
+        if self.spreadsheet_safe:
+            described["spreadsheet_safe"] = list(self.formula_columns)
+        return copy.deepcopy(described)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
+
+        The description names the file's SHA-256, so that a pair can be known to belong together.
+        """
+        target = self.check_place(path, force)
+        content = self.encode(target.suffix.lower())
+        return write_pair(target, content, self.describe_file(target.name, content), force=force)
+
+    def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
+        """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to."""
+        path_of_parents = None if self.parents is None else self.parents.path
+        inputs = {} if path_of_parents is None else {path_of_parents: "the parents"}
+        return check_free(check_format(path), force, inputs)
+
+    def describe_file(self, name: str, content: bytes, **more: Any) -> str:
+        """The description that stands beside a file of that name and content, as JSON; ``more`` is added to it."""
+        described = {**self.to_dict(), "file": name, "sha256": hashlib.sha256(content).hexdigest(), **more}
+        return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+    def encode(self, ending: str) -> bytes:
+        """The counts as the content of a file with that ending."""
+        if ending == ".csv":
+            return write_frame(self.frame, spreadsheet_safe=self.spreadsheet_safe).encode("utf-8")
+        buffer = io.BytesIO()
+        self.frame.to_parquet(buffer, index=False)
+        return buffer.getvalue()
+
+    def _paragraphs(self) -> list[str]:
+        rows = [
+            ["mechanism", self.mechanism.name],
+            ["neighbours", self.mechanism.neighbours],
+            [f"loss by OpenDP ({self.measurement.unit})", f"{self.measurement.loss:.6g}"],
+            ["counts in the domain", f"{self.domain_size:,}"],
+            ["counts listed", f"{len(self.frame):,}"],
+        ]
+        obeyed = [self.policies.describe()] if self.policies else []
+        return [aligned(rows[0], rows[1:]), "\n".join(self.statements), *obeyed]
+
+
+def check_format(path: str | os.PathLike[str]) -> Path:
+    """Refuses a file name whose ending says no format."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
+    return target
+
+
+def build_frame(grid: Grid, places: Any, counts: Any) -> pd.DataFrame:
+    """Labels and counts as a frame; a label that is not declared is in it only where a row has it."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    for axis, codes in zip(grid.axes, grid.codes(places), strict=True):
+        labels = pd.Categorical.from_codes(codes, categories=list(axis.labels))
+        columns[axis.name] = labels if axis.declared else labels.remove_unused_categories()
+    name = COUNT
+    while name in columns:
+        name = f"{name}_"
+    return pd.DataFrame({**columns, name: counts})

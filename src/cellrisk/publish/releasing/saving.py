@@ -1,0 +1,177 @@
+"""Two files that belong together, written both or neither."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from cellrisk.errors import InvalidInput
+from cellrisk.system.stopping import tell_standing, unfinished
+from cellrisk.system.writing import check_writable, make_last, public_mode, refuse_inputs, write_through
+
+
+def sidecar_of(path: str | os.PathLike[str]) -> Path:
+    """Where the description of a file stands: beside it, with ``.json`` after its name.
+
+    >>> sidecar_of("released.csv").name
+    'released.csv.json'
+    """
+    return Path(f"{os.fspath(path)}.json")
+
+
+def find_count_column(path: str | os.PathLike[str]) -> str | None:
+    """The column of counts of a file that `release` wrote, as its description says; None for any other file."""
+    try:
+        described = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
+        name = described["count"] if described["file"] == Path(path).name else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if described.get("spreadsheet_safe") and Path(path).suffix.lower() == ".csv":
+        raise InvalidInput(
+            "the release was written for spreadsheets: its texts are not those of the table",
+            got=Path(path).name,
+            fix="use one that was written without --spreadsheet-safe, or as .parquet",
+        )
+    return name if isinstance(name, str) else None
+
+
+def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
+    """Refuses a place that cannot be written to, that is taken where ``force`` does not allow to replace it, or whose
+    file or description is one of the ``inputs``."""
+    target = check_writable(path)
+    for each in (target, check_writable(sidecar_of(target))):
+        refuse_inputs(each, inputs)
+        if each.exists() and not force:
+            raise InvalidInput(
+                "the output path exists", got=each, fix="choose another name, or replace it with force=True (--force)"
+            )
+    return target
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A file and its description on their way to their place: whole, under hidden names that hold a token.
+
+    What is staged can be published or thrown away, also by another process that knows the place and the token.
+
+    >>> Pair(Path("released.csv"), "7f3a").new[1].name
+    '.released.csv.7f3a.new'
+    """
+
+    target: Path
+    token: str
+
+    @property
+    def ends(self) -> tuple[Path, Path]:
+        """Where the description and the file belong."""
+        return sidecar_of(self.target), self.target
+
+    @property
+    def new(self) -> tuple[Path, Path]:
+        """Where the new ones are staged."""
+        return self._hidden("new")
+
+    @property
+    def old(self) -> tuple[Path, Path]:
+        """Where those that are replaced are put aside."""
+        return self._hidden("old")
+
+    def stage_description(self, description: str) -> None:
+        """Writes the description under its hidden name."""
+        _stage(self.new[0], description.encode("utf-8"))
+
+    def stage_file(self, content: bytes) -> None:
+        """Writes the file under its hidden name."""
+        _stage(self.new[1], content)
+
+    def publish(self, undo: ExitStack | None = None) -> None:
+        """Moves what is staged into its place; where that was begun already, the rest of it.
+
+        Old ones are put aside, and then the description is moved before the file: a file that stands there is always
+        described. undo: what takes the moves back, in its order; without it there is only forward.
+        """
+        for place, end, aside in reversed(list(zip(self.new, self.ends, self.old, strict=True))):
+            if place.exists() and end.exists():
+                os.chmod(place, public_mode(end))
+                os.replace(end, aside)
+                if undo is not None:
+                    undo.callback(os.replace, aside, end)
+        for place, end, aside in zip(self.new, self.ends, self.old, strict=True):
+            if place.exists():
+                if not aside.exists():
+                    os.chmod(place, public_mode(end))
+                os.replace(place, end)
+                if undo is not None:
+                    undo.callback(_remove, end)
+
+    def finish(self) -> None:
+        """Makes the moves last, and forgets what was put aside."""
+        make_last(self.target.parent)
+        for aside in self.old:
+            _remove(aside)
+
+    def discard(self) -> None:
+        """Removes what is staged, whole or not, by its exact names."""
+        for place in self.new:
+            _remove(place)
+
+    def _hidden(self, state: str) -> tuple[Path, Path]:
+        description, file = (end.with_name(f".{end.name}.{self.token}.{state}") for end in self.ends)
+        return description, file
+
+
+def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *, force: bool = False) -> Path:
+    """Writes a file and its description, so that nobody sees one of a new pair beside one of an old pair.
+
+    Where anything fails, what was there before is put back.
+    """
+    target = check_free(path, force)
+    pair = Pair(target, secrets.token_hex(8))
+    stands = f"the release is in its place, with its description: {target}"
+    try:
+        with ExitStack() as staged, ExitStack() as undo:
+            for place in pair.new:
+                undo.callback(_remove, place)
+                staged.enter_context(unfinished(place))
+            pair.stage_description(description)
+            pair.stage_file(content)
+            check_free(target, force)
+            pair.publish(undo)
+            undo.pop_all()
+        pair.finish()
+        tell_standing(stands)
+    except OSError as error:
+        raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
+    except KeyboardInterrupt:
+        if not _holds(target, content):  # what was moved was moved back
+            raise
+        pair.finish()
+        raise KeyboardInterrupt(stands) from None
+    return target
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _stage(path: Path, content: bytes) -> None:
+    """Writes a private file under a name that nobody else has."""
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        write_through(handle, content)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()

@@ -1,0 +1,143 @@
+"""Whole releases, a few at a time, and what the attackers find in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cellrisk.counts.cells import Cells
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.simulation.attacks import Key, Outcomes, attack_cells
+from cellrisk.publish.simulation.counts import CountLaw
+from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.progress import Report
+
+COUNTS_AT_ONCE = 1 << 16
+"""Counts that are drawn together: part of the order that a seed stands for, so never to be changed."""
+
+Post = Callable[[Floats], Floats]
+"""What is done to releases before they are published: (releases, cells, levels) to the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """The releases of one table through one mechanism."""
+
+    cells: Cells
+    mechanism: Mechanism
+    releases: int
+    post: Post | None = None
+
+    @cached_property
+    def _pieces(self) -> list[slice]:
+        """The cells that are drawn together: all of them, but for a table too large for that."""
+        step = max(1, COUNTS_AT_ONCE // len(self.cells.levels))
+        return [slice(start, min(start + step, self.cells.n_cells)) for start in range(0, self.cells.n_cells, step)]
+
+    @cached_property
+    def _chunks(self) -> list[slice]:
+        """The releases that are drawn together: at least one."""
+        step = max(1, COUNTS_AT_ONCE // (self.cells.n_cells * len(self.cells.levels)))
+        return [slice(start, min(start + step, self.releases)) for start in range(0, self.releases, step)]
+
+    @property
+    def steps(self) -> int:
+        """Calls of a report that `attack` makes, of one step each."""
+        return len(self._chunks) * len(self._pieces)
+
+    def attack(self, law: CountLaw, generator: np.random.Generator, report: Report) -> Outcomes:
+        """What the attackers find, one number a release: shares of the cells, and of the records."""
+        shares: dict[Key, Floats] = {}
+        exposed = np.zeros(self.releases, np.int64)
+        scenarios = np.zeros((8, self.releases), np.int64)
+        for some in self._chunks:
+            for sizes, counts, released in self._drawn(law, some.stop - some.start, generator):
+                found = attack_cells(released, counts, sizes, every_attack=law.fixed)
+                for key, values in found.shares.items():
+                    shares.setdefault(key, np.zeros(self.releases))[some] += values
+                exposed[some] += found.exposed
+                scenarios[:, some] += found.scenarios
+                report.add(1)
+        total = {"uniform": self.cells.n_cells, "records": int(self.cells.sizes.sum())}
+        return Outcomes({key: values / total[key[2]] for key, values in shares.items()}, exposed, scenarios)
+
+    def _drawn(
+        self, law: CountLaw, releases: int, generator: np.random.Generator
+    ) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """For each piece of the cells: their sizes in the table, the counts behind the releases, and the releases."""
+        drawn = self._noised(law, releases, generator)
+        if self.post is None:
+            yield from drawn
+            return
+        whole = list(drawn)  # a consistency step looks at all cells
+        released = np.concatenate([np.moveaxis(piece, 0, 2) for _, _, piece in whole], axis=1)
+        published = np.moveaxis(apply_post(self.post, np.ascontiguousarray(released)), 2, 0)
+        for rows, (sizes, counts, _) in zip(self._pieces, whole, strict=True):
+            yield sizes, counts, np.ascontiguousarray(published[:, :, rows])
+
+    def _noised(
+        self, law: CountLaw, releases: int, generator: np.random.Generator
+    ) -> Iterator[tuple[Floats, Floats, Floats]]:
+        for rows in self._pieces:
+            truth = self._truth if len(self._pieces) == 1 else self._counts(rows)
+            counts = law.draw(truth, releases, generator)
+            released = self.mechanism.noise.sample(generator, (len(truth), releases, truth.shape[1]))
+            released += counts
+            yield truth.sum(axis=0), counts, round_counts(released, self.mechanism.threshold)
+
+    @cached_property
+    def _truth(self) -> Floats:
+        return self._counts(slice(0, self.cells.n_cells))
+
+    def _counts(self, rows: slice) -> Floats:
+        """The table's counts in some cells: (levels, cells)."""
+        counts = np.zeros((len(self.cells.levels), rows.stop - rows.start))
+        some: Integers = np.arange(self.cells.offsets[rows.start], self.cells.offsets[rows.stop])
+        counts[self.cells.level[some], self.cells.cell[some] - rows.start] = self.cells.count[some]
+        return counts
+
+
+def round_counts(noisy: Floats, threshold: float) -> Floats:
+    """Noisy counts as they are published, in place: rounded, and zero below the threshold.
+
+    >>> round_counts(np.array([-3.2, 0.4, 0.6, 2.3]), 0.5).tolist()
+    [0.0, 0.0, 1.0, 2.0]
+    """
+    vanished = noisy < threshold
+    np.rint(noisy, out=noisy)
+    noisy[vanished] = 0.0
+    return noisy
+
+
+def apply_post(post: Post, released: Floats) -> Floats:
+    """Post-processed releases, refused where they are not non-negative numbers in the shape of the releases.
+
+    >>> apply_post(np.sqrt, np.array([[[4.0, 0.0]]])).tolist()
+    [[[2.0, 0.0]]]
+    """
+    shape = released.shape
+    returned = post(released)
+    try:
+        published = np.asarray(returned)
+    except ValueError:  # lists of unequal lengths
+        raise InvalidInput("post must return an array", got=type(returned).__name__) from None
+    if published.dtype.kind not in "biuf":
+        raise InvalidInput("post must return numbers", got=f"an array of type {published.dtype}")
+    if published.shape != shape:
+        raise InvalidInput(
+            "post must return an array of the shape it was given: releases, cells, levels",
+            got=published.shape,
+            allowed=f"{shape}",
+        )
+    wrong = np.count_nonzero(~(np.isfinite(published) & (published >= 0)))
+    if wrong:
+        raise InvalidInput(
+            "post must return counts that are finite and not negative",
+            got=f"{wrong:,} of {published.size:,} that are not",
+            fix="set negative counts to zero in post",
+        )
+    return published.astype(np.float64)

@@ -1,0 +1,228 @@
+"""The answer of `simulate`: a sentence, tables, a frame, a document, and a comparison with an assessment."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.simulation.comparison import Comparison, Difference, Spread
+from cellrisk.publish.simulation.scenarios import Scenario, check_scenarios
+from cellrisk.risk.assessment import CURATOR_NOTE, Assessment
+from cellrisk.risk.attacks import ATTACKS, choose_risks
+from cellrisk.risk.measures import MEASURES, WEIGHTS, Survival, choose_words
+from cellrisk.risk.priors import Fitted
+from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, percent
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+LARGEST_CHANCE_Z = 4.0
+"""Of post-processed releases, whose law nobody knows: a z-score beyond this is taken for more than chance."""
+FORMS = ("exact", "tight")
+"""The published form is a formula, not the probability of something, so no release shows it."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One simulated number: the mean over releases, and its standard error."""
+
+    measure: str
+    attack: str
+    form: str
+    weights: str | None
+    mean: float
+    standard_error: float
+
+    @staticmethod
+    def of(measure: str, attack: str, form: str, weights: str | None, values: Floats) -> Estimate:
+        """From one value a release; the standard error is their deviation over the root of their number.
+
+        >>> Estimate.of("local", "homogeneity", "tight", "records", np.array([0.1, 0.3])).mean
+        0.2
+        """
+        return Estimate(measure, attack, form, weights, *_mean_and_error(values))
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """How many people's values were read off correctly by the homogeneity attack, over the releases."""
+
+    mean: float
+    standard_error: float
+    """Of the mean."""
+    deviation: float
+    """From release to release."""
+    low: int
+    """The 2.5% quantile of the releases,"""
+    high: int
+    """and the 97.5% quantile."""
+
+    @staticmethod
+    def of(numbers: Integers) -> Exposed:
+        """From the number in each release.
+
+        >>> Exposed.of(np.arange(1, 101)).low, Exposed.of(np.arange(1, 101)).high
+        (3, 98)
+        """
+        mean, error = _mean_and_error(numbers.astype(np.float64))
+        low, high = np.quantile(numbers, (0.025, 0.975), method="inverted_cdf")
+        return Exposed(mean, error, error * math.sqrt(len(numbers)), int(low), int(high))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Result):
+    """What attackers found in simulated releases. Made by `simulate`; prints as a sentence and two tables."""
+
+    table: FrequencyTable
+    mechanism: Mechanism
+    sensitive: str
+    releases: int
+    seed: int
+    post_processed: bool
+    """Whether something was done to the releases before they were attacked."""
+    estimates: tuple[Estimate, ...]
+    exposed: Integers
+    """For each release, the people whose value the homogeneity attack read off correctly."""
+    scenarios: tuple[Scenario, ...]
+    """The shares of cells in the eight scenarios; they add up to 1."""
+    fitted: Fitted
+    """The priors of the measures that need them."""
+
+    def __post_init__(self) -> None:
+        if self.exposed.shape != (self.releases,):
+            raise InvalidInput("a simulation needs a number of people for each release", got=self.exposed.shape)
+        check_scenarios(self.scenarios)
+
+    def value(
+        self,
+        measure: str = "local",
+        form: str = "tight",
+        weights: str | None = "records",
+        attack: str = "homogeneity",
+    ) -> Estimate:
+        """One number with its standard error; ``weights`` does not matter for marginal shrinkage."""
+        choose_words("measure", measure, tuple(MEASURES))
+        choose_words("form", form, FORMS)
+        choose_words("attack", attack, ATTACKS)
+        if weights is not None:
+            choose_words("weights", weights, WEIGHTS)
+        weighting = None if MEASURES[measure].one_number else weights
+        for row in self.estimates:
+            if (row.measure, row.form, row.weights, row.attack) == (measure, form, weighting, attack):
+                return row
+        raise UnknownName(
+            "that risk was not simulated",
+            got=f"measure {measure}, form {form}, weights {weights}, attack {attack}",
+            fix="add it to measures= of simulate; plurality and proportional have the tight form of the local measure",
+        )
+
+    @cached_property
+    def people(self) -> Exposed:
+        """How many people a release exposes: mean, deviation and quantiles."""
+        return Exposed.of(self.exposed)
+
+    def compare(self, assessment: Assessment) -> Comparison:
+        """How far is each assessed number from the simulated one, in standard errors?
+
+        Numbers of other forms, measures and attributes are left out. The settings may differ: then the difference
+        shows. Standard errors are those of the assessment's own law, so that a rare large exposure which no release
+        happened to draw does not count against it.
+        """
+        if not isinstance(assessment, Assessment):
+            raise InvalidInput("compare needs an assessment", got=type(assessment).__name__, fix="make it with assess")
+        theirs = assessment.table.attribute(self.sensitive).profiles
+        if not theirs.equals(self.table.attribute(self.sensitive).profiles):
+            raise InvalidInput("the assessment is of another table", fix="assess the table that was simulated")
+        simulated = {(row.measure, row.attack, row.form, row.weights): row for row in self.estimates}
+        differences = []
+        survival = Survival((assessment.mechanism.noise,), assessment.mechanism.threshold)
+        for risk in assessment.risks:
+            key = (risk.measure, risk.attack, risk.form, risk.weights)
+            if risk.sensitive == self.sensitive and key in simulated:
+                row = simulated[key]
+                error, allowed = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
+                if not self.post_processed:
+                    asked = choose_risks(risk.attack, risk.measure, risk.form)
+                    measure = asked.make(risk.measure, assessment.fitted[self.sensitive].measure)
+                    spread = Spread.of(theirs, measure, risk.form, risk.weights, survival)
+                    error, allowed = spread.standard_error(self.releases), spread.allowed(self.releases)
+                differences.append(Difference(*key, risk.risk, row.mean, error, allowed))
+        return Comparison(tuple(differences), self.releases, self.post_processed)
+
+    @property
+    def headline(self) -> str:
+        """What a curator can repeat: how many people the simulated releases exposed."""
+        mechanism, people, records = self.mechanism, self.people, self.table.n_records
+        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
+        processed = "post-processed " if self.post_processed else ""
+        return (
+            f"At epsilon {mechanism.epsilon:g}{delta}, {self.releases:,} simulated {processed}releases let "
+            f"{people.mean:,.1f} of {records:,} people ({percent(people.mean / records)}) have their {self.sensitive} "
+            f"read off the table correctly on average, {people.low:,} to {people.high:,} in 95% of releases."
+        )
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [{"sensitive": self.sensitive, **vars(row)} for row in self.estimates]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            "table": {"records": self.table.n_records, "cells": self.table.n_cells},
+            "sensitive": self.sensitive,
+            "mechanism": self.mechanism.to_dict(),
+            "releases": self.releases,
+            "seed": self.seed,
+            "post_processed": self.post_processed,
+            "estimates": [vars(row) for row in self.estimates],
+            "people": vars(self.people),
+            "scenarios": [
+                {**vars(each), "original": each.original, "released": each.released, "exposes": each.exposes}
+                for each in self.scenarios
+            ],
+            "fitted": self.fitted.to_dict(),
+            "headline": self.headline,
+        }
+
+    def _paragraphs(self) -> list[str]:
+        drawn = (
+            f"Estimates from {self.releases:,} simulated releases of {self.table.n_cells:,} cells, seed {self.seed}; "
+            f"{self.mechanism.name}, noise scale {self.mechanism.scale:.4g}"
+        )
+        risks = [
+            [row.measure, row.attack, row.form, row.weights or "-", f"{row.mean:.4f}", f"{row.standard_error:.2g}"]
+            for row in self.estimates
+        ]
+        scenarios = [
+            [f"{each.number}", each.original, each.released, f"{each.share:.4f}", f"{each.standard_error:.2g}"]
+            for each in self.scenarios
+        ]
+        risk_table = aligned(["measure", "attack", "form", "weights", "risk", "standard error"], risks, left=4)
+        scenario_table = aligned(
+            ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"], scenarios, left=3
+        )
+        return ["\n".join([drawn, risk_table, *self.fitted.describe()]), scenario_table, CURATOR_NOTE]
+
+
+def summarise_scenarios(cells: Integers, n_cells: int) -> tuple[Scenario, ...]:
+    """The share of each scenario from the cells in it: (8, releases).
+
+    >>> cells = np.array([[2, 2], [0, 0], [0, 0], [1, 1], [0, 0], [1, 1], [0, 0], [0, 0]])
+    >>> [scenario.share for scenario in summarise_scenarios(cells, 4)]
+    [0.5, 0.0, 0.0, 0.25, 0.0, 0.25, 0.0, 0.0]
+    """
+    return tuple(Scenario(number, *_mean_and_error(row / n_cells)) for number, row in enumerate(cells, start=1))
+
+
+def _mean_and_error(values: Floats) -> tuple[float, float]:
+    """Mean and standard error; exact where the values do not vary."""
+    if values.min() == values.max():
+        return float(values[0]), 0.0
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))

@@ -1,0 +1,1 @@
+"""What several releases cost and reveal together, and the ledger that remembers them."""

@@ -1,0 +1,231 @@
+"""What several releases cost together: every way of composing their losses, and the tightest that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS, add_up
+from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of
+from cellrisk.repeat.accounting.statements import implies, state
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, number_of
+
+if TYPE_CHECKING:
+    pass
+
+TARGETS = ("pure", "probabilistic", "approximate")
+TIE = 1e-9
+"""Epsilons within this relative distance are the same: one operator's root of another's own formula differs by less."""
+
+
+@dataclass(frozen=True)
+class Composed:
+    """What one operator says: the releases together are (epsilon, delta)-DP of this flavour, or why it has no say."""
+
+    operator: str
+    flavour: str
+    epsilon: float | None
+    delta: float
+    why: str = ""
+    """Empty where the operator is valid; else one sentence, and epsilon is None."""
+
+
+@dataclass(frozen=True, repr=False)
+class Composition(Result):
+    """The answer of `compose`. Operators are computed when they are looked at, and kept."""
+
+    losses: tuple[Loss, ...]
+    flavour: str
+    delta: float
+    operator: str = "tightest"
+    """The one asked for."""
+    _known: dict[str, Composed] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def composed(self) -> tuple[Composed, ...]:
+        """Every operator at the same delta, in the order of OPERATORS."""
+        return tuple(self._ask(operator) for operator in OPERATORS)
+
+    @cached_property
+    def chosen(self) -> Composed:
+        """The operator asked for, or the one with the smallest epsilon; of equals, the first."""
+        if self.operator != "tightest":
+            found = self._ask(self.operator)
+            if found.epsilon is None:
+                raise InvalidInput(
+                    f"{self.operator} composition has no answer for these losses: {found.why}",
+                    fix="leave the operator out for the tightest that has one",
+                )
+            return found
+        valid = [(found, found.epsilon) for found in map(self._ask, self._candidates()) if found.epsilon is not None]
+        if not valid:
+            reasons = "; ".join(f"{found.operator}: {found.why}" for found in self.composed)
+            raise InvalidInput(
+                f"no operator has an answer for these losses at delta {self.delta:g} ({reasons})",
+                fix="give a larger delta, or the mechanisms of those that have none",
+            )
+        least = min(epsilon for _, epsilon in valid)
+        return next(found for found, epsilon in valid if epsilon <= least * (1.0 + TIE))
+
+    def _candidates(self) -> tuple[str, ...]:
+        """Those that can be the tightest: where one is exact, the bounds above it need no look."""
+        if self.losses and (self.flavour != "approximate" or self._ask("gaussian").epsilon is not None):
+            return "basic", "gaussian"
+        return OPERATORS
+
+    def _ask(self, operator: str) -> Composed:
+        if operator not in self._known:
+            answer = COMPOSERS[operator](self.losses, self.flavour, self.delta) if self.losses else 0.0
+            epsilon, why = (None, answer) if isinstance(answer, str) else (answer, "")
+            self._known[operator] = Composed(operator, self.flavour, epsilon, self.delta, why)
+        return self._known[operator]
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of the chosen operator."""
+        return self.chosen.epsilon or 0.0
+
+    @property
+    def headline(self) -> str:
+        """What a curator can repeat."""
+        if not self.losses:
+            return "Nothing is released: epsilon 0."
+        at_delta = f" at delta {self.delta:g}" if self.delta else ""
+        together = "costs" if len(self.losses) == 1 else "together cost"
+        releases = number_of(len(self.losses), "release")
+        by = f"by {self.chosen.operator} composition"
+        return f"{releases} {together} epsilon {self.epsilon:.6g}{at_delta} ({self.flavour} DP, {by})."
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What was mixed, through what it was turned, and what is assumed."""
+        return state(self.losses, self.flavour, self.delta, self.chosen.operator)
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        """One row an operator."""
+        return [{**vars(found), "chosen": found == self.chosen} for found in self.composed]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {
+            "releases": len(self.losses),
+            "flavour": self.flavour,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "operator": self.chosen.operator,
+            "sentence": self.headline,
+            "statements": list(self.statements),
+            "operators": [vars(found) for found in self.composed],
+            "losses": [loss.to_dict() for loss in self.losses],
+        }
+
+    def _paragraphs(self) -> list[str]:
+        rows = [
+            [
+                found.operator,
+                "-" if found.epsilon is None else f"{found.epsilon:.6g}",
+                "chosen" if found == self.chosen else found.why,
+            ]
+            for found in self.composed
+        ]
+        return [aligned(["operator", "epsilon", ""], rows, left=3), "\n".join(self.statements)]
+
+
+def compose(
+    losses: Sequence[Loss], *, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
+) -> Composition:
+    """What do several releases about the same people cost together?
+
+    Six operators, all at the same total delta: basic and advanced from the epsilons and deltas alone, zcdp, rdp and pld
+    from the noise where it is known, gaussian exactly where all noise is Gaussian. All are upper bounds; the tightest
+    valid one is chosen unless one is named. ``delta`` defaults to the sum of the losses' deltas; ``flavour`` to the
+    strongest that all losses imply: pure implies probabilistic, which implies approximate.
+
+    >>> from cellrisk.noise.mechanisms import mechanism
+    >>> spent = [Loss.of(mechanism("laplace", epsilon=0.1))] * 30
+    >>> compose(spent).epsilon, round(compose(spent, delta=1e-6).epsilon, 4)
+    (3.0, 2.2978)
+    """
+    if operator not in ("tightest", *OPERATORS):
+        raise UnknownName("unknown operator", got=repr(operator), allowed=", ".join(["tightest", *OPERATORS]))
+    if flavour is not None and flavour not in TARGETS:
+        raise UnknownName("unknown flavour to compose to", got=repr(flavour), allowed=", ".join(TARGETS))
+    losses = tuple(losses)
+    _require_losses(losses)
+    if delta is not None:
+        _require_delta(delta)
+    if not losses:
+        return Composition(losses, flavour or "pure", 0.0, operator)
+    chosen = flavour or _strongest(losses, delta)
+    _require_implied(losses, chosen)
+    composition = Composition(losses, chosen, _total_delta(losses, chosen, delta), operator)
+    composition.chosen  # noqa: B018  (a refusal is raised here, not when the answer is first looked at)
+    return composition
+
+
+def _strongest(losses: Sequence[Loss], delta: float | None) -> str:
+    """The strongest flavour that all losses imply and that can be given at this delta."""
+    flavours = {loss.flavour for loss in losses}
+    if flavours == {"pure"}:
+        return "approximate" if delta else "pure"
+    if not flavours <= {"pure", "probabilistic"}:
+        return "approximate"
+    enough = delta is None or delta >= add_up([loss.delta for loss in losses])
+    gaussian = all(kind_of(loss) is GaussianPiece for loss in losses)
+    return "probabilistic" if enough or gaussian else "approximate"
+
+
+def _total_delta(losses: Sequence[Loss], flavour: str, delta: float | None) -> float:
+    if not delta and any(loss.flavour == "concentrated" for loss in losses):
+        raise InvalidInput(
+            "concentrated losses compose to an epsilon at a delta, and have none of their own",
+            got=delta,
+            fix="give a delta above 0, such as 1 / number of records",
+        )
+    if flavour == "pure" and delta:
+        raise InvalidInput(
+            "pure DP has no delta", got=f"delta {delta}", fix="leave the delta out, or ask for approximate DP"
+        )
+    total = add_up([loss.delta for loss in losses]) if delta is None else float(delta)
+    if total >= 1:
+        raise InvalidInput(
+            "the deltas of the losses add up to 1 or more, where nothing is promised",
+            got=f"{total:g}",
+            fix="give a smaller delta; where the mechanisms are known, losses compose at any delta",
+        )
+    return total
+
+
+def _require_losses(losses: Sequence[Loss]) -> None:
+    for loss in losses:
+        if not isinstance(loss, Loss):
+            raise InvalidInput("only losses can be composed", got=type(loss).__name__, fix="make each with Loss")
+    replaced = sum(loss.neighbours == "replace" for loss in losses)
+    if 0 < replaced < len(losses):
+        raise InvalidInput(
+            "losses under different neighbours cannot be composed: a replaced record is one removed and one added",
+            got=f"{replaced} of {len(losses)} under replace, the others under add-remove",
+            fix="state all under the same: epsilon-DP under add-remove is (2 epsilon)-DP under replace",
+        )
+
+
+def _require_delta(delta: float) -> None:
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
+        raise InvalidInput("delta must be a number from 0 to below 1", got=delta)
+
+
+def _require_implied(losses: Sequence[Loss], flavour: str) -> None:
+    """Weaker guarantees are not passed off as stronger ones."""
+    weaker = [loss.flavour for loss in losses if not implies(loss.flavour, flavour)]
+    if weaker:
+        named = " or ".join(sorted(set(weaker)))
+        are = "is" if len(weaker) == 1 else "are"
+        raise InvalidInput(
+            f"{len(weaker)} of {number_of(len(losses), 'release')} {are} {named}, which does not imply {flavour} DP",
+            fix="leave the flavour out, or ask for one that all imply: approximate always is",
+        )

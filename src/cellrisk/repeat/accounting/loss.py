@@ -1,0 +1,139 @@
+"""What one release costs the people it covers at most, apart from how such losses add up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, ProbabilisticGaussian, mechanism
+
+FLAVOURS = ("pure", "probabilistic", "approximate", "concentrated")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """The privacy loss of one release, with the flavour of its guarantee.
+
+    pure: epsilon-DP. probabilistic: the loss is at most epsilon but for probability delta, which implies approximate.
+    approximate: (epsilon, delta)-DP. concentrated: rho-zCDP, which has no epsilon of its own. Where the mechanism is
+    known, so is its noise, and releases can be composed more tightly than their epsilons alone allow.
+
+    >>> Loss.of(mechanism("gaussian-pdp", epsilon=0.5, delta=1e-5)).flavour
+    'probabilistic'
+    """
+
+    flavour: str
+    epsilon: float | None = None
+    delta: float = 0.0
+    rho: float | None = None
+    neighbours: str = "add-remove"
+    mechanism: Mechanism | None = None
+
+    def __post_init__(self) -> None:
+        if self.flavour not in FLAVOURS:
+            raise UnknownName("unknown flavour of privacy", got=repr(self.flavour), allowed=", ".join(FLAVOURS))
+        if self.neighbours not in NEIGHBOURS:
+            raise UnknownName("unknown neighbours", got=repr(self.neighbours), allowed=", ".join(NEIGHBOURS))
+        if self.flavour == "concentrated":
+            _require_positive("rho", self.rho)
+            if self.epsilon is not None or self.delta or self.mechanism is not None:
+                raise InvalidInput("a concentrated loss is a rho alone", fix="leave epsilon, delta and mechanism out")
+            return
+        _require_positive("epsilon", self.epsilon)
+        if self.rho is not None:
+            raise InvalidInput(f"a loss of the {self.flavour} flavour has no rho", fix="leave it out")
+        _require_number("delta", self.delta)
+        if self.flavour == "pure" and self.delta != 0:
+            raise InvalidInput(
+                "pure DP has no delta",
+                got=f"delta {self.delta}",
+                fix="say approximate or probabilistic, or leave delta out",
+            )
+        if self.flavour != "pure" and not 0 < self.delta < 1:
+            raise InvalidInput(
+                f"{self.flavour} DP needs a delta between 0 and 1, both excluded",
+                got=self.delta,
+                fix="give it, or say pure where there is none",
+            )
+        if self.mechanism is not None and not self._is_of(self.mechanism):
+            raise InvalidInput(
+                "a loss with a mechanism is that mechanism's loss", fix="make it with Loss.of(mechanism)"
+            )
+
+    @staticmethod
+    def of(mechanism: Mechanism) -> Loss:
+        """The loss of one release through a mechanism."""
+        return Loss(
+            flavour=_flavour_of(mechanism),
+            epsilon=mechanism.epsilon,
+            delta=mechanism.delta,
+            neighbours=mechanism.neighbours,
+            mechanism=mechanism,
+        )
+
+    def _is_of(self, mechanism: object) -> bool:
+        if not isinstance(mechanism, Mechanism):
+            return False
+        stated = self.flavour, self.epsilon, self.delta, self.neighbours
+        return stated == (_flavour_of(mechanism), mechanism.epsilon, mechanism.delta, mechanism.neighbours)
+
+    def describe(self) -> str:
+        """The loss in a few words.
+
+        >>> Loss(flavour="approximate", epsilon=0.5, delta=1e-6).describe()
+        '(0.5, 1e-06)-DP'
+        """
+        if self.flavour == "concentrated":
+            return f"{self.rho:g}-zCDP"
+        if self.flavour == "pure":
+            return f"{self.epsilon:g}-DP"
+        return f"({self.epsilon:g}, {self.delta:g})-{'pDP' if self.flavour == 'probabilistic' else 'DP'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values, from which `from_dict` makes the same loss again."""
+        named: dict[str, Any] = {"flavour": self.flavour, "neighbours": self.neighbours}
+        if self.flavour == "concentrated":
+            named["rho"] = self.rho
+        else:
+            named |= {"epsilon": self.epsilon, "delta": self.delta}
+        if self.mechanism is not None:
+            named |= {"mechanism": self.mechanism.name, "threshold": self.mechanism.threshold}
+        return named
+
+    @staticmethod
+    def from_dict(named: dict[str, Any]) -> Loss:
+        """The loss that `to_dict` wrote.
+
+        >>> loss = Loss.of(mechanism("laplace", epsilon=0.1))
+        >>> Loss.from_dict(loss.to_dict()) == loss
+        True
+        """
+        known = named.get("mechanism")
+        if known is None:
+            return Loss(**named)
+        if known not in MECHANISMS:
+            raise UnknownName("unknown mechanism", got=repr(known), allowed=", ".join(MECHANISMS))
+        delta = None if MECHANISMS[known].pure else named["delta"]
+        neighbours, threshold = named["neighbours"], named["threshold"]
+        return Loss.of(
+            mechanism(known, epsilon=named["epsilon"], delta=delta, neighbours=neighbours, threshold=threshold)
+        )
+
+
+def _flavour_of(mechanism: Mechanism) -> str:
+    if mechanism.pure:
+        return "pure"
+    return "probabilistic" if isinstance(mechanism, ProbabilisticGaussian) else "approximate"
+
+
+def _require_positive(name: str, value: float | None) -> None:
+    _require_number(name, value)
+    if value is None or not (math.isfinite(value) and value > 0):
+        raise InvalidInput(f"{name} must be a finite number above 0", got=value)
+
+
+def _require_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(f"{name} must be a number", got=type(value).__name__)

@@ -1,0 +1,109 @@
+"""`average`: the same table released several times, and an attacker who averages the noise away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.averaging.mean_noise import MeanNoise
+from cellrisk.repeat.averaging.result import Averaged, Averaging, Rule
+from cellrisk.risk.attacks import choose_risks
+from cellrisk.risk.measures import Survival, average_risks
+from cellrisk.risk.priors import Alpha, Fitted, Priors
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+__all__ = ["Averaged", "Averaging", "MeanNoise", "Rule", "average"]
+
+
+def average(
+    table: FrequencyTable,
+    mechanism: Mechanism,
+    *,
+    releases: int,
+    measures: str | Sequence[str] | None = None,
+    forms: str | Sequence[str] | None = None,
+    weights: str | Sequence[str] | None = None,
+    alpha: Alpha | Mapping[str, Alpha] = "mle",
+    sizes: str = "poisson",
+    sizes_fit: str = "mle",
+    zero_truncation: bool = True,
+    operator: str = "tightest",
+    delta: float | None = None,
+) -> Averaging:
+    """The same table is released ``releases`` = T times with independent noise. What does averaging reveal?
+
+    The attacker takes the mean of the T noisy counts of each cell and level, and attacks as if it were one release: the
+    homogeneity risk with q(m) = P(m + mean < threshold), exact. Beside it stands the paper's rule (section 4.3): the
+    risk of one release by the same mechanism at the cumulative loss, by basic composition and by ``operator`` (of
+    `cellrisk.repeat.accounting`) at a total ``delta``. Where the mechanism cannot be set at that loss, the answer says so.
+
+    Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
+    two agree. Laplace noise at T epsilon has a standard deviation of sqrt(2) b/T, where averaging leaves sqrt(2/T) b,
+    and geometric noise is much the same: the rule takes less noise. So it is larger where risk rises with epsilon, as
+    in homogeneous cells, and smaller where risk falls with epsilon, as it mostly does in cells with several labels: the
+    rule is no bound on the averaging attacker. In a scan of nine small cells, epsilons from 0.01 to 3 and 2 to 100
+    releases, it was never below averaging for homogeneous cells, and was in three of four cases for the others. Ten
+    releases at epsilon 0.1, by Laplace noise, of a cell (3, 0), where the rule is larger, and of a cell (3, 2), where
+    averaging is:
+
+    >>> import cellrisk as cr, pandas as pd
+    >>> levels = {"y": ["a", "b"]}
+    >>> for counts in ([3, 0], [3, 2]):
+    ...     cell = pd.DataFrame({"x": "cell", "y": ["a", "b"], "n": counts})
+    ...     table = cr.tabulate(cell, "x", "y", levels=levels, count="n")
+    ...     row = average(table, cr.Laplace(epsilon=0.1), releases=10, measures="local").row(form="exact")
+    ...     print(counts, round(row.averaging, 4), round(row.rules[0], 4), row.larger())
+    [3, 0] 0.3925 0.6681 rule
+    [3, 2] 0.4405 0.1434 averaging
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInput("average needs a mechanism", got=type(mechanism).__name__, fix="for example Laplace")
+    asked = choose_risks("homogeneity", measures, forms, weights)
+    mean = MeanNoise.of(mechanism.noise, releases)
+    rules = _find_rules(mechanism, mean.releases, operator, delta)
+    set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
+    survival = Survival((mechanism.noise, mean, *set_up), mechanism.threshold)
+    priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
+    rows: list[Averaged] = []
+    fitted: dict[str, Fitted] = {}
+    for name in table.sensitive:
+        attribute = table.attribute(name)
+        fitted[name] = priors.fit(attribute, asked.measures)
+        chosen = [asked.make(measure, fitted[name].measure) for measure in asked.measures]
+        for measure, form, weight, values in average_risks(
+            attribute.profiles, chosen, survival, asked.forms, asked.weights
+        ):
+            one, averaging, *others = (float(value) for value in values)
+            by_rule = iter(others)
+            risks = tuple(None if rule.mechanism is None else next(by_rule) for rule in rules)
+            rows.append(Averaged(name, measure, form, weight, one, averaging, risks))
+    return Averaging(table, mechanism, mean.releases, rules, tuple(rows), fitted)
+
+
+def _find_rules(mechanism: Mechanism, number: int, operator: str, delta: float | None) -> tuple[Rule, ...]:
+    """The rule by basic composition, and by another operator where that says something else."""
+    if delta is not None and (isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1):
+        raise InvalidInput("delta must be a number from 0 to below 1", got=delta)
+    basic = _find_rule(mechanism, number, "basic", None)
+    other = basic if operator == "basic" and delta is None else _find_rule(mechanism, number, operator, delta)
+    same = (basic.operator, basic.epsilon, basic.delta) == (other.operator, other.epsilon, other.delta)
+    return (basic,) if same else (basic, other)
+
+
+def _find_rule(mechanism: Mechanism, number: int, operator: str, delta: float | None) -> Rule:
+    try:
+        composition = compose([Loss.of(mechanism)] * number, operator=operator, delta=delta)
+    except InvalidInput as refusal:
+        return Rule(operator, None, delta or 0.0, None, str(refusal))
+    named, epsilon, total = composition.chosen.operator, composition.epsilon, composition.delta
+    try:
+        cumulative = replace(mechanism, epsilon=epsilon, delta=0.0 if mechanism.pure else total)
+    except InvalidInput as refusal:
+        return Rule(named, epsilon, total, None, str(refusal))
+    return Rule(named, epsilon, total, cumulative)

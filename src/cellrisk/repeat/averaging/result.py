@@ -1,0 +1,212 @@
+"""The answer of `average`: risks of the attacker who averages beside those of the rule, and which is larger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.repeat.averaging.mean_noise import WHOLE, MeanNoise
+from cellrisk.risk.assessment import CURATOR_NOTE, find_row
+from cellrisk.risk.measures import MEASURES
+from cellrisk.risk.priors import Fitted
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, percent
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+SAME = 1e-9
+"""Risks within this relative distance are equal."""
+SEES = (
+    "The attacker is taken to see the counts before they are rounded and before those below the threshold are set to "
+    "zero; of releases that are clamped he sees less."
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The paper's rule: one release by the same mechanism at the cumulative loss of all of them."""
+
+    operator: str
+    """How the losses were composed."""
+    epsilon: float | None
+    delta: float
+    mechanism: Mechanism | None
+    """None where there is no such loss, or the mechanism cannot be set at it,"""
+    why: str = ""
+    """and the reason."""
+
+    def __post_init__(self) -> None:
+        if (self.mechanism is None) != bool(self.why):
+            raise InvalidInput("a rule has a mechanism, or a reason why there is none")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        mechanism = None if self.mechanism is None else self.mechanism.to_dict()
+        return {**vars(self), "mechanism": mechanism}
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """One risk by one measure, form and weighting: after one release, after averaging all, and by each rule."""
+
+    sensitive: str
+    measure: str
+    form: str
+    weights: str | None
+    one: float
+    averaging: float
+    rules: tuple[float | None, ...]
+
+    def larger(self, place: int = 0) -> str | None:
+        """Which is larger, "averaging" or the "rule" at that place, or "equal"; None where the rule has no answer.
+
+        >>> Averaged("y", "local", "tight", "records", 0.1, 0.2, (0.3, 0.2, None)).larger(1)
+        'equal'
+        """
+        rule = self.rules[place]
+        if rule is None:
+            return None
+        if abs(rule - self.averaging) <= SAME * max(rule, self.averaging):
+            return "equal"
+        return "rule" if rule > self.averaging else "averaging"
+
+
+@dataclass(frozen=True, repr=False)
+class Averaging(Result):
+    """What an attacker gains by averaging repeated releases. Made by `average`; prints as sentences and a table."""
+
+    table: FrequencyTable
+    mechanism: Mechanism
+    releases: int
+    rules: tuple[Rule, ...]
+    """By basic composition, and by the operator asked for where that is another."""
+    rows: tuple[Averaged, ...]
+    fitted: Mapping[str, Fitted]
+
+    def __post_init__(self) -> None:
+        if not self.rows or any(len(row.rules) != len(self.rules) for row in self.rows):
+            raise InvalidInput("an averaging has a row at least, with a risk for each rule")
+
+    @property
+    def noise(self) -> MeanNoise:
+        """What is left in a count after averaging."""
+        return MeanNoise.of(self.mechanism.noise, self.releases)
+
+    def row(
+        self,
+        measure: str = "local",
+        form: str = "tight",
+        weights: str | None = "records",
+        sensitive: str | None = None,
+    ) -> Averaged:
+        """One row; ``sensitive`` may be left out where there is one, ``weights`` for marginal shrinkage."""
+        found: Averaged = find_row(self.rows, self.table, "average", measure, form, weights, sensitive)
+        return found
+
+    @property
+    def headline(self) -> str:
+        """What a curator can repeat: for each sensitive attribute, its leading risk and which is larger, and why."""
+        return "\n".join(self._say(self._lead(name)) for name in dict.fromkeys(row.sensitive for row in self.rows))
+
+    def _lead(self, name: str) -> Averaged:
+        """The row that stands for an attribute: tight and by records where it was asked for."""
+        order = {"tight": 0, "exact": 1, "published": 2}
+        rows = [row for row in self.rows if row.sensitive == name]
+        return min(rows, key=lambda row: (list(MEASURES).index(row.measure), order[row.form], row.weights == "uniform"))
+
+    def _say(self, row: Averaged) -> str:
+        weights = {"uniform": ", each cell alike", "records": ", by records", None: ""}[row.weights]
+        delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
+        times = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
+        said = (
+            f"{row.sensitive}: to average {times} at epsilon {self.mechanism.epsilon:g}{delta} gives an attacker a "
+            f"risk of {percent(row.averaging)} ({row.measure.replace('_', ' ')}, {row.form}{weights}); one release "
+            f"alone gives {percent(row.one)}."
+        )
+        return " ".join([said, *(self._compare(row, place) for place in range(len(self.rules)))])
+
+    def _compare(self, row: Averaged, place: int) -> str:
+        """Which is larger under one rule, and why."""
+        rule, risk, larger = self.rules[place], row.rules[place], row.larger(place)
+        named = f"the cumulative loss by {rule.operator} composition"
+        if rule.mechanism is None or risk is None:
+            return f"The rule of {named} has no answer: {rule.why}."
+        loss = f"epsilon {rule.epsilon:.4g}" + (f" and delta {rule.delta:.4g}" if rule.delta else "")
+        said = f"The rule of {named}, {loss}, says {percent(risk)}"
+        theirs, ours = MeanNoise.of(rule.mechanism.noise, 1).deviation, self.noise.deviation
+        if larger == "equal":
+            return f"{said}, which is the same: noise of standard deviation {theirs:.4g} against {ours:.4g}."
+        word = "larger" if larger == "rule" else "smaller"
+        noise = f"it takes noise of standard deviation {theirs:.4g} where averaging leaves {ours:.4g}"
+        rises = (risk > row.one) == ((rule.epsilon or 0.0) > self.mechanism.epsilon)
+        if rises == ((theirs < ours) == (larger == "rule")):
+            return f"{said}, which is {word}: {noise}, and the risk {'rises' if rises else 'falls'} with epsilon here."
+        return f"{said}, which is {word}: {noise}, and the two differ in shape too."
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What is assumed."""
+        said = [
+            "The rule takes one release by the same mechanism at the loss of all releases together; averaging is "
+            "computed from the mean of the noises itself.",
+            SEES,
+        ]
+        if self.noise.kind in WHOLE and self.releases % 2 == 0:
+            said.append("A mean that meets the threshold exactly is not below it, so that count does not vanish.")
+        if self.mechanism.pure and any(rule.delta for rule in self.rules):
+            said.append(f"{self.mechanism.name} takes no delta: the rule is evaluated at its epsilon alone.")
+        return tuple(said)
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        """One number a row: ``attacker`` is "one release", "averaging" or "rule", with the operator of a rule."""
+        rows: list[dict[str, Any]] = []
+        for row in self.rows:
+            key = {"sensitive": row.sensitive, "measure": row.measure, "form": row.form, "weights": row.weights}
+            rows.append({**key, "attacker": "one release", "operator": None, "risk": row.one})
+            rows.append({**key, "attacker": "averaging", "operator": None, "risk": row.averaging})
+            rows += [
+                {**key, "attacker": "rule", "operator": rule.operator, "risk": risk}
+                for rule, risk in zip(self.rules, row.rules, strict=True)
+            ]
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            "table": {"records": self.table.n_records, "cells": self.table.n_cells},
+            "mechanism": self.mechanism.to_dict(),
+            "releases": self.releases,
+            "deviation": self.noise.deviation,
+            "rules": [rule.to_dict() for rule in self.rules],
+            "risks": [
+                {
+                    **vars(row),
+                    "rules": list(row.rules),
+                    "larger": [row.larger(place) for place in range(len(self.rules))],
+                }
+                for row in self.rows
+            ],
+            "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
+            "sentence": self.headline,
+            "statements": list(self.statements),
+        }
+
+    def _paragraphs(self) -> list[str]:
+        header = ["measure", "form", "weights", "one release", "averaging"]
+        for rule in self.rules:
+            header += [f"rule, {rule.operator}", "larger"]
+        parts = []
+        for name in dict.fromkeys(row.sensitive for row in self.rows):
+            body = []
+            for row in self.rows:
+                if row.sensitive == name:
+                    line = [row.measure, row.form, row.weights or "-", f"{row.one:.4f}", f"{row.averaging:.4f}"]
+                    for place, risk in enumerate(row.rules):
+                        line += ["-" if risk is None else f"{risk:.4f}", row.larger(place) or "-"]
+                    body.append(line)
+            parts.append("\n".join([name, aligned(header, body, left=3), *self.fitted[name].describe()]))
+        return [*parts, "\n".join(self.statements), CURATOR_NOTE]

@@ -1,0 +1,508 @@
+"""`Ledger`: the record of what was released about whom, which is only ever added to."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.repeat.accounting import Composition, Loss
+from cellrisk.repeat.ledger.chain import Head, Row, compute_digest, follow, write_canonically
+from cellrisk.repeat.ledger.entry import (
+    KINDS,
+    LONGEST_BODY,
+    Cohort,
+    Entry,
+    Limit,
+    ReleasedFile,
+    Whereabouts,
+    describe_release,
+    read_loss,
+    write_time,
+)
+from cellrisk.repeat.ledger.limits import Standing
+from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
+from cellrisk.system.checks import require_whole_number
+from cellrisk.system.stopping import NOT_KNOWN, tell_standing
+from cellrisk.system.text import number_of
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.ledger.journals import Journal
+    from cellrisk.repeat.ledger.pairing import Reservation
+    from cellrisk.repeat.ledger.store import Pending, Session
+
+MOST_LOOKS = 5
+
+
+class Ledger:
+    """An append-only record of releases: who is covered, what was released, with which loss, when, and for what.
+
+    place: a path of one SQLite file, or postgresql://user:password@host/database. create: makes a new ledger there, and
+    refuses where something is already; without it a ledger has to be there. wait: seconds to wait for a ledger that
+    others have locked. clock: what tells the time; the order of entries is that of their numbers, whatever it says.
+    head: a file outside in which the last entry is noted after every write, and without which an older copy of the
+    ledger could not be told from the newest; by default the one that CELLRISK_LEDGER_HEAD names.
+
+    To open a ledger and to read from it changes nothing: what dead processes have left is finished or taken back by the
+    next who writes.
+
+    Entries are chained by their digests, so that `verify` finds what was changed. Releases that are not finished count
+    as spent. A person is covered by the releases on the cohort they are in and on those that contain it; cohorts of
+    which none is part of the other share nobody.
+
+    >>> import tempfile
+    >>> from cellrisk.noise.mechanisms import mechanism
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/ledger", create=True) as ledger:
+    ...     limit = ledger.set_limit("everyone", epsilon=0.3)
+    ...     for attribute in ("job", "income", "illness"):
+    ...         entry = ledger.add(
+    ...             attribute=attribute, quasi_identifiers=["age", "sex"], loss=mechanism("laplace", epsilon=0.1)
+    ...         )
+    ...     print(entry.number, ledger.spent("everyone").epsilon, ledger.verify().ok)
+    5 0.3 True
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        create: bool = False,
+        wait: float = 30.0,
+        clock: Callable[[], datetime] | None = None,
+        head: str | os.PathLike[str] | None = None,
+    ) -> None:
+        from cellrisk.repeat.ledger.heads import HeadFile
+        from cellrisk.repeat.ledger.places import find_place
+        from cellrisk.repeat.ledger.store import Store
+
+        self._clock = clock or _tell_time
+        self._known: tuple[Entry, ...] = ()
+        self._new = create
+        found, heads = find_place(place, wait), HeadFile.find(head)
+        try:
+            self._store = Store(found, create=create, clock=self._clock, heads=heads)
+            self._id = self.head.id
+            if create:
+                tell_standing(f"the new ledger stands, and is empty: {found}")
+        except BaseException:
+            if found.made:
+                with suppress(CellriskError):
+                    Store(found, create=False, clock=self._clock, heads=None).remove_unused()
+            raise
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the use of the ledger; what is on the disk is one file."""
+        self._store.close()
+
+    def remove_unused(self) -> None:
+        """Removes a ledger that was made and never written to, so that what was refused leaves nothing behind."""
+        if self._store.remove_unused():
+            tell_standing("")
+
+    def note_head(self) -> str:
+        """Notes the last entry in the file that keeps the head, if there is one; returns the line for any other place.
+
+        A ledger of which nothing is noted there yet begins to be watched.
+        """
+        from cellrisk.repeat.ledger.heads import write_head
+
+        heads = self._store.heads
+        with self._store.read() as session:
+            if heads is not None:
+                if self._new:
+                    heads.check(session, new=True)
+                else:
+                    heads.begin(session)
+                heads.note(session.head)
+            return write_head(session.head)
+
+    @property
+    def place(self) -> str:
+        """Where it is, as far as a message may say."""
+        return str(self._store.place)
+
+    @property
+    def id(self) -> str:
+        """Its random name, which its first entry follows."""
+        return self._id
+
+    @property
+    def writable(self) -> bool:
+        """Whether entries can be added."""
+        return self._store.writable
+
+    @property
+    def head(self) -> Head:
+        """Its last entry: number and digest. Noted elsewhere, it later shows whether entries were lost or rewritten."""
+        with self._store.read() as session:
+            return session.head
+
+    def add(
+        self,
+        *,
+        attribute: str | None,
+        quasi_identifiers: str | Sequence[str],
+        loss: Mechanism | Loss,
+        cohort: str = "everyone",
+        purpose: str = "",
+        file: str | os.PathLike[str] | None = None,
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> Entry:
+        """Records a release that was made; refused, and nothing written, where it breaks a limit.
+
+        attribute: what was released; None for the table of the quasi-identifiers alone. loss: the mechanism, or what is
+        known of its loss. file: what was released; its SHA-256 is kept. new_cohort: the release is the first on these
+        people, and no other cohort covers any of them; part_of: except for the one that contains them.
+        """
+        fields = describe_release(attribute, quasi_identifiers, loss, purpose)
+        released = None if file is None else ReleasedFile.of(file)
+        with self._writing() as (session, standing):
+            declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
+            body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
+            return self._write_release(session, body, released)
+
+    @contextmanager
+    def reserve(
+        self,
+        *,
+        attribute: str | None,
+        quasi_identifiers: str | Sequence[str],
+        loss: Mechanism | Loss,
+        cohort: str = "everyone",
+        purpose: str = "",
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> Iterator[Reservation]:
+        """Sets the loss of a release aside before any noise is drawn; `Reservation.save` then writes file and entry.
+
+        Refused where the release would break a limit. The loss counts as spent from here on, and is given back where
+        the block ends without a release that was saved.
+        """
+        from cellrisk.repeat.ledger.journals import Note, open_journal
+        from cellrisk.repeat.ledger.pairing import Reservation, describe_owner
+        from cellrisk.repeat.ledger.store import RESERVED, Pending
+
+        fields = describe_release(attribute, quasi_identifiers, loss, purpose)
+        token = secrets.token_hex(16)
+        if not self._store.writable:
+            raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
+        journal = open_journal(self._id, token, self._store.place.wait)
+        try:
+            journal.write(Note(self.place))
+            with self._writing() as (session, standing):
+                declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
+                body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
+                pending = Pending(token, RESERVED, {**body, **describe_owner(), "since": write_time(self._clock())})
+                session.reserve(pending)
+        except OSError as error:
+            journal.remove()
+            raise InvalidInput("no journal of the release can be kept", got=error.strerror, fix="make room") from None
+        except BaseException:
+            self._forget(journal, token)
+            raise
+        reservation = Reservation(self._store, pending, journal, self._write_release)
+        try:
+            yield reservation
+        finally:
+            reservation.close()
+
+    def _forget(self, journal: Journal, token: str) -> None:
+        """Removes a journal whose reservation was refused; one that a lost connection may yet have made keeps it."""
+        try:
+            with self._store.read() as session:
+                made = session.pending(token) is not None
+        except CellriskError:
+            made = True
+        if made:
+            journal.close()
+        else:
+            journal.remove()
+
+    def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
+        """Declares a cohort before anything is released on it: people that none covers but the one it is part of."""
+        with self._writing() as (session, standing):
+            standing.find_declaration(cohort, True, part_of)
+            return self._append(session, "cohort", cohort, part_of=part_of)
+
+    def set_limit(
+        self,
+        cohort: str,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        operator: str = "tightest",
+        flavour: str | None = None,
+    ) -> Entry:
+        """Limits what a person of a cohort may lose in all, by the releases on it, on those around it and inside it.
+
+        A limit below what is spent is refused. The last limit of a cohort is the one that holds.
+        """
+        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator, flavour=flavour)
+        with self._writing() as (session, standing):
+            declared = standing.find_declaration(cohort, False, None)
+            standing.check_limit(limit)
+            if declared is not None:
+                self._append(session, "cohort", cohort, part_of=None)
+            return self._append(session, "limit", cohort, limit=limit.to_dict())
+
+    def entries(self, cohort: str | None = None, kind: str | None = None) -> tuple[Entry, ...]:
+        """The entries in their order: all, or those of a cohort or a kind."""
+        if kind not in (None, *KINDS):
+            raise UnknownName("unknown kind of entry", got=repr(kind), allowed=", ".join(KINDS))
+        standing = self._read()
+        if cohort is not None:
+            standing.require(cohort)
+        return tuple(
+            entry for entry in standing.entries if cohort in (None, entry.cohort) and kind in (None, entry.kind)
+        )
+
+    def entry(self, number: int) -> Entry:
+        """One entry by its number."""
+        wanted, entries = require_whole_number("the number of an entry", number, least=1), self._read().entries
+        if wanted > len(entries):
+            raise UnknownName("the ledger has no such entry", got=number, allowed=f"up to {len(entries):,}")
+        return entries[wanted - 1]
+
+    def cohorts(self) -> tuple[Cohort, ...]:
+        """The cohorts, in the order in which they were declared."""
+        return self._read().cohorts
+
+    def losses(self, cohort: str) -> tuple[Loss, ...]:
+        """What each release cost that covers the people of a cohort: those on it, and on all that contain it."""
+        standing = self._read()
+        return standing.losses(standing.require(cohort))
+
+    def spent(
+        self, cohort: str, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
+    ) -> Composition:
+        """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it."""
+        standing = self._read()
+        return standing.spend(standing.require(cohort), operator, delta, flavour)
+
+    def limit(self, cohort: str) -> Limit | None:
+        """The limit of a cohort itself; those of the cohorts that contain it, and inside it, hold too."""
+        standing = self._read()
+        return standing.limits.get(standing.require(cohort))
+
+    def check(
+        self, loss: Mechanism | Loss, cohort: str = "everyone", *, new_cohort: bool = False, part_of: str | None = None
+    ) -> None:
+        """Refuses a release that would break a limit, before any noise is drawn."""
+        self._admit(self._read(), cohort, read_loss(loss), new_cohort, part_of)
+
+    def verify(
+        self, *, head: str | None = None, files: bool = True, folders: Sequence[str | os.PathLike[str]] = ()
+    ) -> Verification:
+        """Is everything as it was written? Recomputes the chain from its first entry to its last.
+
+        head: a digest of this ledger that was noted elsewhere; only it, or a file that keeps the head, finds a chain
+        that was rewritten as a whole. files: whether released files and the descriptions beside them are compared with
+        the digests in their entries; a description of an entry that is missing shows that the ledger is an older copy.
+        folders: where to look for further descriptions. Nothing is changed.
+        """
+        beside = self._store.place.folders
+        deadline = time.monotonic() + self._store.place.wait
+        for _ in range(MOST_LOOKS):  # a file may be replaced, and its entry written, while files are read
+            while True:
+                with self._store.read() as session:
+                    examined = examine(session, head, self._store.heads)
+                    pendings = session.examine_pendings()[0]
+                if not self._await_moves(pendings, deadline):
+                    break
+            looked = [*beside, *map(Path, folders)]
+            found = compare_files(examined, looked, self._store.place.is_same) if files else examined.found
+            if found.ok or not examined.found.ok or self.head.digest == found.head:
+                break
+        return found
+
+    def pendings(self) -> tuple[Pending, ...]:
+        """Releases that are reserved or being written, or that dead processes have left so."""
+        with self._store.read() as session:
+            return tuple(session.pendings())
+
+    def settle(self) -> tuple[Pending, ...]:
+        """Finishes or takes back what dead processes of this user, on this machine, have left; returns the others."""
+        return tuple(self._tidy())
+
+    def abandon(self, token: str) -> bool:
+        """Gives up a release whose process is known to be dead, and whose journal is on a machine that is out of reach.
+
+        What was only reserved no longer counts as spent. Where its entry stands already, that stays, and its loss stays
+        spent; its file is then in its place only where it can be finished from here. Returns whether an entry stands.
+        """
+        from cellrisk.repeat.ledger.pairing import ALIVE, ELSEWHERE, settle
+        from cellrisk.repeat.ledger.store import DECIDED
+
+        with self._store.read() as session:
+            found = session.pending(token)
+        if found is None:
+            raise UnknownName("the ledger has no such reservation", got=repr(token), fix="verify lists them")
+        state = settle(self._store, found, anywhere=True)
+        if state == ALIVE:
+            raise InvalidInput("its process lives, and ends it by itself", got=repr(token))
+        if state == ELSEWHERE:
+            with self._store.write() as session:
+                session.settle(token)
+        return found.state == DECIDED
+
+    def __str__(self) -> str:
+        standing = self._read()
+        releases = sum(entry.kind == "release" for entry in standing.entries)
+        return (
+            f"Ledger {self.place}: {number_of(len(standing.entries), 'entry', 'entries')}, {releases:,} of them "
+            f"releases, on {number_of(len(standing.declared), 'cohort')}."
+        )
+
+    def _admit(
+        self, standing: Standing, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
+    ) -> Cohort | None:
+        """Refuses a release on an unknown cohort or past a limit; the cohort that has to be declared first, if any."""
+        declared = standing.find_declaration(cohort, new_cohort, part_of)
+        standing.check_release(declared or Cohort(cohort, standing.declared.get(cohort)), loss)
+        return declared
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Session, Standing]]:
+        """A transaction in which nobody else writes, and how things stand in it."""
+        if self._store.writable:
+            self._tidy()
+        session: Session | None = None
+        before = ""
+        try:
+            with self._store.write() as session:
+                before = session.head.digest
+                yield session, self._follow(session, session.pendings())
+            if session.head.digest != before:
+                tell_standing(_say_entry(session.head))
+        except KeyboardInterrupt as stopped:
+            if session is None or session.head.digest == before or str(stopped):
+                raise
+            raise KeyboardInterrupt(self._find_out(session.head)) from None
+
+    def _find_out(self, head: Head) -> str:
+        """What stands of entries whose writing was stopped; empty where they do not."""
+        try:
+            with self._store.write() as session:  # waits for what a server may still commit, its answer lost
+                row = session.row(head.number)
+        except CellriskError:
+            return NOT_KNOWN
+        return _say_entry(head) if row is not None and row.digest == head.digest else ""
+
+    def _read(self) -> Standing:
+        """How things stand. An entry whose file is being moved into its place is waited for."""
+        deadline = time.monotonic() + self._store.place.wait
+        while True:
+            with self._store.read() as session:
+                pendings = session.pendings()
+                standing = self._follow(session, pendings)
+            if not self._await_moves(pendings, deadline):
+                return standing
+
+    def _await_moves(self, pendings: Sequence[Pending], deadline: float) -> bool:
+        """Waits a little where somebody moves files into their place at this moment; whether that was so.
+
+        What the dead have left is not waited for.
+        """
+        decided = [pending for pending in pendings if pending.state == "decided"]
+        if not decided or time.monotonic() > deadline:
+            return False
+        from cellrisk.repeat.ledger.journals import PAUSE
+        from cellrisk.repeat.ledger.pairing import is_alive
+
+        if not any(is_alive(self._id, pending) for pending in decided):
+            return False
+        time.sleep(PAUSE)
+        return True
+
+    def _follow(self, session: Session, pendings: list[Pending]) -> Standing:
+        """The entries, each checked against its digest, those that were read before not again; and what is reserved."""
+        known, head = self._known, session.head
+        if known:
+            last = session.row(known[-1].number)
+            known = known if last is not None and last.digest == known[-1].digest else ()
+        rows = session.rows(len(known) + 1)
+        follow(rows, len(known), known[-1].digest if known else head.id, head)
+        written = session.whereabouts(len(known) + 1) if rows else {}
+        paths = {number: each.path for number, each in written.items()}
+        self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
+        if not pendings:
+            return Standing(self._known)
+        from cellrisk.repeat.ledger.pairing import read_reserved
+
+        return Standing(self._known, read_reserved(pendings))
+
+    def _tidy(self) -> list[Pending]:
+        """Settles the releases of dead processes, and returns those of the others."""
+        from cellrisk.repeat.ledger.journals import list_journals
+
+        with self._store.read() as session:
+            pendings = session.pendings()
+        journals = list_journals(self._id)
+        if not journals:
+            return pendings
+        from cellrisk.repeat.ledger.pairing import SETTLED, settle, sweep
+
+        known = {pending.token for pending in pendings}
+        left = [pending for pending in pendings if settle(self._store, pending) != SETTLED]
+        sweep(self._store, {token: path for token, path in journals.items() if token not in known})
+        return left
+
+    def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
+        """Writes a release that was admitted, and before it its cohort where it brings one that is not yet known."""
+        if body["declares"] and body["cohort"] not in self._follow(session, []).declared:
+            self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
+        fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
+        written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))
+        if file is not None and written is not None:
+            fields["file"] = replace(file, place=written.digest).to_dict()
+        else:
+            fields["file"] = None
+        return self._append(session, "release", body["cohort"], written, **fields)
+
+    def _append(
+        self, session: Session, kind: str, cohort: str, written: Whereabouts | None = None, **fields: Any
+    ) -> Entry:
+        """Writes an entry after the last one, as it will be read."""
+        from cellrisk.system.version import __version__
+
+        head = session.head
+        body = {**fields, "kind": kind, "cohort": cohort, "time": write_time(self._clock()), "cellrisk": __version__}
+        last = session.row(head.number)
+        if last is not None:
+            before = datetime.fromisoformat(Entry.read(last).time)
+            behind = (before - datetime.fromisoformat(body["time"])).total_seconds()
+            if behind > 0:
+                body["clock_behind"] = behind
+        text = write_canonically(body)
+        if len(text) > LONGEST_BODY:
+            raise InvalidInput("the entry is too long", got=f"{len(text):,} characters", fix="name fewer columns")
+        number = head.number + 1
+        row = Row(number, head.digest, compute_digest(number, head.digest, text), text)
+        session.append(row, written)
+        return Entry.read(row, None if written is None else written.path)
+
+
+def _say_entry(head: Head) -> str:
+    return f"entry {head.number} of the ledger stands"
+
+
+def _tell_time() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,164 @@
+"""The descriptions beside released files: they name their ledger and their entry, and so tell what a ledger has lost.
+
+Files are only read here, and only regular ones; a ledger that somebody sent can name any path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cellrisk.publish.releasing.saving import sidecar_of
+from cellrisk.repeat.ledger.chain import Problem
+from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
+
+LARGEST = 1 << 28
+MOST_NAMES = 100_000
+ENDINGS = (".csv.json", ".parquet.json")
+BLOCK = 1 << 20
+
+
+def digest_description(text: str) -> str | None:
+    """The SHA-256 of a description without what it says of its ledger, which is written after it.
+
+    None for a text that is not, letter for letter, as cellrisk writes it.
+    """
+    try:
+        described = json.loads(text)
+        if not isinstance(described, dict) or _write(described) != text:
+            return None
+        described.pop("ledger", None)
+        return hashlib.sha256(_write(described).encode("utf-8")).hexdigest()
+    except (ValueError, RecursionError):
+        return None
+
+
+def _write(described: Mapping[str, Any]) -> str:
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_regular(path: Path, most: int = LARGEST) -> bytes | None:
+    """The content of a regular file; None where there is none, or where it is something else or too large.
+
+    Nothing is waited for: a pipe or a device is not read.
+    """
+    handle = _open_regular(path)
+    if handle is None:
+        return None
+    try:
+        if os.fstat(handle).st_size > most:
+            return None
+        with os.fdopen(os.dup(handle), "rb") as stream:
+            content = stream.read(most + 1)
+        return content if len(content) <= most else None
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _open_regular(path: Path) -> int | None:
+    """A handle of a regular file. To open a pipe or a device can already do something, so neither is opened."""
+    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
+    try:
+        real = os.path.realpath(path)
+        if not stat.S_ISREG(os.lstat(real).st_mode):
+            return None
+        handle = os.open(real, flags)
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)  # exchanged in between
+    return None
+
+
+def digest_regular(path: Path, size: int) -> str | None:
+    """The SHA-256 of a regular file of that size; empty where the size is another, None where it cannot be read."""
+    handle = _open_regular(path)
+    if handle is None:
+        return None
+    try:
+        if os.fstat(handle).st_size != size:
+            return ""
+        digest, left = hashlib.sha256(), size
+        while left > 0:
+            block = os.read(handle, min(BLOCK, left))
+            if not block:
+                return ""
+            digest.update(block)
+            left -= len(block)
+        return digest.hexdigest()
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def compare_description(entry: Entry, identity: str, path: Path) -> str:
+    """What is wrong with the description beside the file of an entry; empty where nothing is."""
+    wanted = entry.file.description if entry.file is not None else None
+    if wanted is None:  # recorded by hand, or by a version that did not note it
+        return ""
+    name = show_on_one_line(sidecar_of(path).name)
+    content = read_regular(sidecar_of(path))
+    if content is None:
+        return f"the description {name} of its file is not there, or cannot be read: it was deleted"
+    try:
+        text = content.decode("utf-8")
+        named = json.loads(text)["ledger"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        text, named = "", None
+    if digest_description(text) != wanted or named != {
+        "id": identity,
+        "entry": entry.number,
+        "digest": entry.digest,
+    }:
+        return f"the description {name} of its file is not what was released: it was changed"
+    return ""
+
+
+def find_lost(identity: str, digests: Mapping[int, str], folders: Iterable[Path]) -> Iterator[Problem]:
+    """Entries that descriptions name, and that the ledger lacks; each description in the folders is looked at."""
+    for folder in dict.fromkeys(folders):
+        for path in _list_descriptions(folder):
+            named = _read_name(path, identity)
+            if named is None:
+                continue
+            number, digest = named
+            if digests.get(number) != digest:
+                name = show_on_one_line(path.name.removesuffix(".json"))
+                yield Problem(
+                    None,
+                    f"the ledger lacks entry {number:,}, which the description of {name} names: it is older than that "
+                    "release, restored from a copy, or it was rewritten",
+                )
+
+
+def _list_descriptions(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as found:
+            names = [each.name for each, _ in zip(found, range(MOST_NAMES), strict=False)]
+    except (OSError, ValueError):
+        return []
+    return [folder / name for name in sorted(names) if name.lower().endswith(ENDINGS) and not name.startswith(".")]
+
+
+def _read_name(path: Path, identity: str) -> tuple[int, str] | None:
+    """The entry of this ledger that a description names, and its digest."""
+    content = read_regular(path)
+    if content is None or identity.encode() not in content:
+        return None
+    try:
+        named = json.loads(content)["ledger"]
+        number, digest = named["entry"], named["digest"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if named.get("id") != identity or type(number) is not int or not isinstance(digest, str):
+        return None
+    return number, digest

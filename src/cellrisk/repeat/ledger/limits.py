@@ -1,0 +1,182 @@
+"""Who is covered by what: cohorts, what each person has lost so far, and the limits that the next release must keep.
+
+A person of a cohort is covered by the releases on it and on every cohort that contains it. Cohorts of which none is
+part of the other share nobody, so their losses do not add up (parallel composition).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.repeat.accounting import Composition, Loss, compose
+from cellrisk.repeat.ledger.chain import Problem
+from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_name, fold
+
+MOST_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """A release that is not finished: its loss counts as spent."""
+
+    cohort: str
+    loss: Loss
+    declares: bool = False
+    """Whether it brings its cohort with it."""
+    part_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a ledger's entries and reservations say together, at one moment."""
+
+    entries: tuple[Entry, ...]
+    reserved: tuple[Reserved, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses cohorts that do not hang together: to follow them could lead round in a circle."""
+        for problem in find_undeclared(self.entries):
+            raise InvalidInput(f"the ledger is damaged: entry {problem.entry} {problem.text}", fix="verify tells more")
+        for each in self.reserved:
+            if each.part_of is not None and each.part_of not in self.declared:
+                raise InvalidInput("the ledger is damaged: a reservation is part of no cohort", fix="verify tells more")
+
+    @cached_property
+    def declared(self) -> dict[str, str | None]:
+        """The cohorts, and what each is part of."""
+        return {entry.cohort: entry.part_of for entry in self.entries if entry.kind == "cohort"}
+
+    @cached_property
+    def announced(self) -> dict[str, str | None]:
+        """Cohorts that only an unfinished release declares."""
+        named = {each.cohort: each.part_of for each in self.reserved if each.declares}
+        return {cohort: part_of for cohort, part_of in named.items() if cohort not in self.declared}
+
+    @cached_property
+    def limits(self) -> dict[str, Limit]:
+        """The limit of each cohort that has one: the last that was set."""
+        return {entry.cohort: entry.limit for entry in self.entries if entry.limit is not None}
+
+    @property
+    def cohorts(self) -> tuple[Cohort, ...]:
+        return tuple(Cohort(name, part_of) for name, part_of in self.declared.items())
+
+    def require(self, cohort: str) -> str:
+        """Refuses a cohort that is not declared, and names those that are."""
+        name = check_name("cohort", cohort)
+        if name in self.declared:
+            return name
+        if name in self.announced:
+            raise InvalidInput(
+                f"cohort '{name}' is only declared by a release that is not finished", fix="try again when it is"
+            )
+        known = list(self.declared)
+        near = [each for each in known if fold(each) == fold(name)] or difflib.get_close_matches(name, known, n=1)
+        more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise UnknownName(
+            f"the ledger has no cohort '{name}'",
+            allowed=", ".join(known[:MOST_LISTED]) + more if known else None,
+            fix=f"{hint}new_cohort=True (--new-cohort) declares it: people that no other cohort covers",
+        )
+
+    def find_declaration(self, cohort: str, new: bool, part_of: str | None) -> Cohort | None:
+        """The cohort that has to be declared before something is written about it; None where it is known."""
+        name = check_name("cohort", cohort)
+        if not new and part_of is not None:
+            raise InvalidInput(
+                "part_of is said when a cohort is declared", fix="say new_cohort=True (--new-cohort) too"
+            )
+        first = not self.declared and set(self.announced) <= {name}
+        if not new and not first:
+            self.require(name)
+            return None
+        for known in (*self.declared, *self.announced):
+            if new and fold(known) == fold(name):
+                raise InvalidInput(f"cohort '{known}' is known already", fix="leave new_cohort (--new-cohort) out")
+        if part_of is not None:
+            self.require(part_of)
+        return Cohort(name, part_of)
+
+    def path(self, cohort: str) -> Iterator[str]:
+        """A cohort and those that contain it, from the inside out."""
+        part_of = {**self.announced, **self.declared}
+        at: str | None = cohort
+        while at is not None:
+            yield at
+            at = part_of.get(at)
+
+    def losses(self, cohort: str) -> tuple[Loss, ...]:
+        """What a person of a cohort has lost, who is in no cohort inside it; unfinished releases count."""
+        covering = set(self.path(cohort))
+        told = [entry.loss for entry in self.entries if entry.loss is not None and entry.cohort in covering]
+        return (*told, *(each.loss for each in self.reserved if each.cohort in covering))
+
+    def innermost(self, cohort: str) -> list[str]:
+        """The cohorts inside one, or itself, that contain no other: their people have lost most."""
+        part_of = {**self.announced, **self.declared, cohort: self.declared.get(cohort, self.announced.get(cohort))}
+        parents = set(part_of.values())
+        return [name for name in part_of if name not in parents and cohort in self.path(name)]
+
+    def spend(
+        self, cohort: str, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
+    ) -> Composition:
+        """The most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
+        found = [
+            compose(losses, operator=operator, delta=delta, flavour=flavour)
+            for losses in dict.fromkeys(self.losses(name) for name in self.innermost(cohort))
+        ]
+        return max(found, key=lambda composition: (composition.epsilon, composition.delta))
+
+    def check_release(self, cohort: Cohort, loss: Loss) -> None:
+        """Refuses a release past a limit: of its cohort, of one that contains it, or of one inside it."""
+        extended = Standing(self.entries, (*self.reserved, Reserved(cohort.name, loss, True, cohort.part_of)))
+        done: set[tuple[str, tuple[Loss, ...]]] = set()
+        for name in extended.innermost(cohort.name):
+            losses = extended.losses(name)
+            for limit in (self.limits[each] for each in extended.path(name) if each in self.limits):
+                if (limit.cohort, losses) not in done:
+                    done.add((limit.cohort, losses))
+                    _check(losses, limit, f"the release would exceed the limit of cohort '{limit.cohort}'")
+
+    def check_limit(self, limit: Limit) -> None:
+        """Refuses a limit that is below what is spent, or that what is spent can never keep."""
+        for losses in dict.fromkeys(self.losses(name) for name in self.innermost(limit.cohort)):
+            _check(losses, limit, f"cohort '{limit.cohort}' has spent more than that limit")
+
+
+def find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Entries about cohorts that were not declared before them, or that are declared again."""
+    declared: set[str | None] = {None}
+    for entry in entries:
+        if entry.kind == "cohort":
+            if entry.part_of not in declared:
+                yield Problem(entry.number, "is about a cohort that is part of one never declared")
+            if entry.cohort in declared:
+                yield Problem(entry.number, "declares a cohort that was declared before it")
+            declared.add(entry.cohort)
+        elif entry.cohort not in declared:
+            yield Problem(entry.number, "is about a cohort that was not declared before it")
+
+
+def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
+    if limit.operator == "tightest" and _keeps(losses, limit, "basic"):
+        return  # the tightest is not above any other, and this one costs nothing
+    try:
+        epsilon = compose(losses, operator=limit.operator, delta=limit.delta, flavour=limit.target).epsilon
+    except (InvalidInput, UnknownName) as refusal:
+        reason = refusal.message
+        raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None
+    if epsilon > limit.epsilon:
+        raise InvalidInput(exceeded, got=f"epsilon {epsilon:.6g} in all", allowed=limit.describe())
+
+
+def _keeps(losses: Sequence[Loss], limit: Limit, operator: str) -> bool:
+    try:
+        return compose(losses, operator=operator, delta=limit.delta, flavour=limit.target).epsilon <= limit.epsilon
+    except (InvalidInput, UnknownName):
+        return False

@@ -1,0 +1,343 @@
+"""A release and its entry, written together: both exist or neither does, whatever moment the process dies.
+
+A reservation is a row of the ledger, which counts as spent, and a journal, which is locked as long as its process
+lives. The released pair of files is staged under hidden names; then one commit writes the entry and decides; then the
+files are moved into their place and the row is removed. Who writes next and finds the row of a dead process, with its
+journal, takes it back where it was not decided, and finishes it where it was. The row says only that there is a
+reservation, and what it costs: which files are meant is said by the journal alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.publish.releasing.result import Release
+from cellrisk.publish.releasing.saving import Pair, check_free
+from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.ledger.descriptions import digest_description
+from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, check_text
+from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note, find_journal, held, is_held
+from cellrisk.repeat.ledger.limits import Reserved
+from cellrisk.repeat.ledger.store import DECIDED, RESERVED, Pending, Session, Store
+from cellrisk.system.stopping import tell_standing
+from cellrisk.system.writing import make_last
+
+if TYPE_CHECKING:
+    WriteEntry = Callable[[Session, dict[str, Any], ReleasedFile], Entry]
+
+SETTLED, ALIVE, ELSEWHERE = "settled", "alive", "elsewhere"
+
+
+class Reservation:
+    """Privacy loss that is set aside for one release, until it is saved or given up."""
+
+    def __init__(self, store: Store, pending: Pending, journal: Journal, write_entry: WriteEntry) -> None:
+        self._store = store
+        self._pending = pending
+        self._journal = journal
+        self._write_entry = write_entry
+        self._pair: Pair | None = None
+        self._entry: Entry | None = None
+        self._done = False
+        self._left = False
+
+    @property
+    def token(self) -> str:
+        """The reservation's name in the ledger and in the hidden names of its files."""
+        return self._pending.token
+
+    @property
+    def ledger(self) -> str:
+        """The id of the ledger."""
+        return self._journal.path.name.partition("-")[0]
+
+    def save(self, release: Release, path: str | os.PathLike[str], *, force: bool = False) -> Entry:
+        """Writes the released counts, their description and the entry: all of them, or nothing.
+
+        The description names the ledger, the entry and its digest. ``force`` replaces files that exist.
+        """
+        if self._pair is not None:
+            raise InvalidInput("a reservation is for one release, which was saved or tried", fix="reserve again")
+        self._check_release(release)
+        with _plain_refusals(path):
+            target = release.check_place(path, force).resolve()
+        check_text("the output path", str(target), LONGEST_PATH)
+        content = release.encode(target.suffix.lower())
+        sha256 = hashlib.sha256(content).hexdigest()
+        described = digest_description(release.describe_file(target.name, content))
+        file = ReleasedFile(target.name, str(target), sha256, len(content), description=described)
+        pair = Pair(target, self.token)
+        interrupted = False
+        with _plain_refusals(path):
+            self._journal.write(Note(str(self._store.place), target, sha256))
+        self._pair = pair
+        try:
+            with _plain_refusals(path):
+                pair.stage_file(content)
+                self._decide(release, content, file, force)
+        except BaseException as error:
+            if not self._find_out():
+                raise
+            interrupted = not isinstance(error, CellriskError)
+        tell_standing(self.standing)
+        try:
+            pair.publish()
+            pair.finish()
+        except OSError as error:
+            raise InvalidInput(
+                f"entry {self._written.number} is written, but its file could not be moved into its place",
+                got=f"{target} ({error.strerror})",
+                fix="the next write to the ledger moves it there, or ledger settle, once the place can be written to",
+            ) from None
+        except KeyboardInterrupt:
+            self._finish_late(pair)
+            interrupted = True
+        self._done = True
+        tell_standing(self.standing)
+        try:
+            self._remove_row()
+        except CellriskError:  # file and entry stand; a row that is left is removed by whoever writes next
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        if interrupted:
+            raise KeyboardInterrupt(self.standing)
+        return self._written
+
+    def _finish_late(self, pair: Pair) -> None:
+        """Moves the files after an interruption; where that fails too, says what stands."""
+        try:
+            pair.publish()
+            pair.finish()
+        except (OSError, KeyboardInterrupt):
+            self._left = True
+            raise KeyboardInterrupt(self.standing) from None
+
+    @property
+    def standing(self) -> str:
+        """What stands of the release once it was decided, for the one who stops it."""
+        start = f"entry {self._written.number} of the ledger stands"
+        if self._done:
+            return f"{start}, and its file is in its place"
+        return f"{start}; the next write to the ledger, or ledger settle, moves its file into its place"
+
+    def close(self) -> None:
+        """Ends the reservation: what was not decided is taken back, what was is finished."""
+        if self._left:
+            self._journal.close()
+            return
+        try:
+            self._finish()
+        except KeyboardInterrupt as stopped:
+            self._journal.close()
+            if not self._done or str(stopped):
+                raise
+            raise KeyboardInterrupt(self.standing) from None
+
+    def _finish(self) -> None:
+        stands = True if self._done else self._find_out()
+        if stands is False:
+            if self._pair is not None:
+                self._pair.discard()
+            with suppress(CellriskError):
+                self._remove_row()
+        if self._done or stands is False:
+            self._remove_journal()
+            return
+        self._journal.close()
+        with suppress(CellriskError):
+            settle(self._store, self._pending)
+
+    def _remove_journal(self) -> None:
+        """The row goes first: while it stands, the journal says what to do about it."""
+        try:
+            with self._store.read() as session:
+                left = session.pending(self.token) is not None
+        except CellriskError:
+            left = True
+        if left:
+            self._journal.close()
+        else:
+            self._journal.remove()
+
+    @property
+    def _written(self) -> Entry:
+        if self._entry is None:
+            raise InvalidInput("nothing was saved")
+        return self._entry
+
+    def _decide(self, release: Release, content: bytes, file: ReleasedFile, force: bool) -> None:
+        """The one commit that makes the release part of the ledger."""
+        target = Path(str(file.path))
+        pair = Pair(target, self.token)
+        with self._store.write() as session:
+            check_free(target, force)
+            numbers = {other.entry for other in session.pendings()} - {None}
+            if any(session.whereabouts().get(number or 0, ("",))[0] == str(target) for number in numbers):
+                raise InvalidInput("another release is being written there", got=target, fix="try again")
+            entry = self._write_entry(session, self._pending.body, file)
+            named = {"id": session.head.id, "entry": entry.number, "digest": entry.digest}
+            pair.stage_description(release.describe_file(file.name, content, ledger=named))
+            make_last(target.parent)
+            self._entry = entry
+            session.change(self._pending._replace(state=DECIDED, body={**self._pending.body, "entry": entry.number}))
+
+    def _find_out(self) -> bool | None:
+        """Whether the decision stands; None where the ledger cannot be asked, and whoever writes next finds out."""
+        if self._entry is None:
+            return False
+        try:
+            with self._store.write() as session:  # waits for what a server may still commit, its answer lost
+                row = session.row(self._entry.number)
+        except CellriskError:
+            return None
+        return row is not None and row.digest == self._entry.digest
+
+    def _remove_row(self) -> None:
+        with self._store.write() as session:
+            session.settle(self.token)
+
+    def _check_release(self, release: Release) -> None:
+        if not isinstance(release, Release):
+            raise InvalidInput("only a release can be saved", got=type(release).__name__)
+        body = self._pending.body
+        reserved = (body["quasi_identifiers"], body["attribute"], Loss.from_dict(body["loss"]))
+        if (list(release.quasi_identifiers), release.sensitive, Loss.of(release.mechanism)) != reserved:
+            raise InvalidInput(
+                "the release is not the one that was reserved",
+                fix="reserve its own attribute, quasi-identifiers and mechanism",
+            )
+
+
+@contextmanager
+def _plain_refusals(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput("the output path cannot be written to", got=f"{path} ({error.strerror})") from None
+
+
+def describe_owner() -> dict[str, str]:
+    """Who reserves, for people to read."""
+    return {"host": platform.node()[:100]}
+
+
+def read_reserved(pendings: Sequence[Pending]) -> tuple[Reserved, ...]:
+    """What is spent by reservations that are not decided."""
+    return tuple(
+        Reserved(body["cohort"], Loss.from_dict(body["loss"]), body["declares"], body["part_of"])
+        for _, state, body in pendings
+        if state == RESERVED
+    )
+
+
+def is_alive(identity: str, pending: Pending) -> bool:
+    """Whether the process of a reservation is seen to live, on this machine."""
+    path = find_journal(identity, pending.token)
+    return path is not None and is_held(path)
+
+
+def settle(store: Store, pending: Pending, *, anywhere: bool = False) -> str:
+    """Finishes or takes back a release whose process is dead; leaves it where that lives, or where nobody can tell.
+
+    anywhere: whether a journal counts too that was written for a ledger at another place, such as one that was moved.
+    """
+    with store.read() as session:
+        identity = session.head.id
+    path = find_journal(identity, pending.token)
+    if path is None:
+        return ELSEWHERE
+    try:
+        with held(path) as journal:
+            if journal is None:
+                return ALIVE
+            note = journal.read()
+            if not anywhere and note is not None and note.place != str(store.place):
+                return ELSEWHERE
+            with store.write() as session:  # waits for what a server may still commit for a client that is dead
+                found = session.pending(pending.token)
+                if found is not None:
+                    if not _end(session, found, note):
+                        return ELSEWHERE
+                    session.settle(found.token)
+            journal.remove()
+            return SETTLED
+    except FileNotFoundError:  # settled by another
+        return SETTLED
+    except (OSError, ForeignJournal):
+        return ELSEWHERE
+
+
+def _end(session: Session, pending: Pending, note: Note | None) -> bool:
+    """Finishes a decided release, or takes another back; False where that cannot be done from here."""
+    if pending.state == RESERVED:
+        if note is not None and note.target is not None:
+            Pair(note.target, pending.token).discard()
+        return True
+    if note is None or note.target is None or not _stands(session, pending.entry, note):
+        return False
+    return _move(Pair(note.target, pending.token))
+
+
+def _stands(session: Session, number: int | None, note: Note) -> bool:
+    """Whether an entry is that of the file which the journal means."""
+    row = None if number is None else session.row(number)
+    try:
+        file = None if row is None else Entry.read(row).file
+    except InvalidInput:
+        return False
+    return file is not None and file.sha256 == note.sha256
+
+
+def _move(pair: Pair) -> bool:
+    """Moves what is staged into its place; False where that cannot be done from here.
+
+    Where nothing is staged, all was moved already: what became of the file since then, `verify` tells.
+    """
+    if not pair.target.parent.is_dir():
+        return False
+    try:
+        pair.publish()
+        pair.finish()
+    except OSError:
+        return False
+    return True
+
+
+def sweep(store: Store, journals: dict[str, Path]) -> None:
+    """Removes the journals of dead processes that have no reservation: none was made yet, or it was given up.
+
+    A release that was decided, and then given up by somebody who could not finish it, is finished here.
+    """
+    for token, path in journals.items():
+        with suppress(OSError, ForeignJournal), held(path) as journal:
+            if journal is None:
+                continue
+            note = journal.read()
+            if note is not None and note.place != str(store.place):
+                continue
+            with store.write() as session:
+                if session.pending(token) is not None:
+                    continue
+                if note is not None and note.target is not None:
+                    number = next(
+                        (
+                            n
+                            for n, each in session.whereabouts().items()
+                            if each.path == str(note.target) and _stands(session, n, note)
+                        ),
+                        None,
+                    )
+                    pair = Pair(note.target, token)
+                    if number is None:
+                        pair.discard()
+                    elif not _move(pair):
+                        continue
+            journal.remove()

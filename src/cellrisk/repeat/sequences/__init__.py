@@ -1,0 +1,19 @@
+"""Releases one after the other to the same people: the risk along the way, and planning the next one."""
+
+from cellrisk.repeat.sequences.following import assess_sequence
+from cellrisk.repeat.sequences.next_epsilon import NextEpsilon, largest_epsilon
+from cellrisk.repeat.sequences.planning import Plan, plan
+from cellrisk.repeat.sequences.result import Overall, Released, RiskSequence
+from cellrisk.repeat.sequences.step import Step
+
+__all__ = [
+    "NextEpsilon",
+    "Overall",
+    "Plan",
+    "Released",
+    "RiskSequence",
+    "Step",
+    "assess_sequence",
+    "largest_epsilon",
+    "plan",
+]

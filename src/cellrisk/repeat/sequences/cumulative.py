@@ -1,0 +1,108 @@
+"""The loss after some releases, and the mechanism in whose noise the risk is assessed at that loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import MECHANISMS, USUAL_THRESHOLD, Mechanism
+from cellrisk.repeat.accounting import Composition, Loss, compose
+from cellrisk.repeat.sequences.step import Step
+from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
+
+INSTEAD, PURE_INSTEAD = 'assess_as="gaussian-analytic"', 'assess_as="laplace"'
+MADE_BY = {"gaussian": "basic", "discrete-gaussian": "zcdp"}
+"""Mechanisms whose noise is wider than their epsilon needs, and the operator that sees it as they do."""
+SMALLEST_EPSILON = 1e-9
+"""Gaussian noise that is wide for its delta composes to epsilon 0; the noise of this epsilon is a little narrower."""
+
+
+@dataclass(frozen=True)
+class Cumulative:
+    """How losses are composed, and in which noise the risk at their composition is assessed.
+
+    >>> from cellrisk import Laplace
+    >>> steps = [Step(Laplace(epsilon=0.1), "job"), Step(Laplace(epsilon=0.2), "pay")]
+    >>> Cumulative().compose(steps).epsilon, Cumulative().mechanism(steps)
+    (0.3, Laplace(epsilon=0.3, delta=0.0, neighbours='add-remove', threshold=0.5))
+    """
+
+    operator: str = "tightest"
+    delta: float | None = None
+    """Of the composition; None for the sum of the deltas so far."""
+    assess_as: str | None = None
+    """The name of a mechanism; None for that of the release itself."""
+
+    def __post_init__(self) -> None:
+        if self.assess_as is not None and self.assess_as not in MECHANISMS:
+            raise UnknownName("unknown mechanism", got=repr(self.assess_as), allowed=", ".join(MECHANISMS))
+
+    def compose(self, steps: Sequence[Step]) -> Composition:
+        """The loss of all these releases together."""
+        return _compose(tuple(step.loss for step in steps), self.operator, self.delta, None)
+
+    def mechanism(self, steps: Sequence[Step]) -> Mechanism:
+        """The mechanism that the last of these releases is assessed in."""
+        setting, epsilon = self.assess(steps)
+        return setting.at(epsilon)
+
+    def assess(self, steps: Sequence[Step]) -> tuple[Setting, float]:
+        """The same without its epsilon, and the epsilon; refuses where there is no such mechanism.
+
+        It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
+        epsilon needs, so that a tighter account would find them in more noise than was added: they are assessed at
+        the loss that they were made by, basic composition for the one and zcdp for the other.
+        """
+        step, many = steps[-1], len(steps)
+        known = step.loss.mechanism
+        kind = self.assess_as or (None if known is None else known.name)
+        loss = f"the cumulative loss after {many} {'releases' if many != 1 else 'release'}"
+        if kind is None:
+            pure = self.delta is None and all(each.loss.flavour == "pure" for each in steps)
+            raise InvalidInput(
+                f"the mechanism of release {many} is not known, so that its risk cannot be assessed",
+                fix=f"name one: {PURE_INSTEAD if pure else INSTEAD}",
+            )
+        found = self._reckon(steps, kind, loss)
+        if MECHANISMS[kind].pure and found.delta:
+            own = "leave delta= out, or " if all(each.loss.flavour == "pure" for each in steps) else ""
+            given = ", with delta=" if self.delta is None and steps[0].loss.flavour == "pure" else ""
+            raise InvalidInput(
+                f"{loss} has a delta, and {kind} noise has none to assess it by",
+                got=f"delta {found.delta:g}",
+                fix=f"{own}assess it by another: {INSTEAD}{given}",
+            )
+        if not (MECHANISMS[kind].pure or found.delta):
+            raise InvalidInput(
+                f"{loss} has no delta, and {kind} noise needs one to assess it by",
+                fix=f"give delta=, for example 1e-6, or {PURE_INSTEAD}",
+            )
+        if kind == "gaussian" and found.epsilon > LARGEST_CLASSICAL:
+            raise InvalidInput(
+                f"{loss} is past the classical gaussian mechanism, which ends below epsilon 1",
+                got=f"epsilon {found.epsilon:.6g}",
+                fix=f"assess it by another: {INSTEAD}",
+            )
+        threshold = USUAL_THRESHOLD if known is None else known.threshold
+        return Setting(kind, found.delta, step.loss.neighbours, threshold), max(found.epsilon, SMALLEST_EPSILON)
+
+    def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> Composition:
+        """The composition that a kind of noise is assessed at."""
+        losses = tuple(step.loss for step in steps)
+        flavour = "probabilistic" if kind == "gaussian-pdp" else None
+        if kind not in MADE_BY and flavour is None:
+            return _compose(losses, self.operator, self.delta, None)
+        try:
+            return _compose(losses, MADE_BY.get(kind, self.operator), self.delta, flavour)
+        except InvalidInput as refusal:
+            raise InvalidInput(
+                f"{loss} cannot be assessed by {kind}: {refusal.message.partition(';')[0]}",
+                fix=f"assess it by another: {INSTEAD}",
+            ) from refusal
+
+
+@lru_cache(maxsize=512)
+def _compose(losses: tuple[Loss, ...], operator: str, delta: float | None, flavour: str | None) -> Composition:
+    return compose(losses, operator=operator, delta=delta, flavour=flavour)

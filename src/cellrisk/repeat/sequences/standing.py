@@ -1,0 +1,143 @@
+"""How every cell stands after some releases, and where one more release would take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.profiles import LevelCounts
+from cellrisk.repeat.sequences.grid import Grid
+from cellrisk.risk.explanation.at_risk import ProfiledCells
+from cellrisk.risk.measures import Measure, Survival
+from cellrisk.risk.priors import Priors
+from cellrisk.system.arrays import Floats
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute, FrequencyTable
+
+KINDS = ("max", "sum")
+"""How the attributes of a cell are taken together: bounded, and unbounded."""
+NUMBERS_AT_ONCE = 1 << 22
+"""Cells times noises that are worked on together."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellQuestion:
+    """One risk of every cell, by its name, with the priors that it needs fitted to the cells it is asked of."""
+
+    table: FrequencyTable
+    measure: str
+    form: str
+    priors: Priors
+    _known: dict[tuple[tuple[str, ...], str], tuple[ProfiledCells, Measure]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def ask(self, grid: Grid, name: str, survival: Survival) -> Floats:
+        """(cells, noises): the risk of one attribute in each cell; 0 in a cell that has no record of it."""
+        key = grid.names, name
+        if key not in self._known:
+            self._known[key] = ProfiledCells.of(grid.cells[name]), self._fit(grid, name)
+        profiled, measure = self._known[key]
+        risk = profiled.risk(measure, survival, self.form)
+        place = grid.places[name]
+        if len(place) == grid.n_cells:
+            return np.asarray(risk[profiled.place])
+        found = np.zeros((grid.n_cells, len(survival)))
+        found[place] = risk[profiled.place]
+        return found
+
+    def _fit(self, grid: Grid, name: str) -> Measure:
+        attribute = self.table.attribute(name)
+        if grid.names != self.table.quasi_identifiers:
+            attribute = describe_cells(attribute, grid.cells[name])
+        return self.priors.fit(attribute, [self.measure]).measure(self.measure)
+
+
+def describe_cells(attribute: Attribute, cells: Cells) -> Attribute:
+    """The attribute as it would be, had the table been made with the quasi-identifiers of these cells."""
+    from cellrisk.counts.table import Attribute
+
+    pairs = np.stack([cells.level, cells.count], axis=1)
+    distinct, times = np.unique(pairs, axis=0, return_counts=True)
+    products = np.bincount(cells.level, cells.count * cells.sizes[cells.cell], minlength=len(cells.levels))
+    levels = LevelCounts(cells.levels, distinct[:, 0], distinct[:, 1], times, products.astype(np.float64))
+    return Attribute(attribute.name, levels, cells.profiles(), attribute.declared, attribute.missing_level)
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What some releases have given away: for each attribute released, its largest risk so far in every cell."""
+
+    grid: Grid
+    risks: Mapping[str, Floats]
+
+    def overall(self, kind: str) -> Floats:
+        """Of each cell: the largest risk of an attribute (``max``), or all of them added up (``sum``)."""
+        combine = np.maximum if kind == "max" else np.add
+        return reduce(combine, self.risks.values(), np.zeros(self.grid.n_cells))
+
+    def average(self, kind: str, weights: str) -> float:
+        return float(self.grid.average(self.overall(kind), weights))
+
+
+@dataclass(frozen=True, eq=False)
+class Advance:
+    """One more release: the cells after it, how they stood before, and the attributes that it assesses anew.
+
+    Where the cells are split, a child starts from its parent's risks, and every attribute released so far is assessed
+    anew; else the one that is released, if any.
+    """
+
+    question: CellQuestion
+    before: Standing
+    """In the cells after the release."""
+    anew: tuple[str, ...]
+
+    @staticmethod
+    def of(question: CellQuestion, before: Standing | None, grid: Grid, attribute: str | None) -> Advance:
+        released = () if attribute is None else (attribute,)
+        if before is None:
+            return Advance(question, Standing(grid, {}), released)
+        if before.grid.names == grid.names:
+            return Advance(question, before, released)
+        parents = grid.parents(before.grid)
+        held = Standing(grid, {name: risk[parents] for name, risk in before.risks.items()})
+        return Advance(question, held, tuple(dict.fromkeys((*before.risks, *released))))
+
+    def take(self, survival: Survival) -> tuple[Standing, dict[str, Floats]]:
+        """How the cells stand after it, under the first noise; and the risks as assessed now, of each attribute.
+
+        What was given away stays given away: an attribute keeps the larger of its old risk and its new one, so the sum
+        grows by what is beyond the old.
+        """
+        grid, held = self.before.grid, self.before.risks
+        now = {name: self.question.ask(grid, name, survival)[:, 0] for name in self.anew}
+        kept = {name: np.maximum(held[name], risk) if name in held else risk for name, risk in now.items()}
+        return Standing(grid, {**held, **kept}), now
+
+    def overall(self, survival: Survival, kind: str, weights: str) -> Floats:
+        """The average overall risk after it, under each noise."""
+        grid = self.before.grid
+        step = max(1, NUMBERS_AT_ONCE // grid.n_cells)
+        parts = []
+        for start in range(0, len(survival), step):
+            few = Survival(survival.noises[start : start + step], survival.threshold)
+            parts.append(grid.average(self._overall(few, kind), weights))
+        return np.concatenate(parts)
+
+    def _overall(self, few: Survival, kind: str) -> Floats:
+        grid, held = self.before.grid, self.before.risks
+        others = Standing(grid, {name: risk for name, risk in held.items() if name not in self.anew})
+        total = np.repeat(others.overall(kind)[:, None], len(few), axis=1)
+        for name in self.anew:
+            risk = self.question.ask(grid, name, few)
+            if name in held:
+                np.maximum(risk, held[name][:, None], out=risk)
+            (np.maximum if kind == "max" else np.add)(total, risk, out=total)
+        return total

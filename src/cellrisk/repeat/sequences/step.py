@@ -1,0 +1,73 @@
+"""One release of a sequence: what it costs, what it releases, and in which cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.repeat.accounting import Loss
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+
+@dataclass(frozen=True, init=False)
+class Step:
+    """A release to the same people as the others of its sequence. A mechanism stands for the loss that it causes.
+
+    >>> from cellrisk import Laplace
+    >>> Step(Laplace(epsilon=0.5), "job").describe()
+    'job at 0.5-DP'
+    """
+
+    loss: Loss
+    attribute: str | None
+    """The sensitive attribute that is released; None where the counts of the cells alone are, FD(X)."""
+    quasi_identifiers: tuple[str, ...] | None
+    """Those of this release; None for all that the table has."""
+
+    def __init__(
+        self,
+        loss: Mechanism | Loss,
+        attribute: str | None = None,
+        quasi_identifiers: str | Sequence[str] | None = None,
+    ) -> None:
+        if isinstance(loss, Mechanism):
+            loss = Loss.of(loss)
+        if not isinstance(loss, Loss):
+            raise InvalidInput("a step needs a mechanism or a loss", got=type(loss).__name__, fix="for example Laplace")
+        if attribute is not None and not isinstance(attribute, str):
+            raise InvalidInput("the attribute of a step must be a name", got=type(attribute).__name__)
+        if isinstance(quasi_identifiers, str):
+            quasi_identifiers = (quasi_identifiers,)
+        names = None if quasi_identifiers is None else tuple(quasi_identifiers)
+        if names is not None and (not names or len(set(names)) != len(names)):
+            raise InvalidInput(
+                "the quasi-identifiers of a step must be named once each, and one at least",
+                got=f"{len(names)} names",
+                fix="None stands for all that the table has",
+            )
+        object.__setattr__(self, "loss", loss)
+        object.__setattr__(self, "attribute", attribute)
+        object.__setattr__(self, "quasi_identifiers", names)
+
+    def describe(self) -> str:
+        """The release in a few words."""
+        return f"{self.attribute or 'counts of the cells'} at {self.loss.describe()}"
+
+
+def check_steps(table: FrequencyTable, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps, where the table has every column that they name."""
+    for number, step in enumerate(steps, start=1):
+        if not isinstance(step, Step):
+            raise InvalidInput(f"release {number} is not a Step", got=type(step).__name__, fix="write Step(mechanism)")
+        if step.attribute is not None:
+            table.attribute(step.attribute)
+        for name in step.quasi_identifiers or ():
+            if name not in table.quasi_identifiers:
+                allowed = ", ".join(table.quasi_identifiers)
+                raise UnknownName(f"the table has no quasi-identifier '{name}'", allowed=allowed)
+    return tuple(steps)

@@ -1,0 +1,320 @@
+"""`assess`: every risk of a table at one setting of a mechanism, with the sentence a curator can repeat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import UnknownName
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.attacks import GUESSES, Confidence, choose_risks, find_confidence
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks, choose_words
+from cellrisk.risk.people import People, count_people
+from cellrisk.risk.priors import Alpha, Fitted, Priors
+from cellrisk.risk.sweep import Limits, find_limits
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, percent
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute, FrequencyTable
+
+NAMING = {
+    "homogeneity": "would have their {sensitive} read off the table correctly",
+    "plurality": "would have their {sensitive} guessed by naming the largest count of their cell",
+    "proportional": "would have their {sensitive} guessed by a draw in proportion to the counts of their cell",
+}
+CURATOR_NOTE = (
+    "For the curator: these figures are computed from the raw data and are not themselves differentially private."
+)
+
+
+@dataclass(frozen=True)
+class Risk:
+    """One number: the risk for a sensitive attribute under an attack, by one measure, form and weighting."""
+
+    sensitive: str
+    attack: str
+    measure: str
+    form: str
+    weights: str | None
+    risk: float
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What a curator says of one sensitive attribute in one sentence."""
+
+    sensitive: str
+    attack: str
+    records: int
+    people: People
+    """How many people's values the attacker gets right."""
+    confidence: Confidence
+    """How often a released cell that looks homogeneous tells the truth."""
+    raw_share: float
+    """The share of people whose values the raw table gives away: by homogeneity, those in homogeneous cells."""
+    guess_share: float
+    """Guessing each person's value from the overall proportions: sum_k p_k^2."""
+    best_guess_share: float
+    """Always guessing the commonest value: max_k p_k."""
+    n_levels: int
+    chance_share: float
+    """What the attacker gets right as epsilon falls to 0: by luck where noise then drowns the counts, more where the
+    mechanism's delta keeps its noise finite."""
+
+    @property
+    def share(self) -> float:
+        """Expected share of people whose value the attacker gets right: local, tight, by records. Exact."""
+        return self.people.mean / self.records
+
+    def sentence(self, mechanism: Mechanism) -> str:
+        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
+        return (
+            f"At epsilon {mechanism.epsilon:g}{delta}, about {round(self.people.mean):,} of {self.records:,} people "
+            f"({percent(self.share)}; {self.people.spread}) {NAMING[self.attack].format(sensitive=self.sensitive)}; "
+            f"the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions gets "
+            f"{percent(self.guess_share)}."
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Assessment(Result):
+    """The answer of `assess`. Prints as a sentence and a table; `value` picks one number."""
+
+    table: FrequencyTable
+    mechanism: Mechanism
+    risks: tuple[Risk, ...]
+    exposures: tuple[Exposure, ...]
+    fitted: Mapping[str, Fitted]
+
+    @cached_property
+    def limits(self) -> tuple[Limits, ...]:
+        """Beside each risk, in the same order: what it would be by chance, and without noise."""
+        forms = tuple(dict.fromkeys(row.form for row in self.risks))
+        ends = {}
+        for name, measure in dict.fromkeys((row.sensitive, row.measure) for row in self.risks):
+            asked = choose_risks(self.exposures[0].attack, measure, forms)
+            made = asked.make(measure, self.fitted[name].measure)
+            where = self.mechanism.threshold, self.mechanism.limit_noise
+            ends[name, measure] = find_limits(self.table.profiles(name), made, forms, *where)
+        return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
+
+    def value(
+        self,
+        measure: str = "local",
+        form: str = "tight",
+        weights: str | None = "records",
+        sensitive: str | None = None,
+    ) -> float:
+        """One risk. ``sensitive`` may be left out where the table has one attribute; ``weights`` does not matter for
+        marginal shrinkage."""
+        found: Risk = find_row(self.risks, self.table, "assess", measure, form, weights, sensitive)
+        return found.risk
+
+    @property
+    def headline(self) -> str:
+        """What a curator can repeat: one sentence for each sensitive attribute."""
+        return "\n".join(exposure.sentence(self.mechanism) for exposure in self.exposures)
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [vars(row) for row in self.risks]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``cellrisk assess --json`` prints."""
+        sensitive = {name: _counts_of(self.table.attribute(name)) for name in self.table.sensitive}
+        return {
+            "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
+            "mechanism": self.mechanism.to_dict(),
+            "risks": [vars(row) for row in self.risks],
+            "limits": [
+                {**{key: value for key, value in vars(row).items() if key != "risk"}, **vars(limits)}
+                for row, limits in zip(self.risks, self.limits, strict=True)
+            ],
+            "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
+            "confidence": {
+                exposure.sensitive: {
+                    key: value if math.isfinite(value) else None for key, value in vars(exposure.confidence).items()
+                }
+                for exposure in self.exposures
+            },
+            "people": {exposure.sensitive: vars(exposure.people) for exposure in self.exposures},
+            "baselines": {
+                exposure.sensitive: {
+                    "raw": exposure.raw_share,
+                    "chance": exposure.chance_share,
+                    "proportional_guess": exposure.guess_share,
+                    "commonest_guess": exposure.best_guess_share,
+                }
+                for exposure in self.exposures
+            },
+            "headline": self.headline,
+        }
+
+    def _paragraphs(self) -> list[str]:
+        parts = [_describe_mechanism(self.mechanism)]
+        for name in dict.fromkeys(row.sensitive for row in self.risks):
+            counts = _counts_of(self.table.attribute(name))
+            title = (
+                f"{name}: {counts['levels']:,} levels; {self.table.n_cells:,} cells, {counts['homogeneous']:,} "
+                f"homogeneous, {counts['heterogeneous']:,} heterogeneous, {counts['unique']:,} unique"
+            )
+            exposure = next(each for each in self.exposures if each.sensitive == name)
+            confidence = _describe_confidence(exposure, self.mechanism)
+            parts.append(
+                "\n".join(
+                    [title, _risk_table(self.risks, self.limits, name), *self.fitted[name].describe(), confidence]
+                )
+            )
+        return [*parts, CURATOR_NOTE]
+
+
+def assess(
+    table: FrequencyTable,
+    mechanism: Mechanism,
+    *,
+    measures: str | Sequence[str] | None = None,
+    forms: str | Sequence[str] | None = None,
+    weights: str | Sequence[str] | None = None,
+    alpha: Alpha | Mapping[str, Alpha] = "mle",
+    sizes: str = "poisson",
+    sizes_fit: str = "mle",
+    zero_truncation: bool = True,
+    attack: str = "homogeneity",
+    domain: bool = False,
+) -> Assessment:
+    """How much does the homogeneity attack still reveal, if this table is published through this mechanism?
+
+    ``attack`` "plurality" names the largest released count of a person's cell instead, "proportional" draws a value in
+    proportion to the counts; they have one measure and form, local and tight. ``measures``, ``forms`` and ``weights``
+    default to all. ``alpha`` is "mle", "moments" or the values themselves in the order of the levels; with several
+    sensitive attributes a mapping by name gives each its own. ``domain`` counts the empty cells of the domain into the
+    confidence, for which the keys of the cells are read from the source.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
+    >>> round(cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").value(form="exact"), 6)
+    0.034845
+    """
+    asked = choose_risks(attack, measures, forms, weights)
+    survival = Survival((mechanism.noise,), mechanism.threshold)
+    priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
+    risks: list[Risk] = []
+    fitted: dict[str, Fitted] = {}
+    for name in table.sensitive:
+        attribute = table.attribute(name)
+        fitted[name] = priors.fit(attribute, asked.measures)
+        chosen = [asked.make(measure, fitted[name].measure) for measure in asked.measures]
+        for measure, form, weight, values in average_risks(
+            attribute.profiles, chosen, survival, asked.forms, asked.weights
+        ):
+            risks.append(Risk(name, attack, measure, form, weight, float(values[0])))
+    empty = table.empty_cells() if domain else 0
+    exposures = tuple(find_exposure(table.attribute(name), mechanism, attack, empty) for name in table.sensitive)
+    return Assessment(table, mechanism, tuple(risks), exposures, fitted)
+
+
+def find_row(
+    rows: Sequence[Any],
+    table: FrequencyTable,
+    asker: str,
+    measure: str,
+    form: str,
+    weights: str | None,
+    sensitive: str | None,
+) -> Any:
+    """The row of an answer with those words; refuses words that are unknown, or that ``asker`` was not asked for."""
+    name = table.attribute(sensitive).name
+    choose_words("measure", measure, tuple(MEASURES))
+    choose_words("form", form, FORMS)
+    if weights is not None:
+        choose_words("weights", weights, WEIGHTS)
+    weighting = None if MEASURES[measure].one_number else weights
+    for row in rows:
+        if (row.sensitive, row.measure, row.form, row.weights) == (name, measure, form, weighting):
+            return row
+    raise UnknownName(
+        "that risk was not assessed",
+        got=f"measure {measure}, form {form}, weights {weights}",
+        fix=f"add it to measures=, forms= and weights= of {asker}",
+    )
+
+
+def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity", empty: int = 0) -> Exposure:
+    """The headline's numbers for one sensitive attribute."""
+    profiles, shares = attribute.profiles, attribute.levels.shares
+    measure = GUESSES[attack]() if attack in GUESSES else Local()
+    ends = find_limits(profiles, measure, ("tight",), mechanism.threshold, mechanism.limit_noise)["tight", "records"]
+    return Exposure(
+        sensitive=attribute.name,
+        attack=attack,
+        records=profiles.n_records,
+        people=count_people(profiles, mechanism, attack),
+        confidence=find_confidence(profiles, Survival((mechanism.noise,), mechanism.threshold), empty)[0],
+        raw_share=attribute.exposed_share if attack == "homogeneity" else ends.raw,
+        guess_share=float(shares @ shares),
+        best_guess_share=float(shares.max()),
+        n_levels=profiles.n_levels,
+        chance_share=ends.chance,
+    )
+
+
+def _counts_of(attribute: Attribute) -> dict[str, int]:
+    profiles = attribute.profiles
+    return {
+        "levels": profiles.n_levels,
+        "homogeneous": profiles.n_homogeneous,
+        "heterogeneous": profiles.n_heterogeneous,
+        "unique": profiles.n_unique,
+        "profiles": profiles.n_profiles,
+    }
+
+
+def _describe_confidence(exposure: Exposure, mechanism: Mechanism) -> str:
+    found = exposure.confidence
+    if not math.isfinite(found.people_precision):
+        return "No released cell would look homogeneous."
+    precision, chance = percent(found.people_precision), percent(1.0 / exposure.n_levels)
+    with_empty = ""
+    if found.looks_with_empty > found.looks:
+        with_empty = (
+            f" Of all released cells that look homogeneous, empty ones too, {percent(found.precision_with_empty)} show "
+            f"a value that is there; without the empty ones {percent(found.precision)}."
+        )
+    share = percent(exposure.chance_share)
+    alone = (
+        f"Noise alone gives away {share}."
+        if math.isinf(mechanism.limit_noise.scale)
+        else f"As epsilon falls to 0, with delta as it is, {share} would still be given away."
+    )
+    return (
+        f"Of the people in released cells that look homogeneous, {precision} have the value shown; by chance it would "
+        f"be {chance}. {alone}{with_empty}"
+    )
+
+
+def _describe_mechanism(mechanism: Mechanism) -> str:
+    suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
+    delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
+    return (
+        f"{mechanism.name}, epsilon {mechanism.epsilon:g}{delta}, noise scale {mechanism.scale:.4g}, "
+        f"neighbours {mechanism.neighbours}{suppressed}"
+    )
+
+
+def _risk_table(risks: Sequence[Risk], limits: Sequence[Limits], sensitive: str) -> str:
+    """A row for each measure and weighting: its forms, then what the last of them is by chance and without noise."""
+    rows: dict[tuple[str, str], dict[str, tuple[Risk, Limits]]] = {}
+    for row, ends in zip(risks, limits, strict=True):
+        if row.sensitive == sensitive:
+            rows.setdefault((row.measure, row.weights or "-"), {})[row.form] = row, ends
+    forms = [form for form in FORMS if any(form in cells for cells in rows.values())]
+    body = [
+        [measure, weights, *(f"{cells[form][0].risk:.4f}" for form in forms)]
+        + [f"{number:.4f}" for number in (cells[forms[-1]][1].chance, cells[forms[-1]][1].raw)]
+        for (measure, weights), cells in rows.items()
+    ]
+    header = ["measure", "weights", *forms, f"{forms[-1]}: by chance", "without noise"]
+    return aligned(header, body, left=2)

@@ -1,0 +1,51 @@
+"""Which risks are asked for: an attack, and the measures, forms and weights that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.risk.attacks.guess import Guess
+from cellrisk.risk.attacks.plurality import Plurality
+from cellrisk.risk.attacks.proportional import Proportional
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Measure, choose_words
+
+GUESSES: dict[str, type[Guess]] = {kind.attack: kind for kind in (Plurality, Proportional)}
+ATTACKS = ("homogeneity", *GUESSES)
+
+Words = str | Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class Risks:
+    """The words of a question, checked: attack, measures, forms and weights."""
+
+    attack: str
+    measures: tuple[str, ...]
+    forms: tuple[str, ...]
+    weights: tuple[str, ...]
+
+    def make(self, name: str, make_measure: Callable[[str], Measure]) -> Measure:
+        """The measure of that name under this attack."""
+        return GUESSES[self.attack]() if self.attack in GUESSES else make_measure(name)
+
+
+def choose_risks(
+    attack: str = "homogeneity", measures: Words = None, forms: Words = None, weights: Words = None
+) -> Risks:
+    """Checks what is asked for; all that the attack has where nothing is named.
+
+    >>> choose_risks("plurality")
+    Risks(attack='plurality', measures=('local',), forms=('tight',), weights=('uniform', 'records'))
+    """
+    if attack not in ATTACKS:
+        raise UnknownName("unknown attack", got=repr(attack), allowed=", ".join(ATTACKS))
+    guesses = attack in GUESSES
+    chosen = choose_words("measure", "local" if guesses and measures is None else measures, tuple(MEASURES))
+    shaped = choose_words("form", "tight" if guesses and forms is None else forms, FORMS)
+    for what, words, only in (("measure", chosen, "local"), ("form", shaped, "tight")):
+        if guesses and words != (only,):
+            other = ", ".join(word for word in words if word != only)
+            raise InvalidInput(f"the {attack} attack has one {what}", got=other, allowed=only)
+    return Risks(attack, chosen, shaped, choose_words("weights", weights, WEIGHTS))

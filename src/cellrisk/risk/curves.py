@@ -1,0 +1,286 @@
+"""`curve`: risk along epsilon, with the two ends that give it its meaning."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.attacks import choose_risks
+from cellrisk.risk.measures import MEASURES
+from cellrisk.risk.people import People, count_people
+from cellrisk.risk.priors import Alpha, Priors
+from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
+from cellrisk.system.arrays import Floats
+from cellrisk.system.progress import Progress, Report
+from cellrisk.system.results import Result
+from cellrisk.system.spreadsheets import write_frame
+from cellrisk.system.text import aligned, percent
+from cellrisk.system.writing import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cellrisk.counts.table import FrequencyTable
+
+MOST_ROWS_SHOWN = 11
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One risk along epsilon."""
+
+    setting: Setting
+    sensitive: str
+    attack: str
+    measure: str
+    form: str
+    weights: str | None
+    epsilon: Floats
+    risk: Floats
+    limits: Limits
+
+    def __post_init__(self) -> None:
+        if self.epsilon.shape != self.risk.shape or not len(self.epsilon):
+            raise InvalidInput("a line needs one risk for each epsilon, and one epsilon at least")
+
+    @property
+    def name(self) -> str:
+        """What is measured, in words."""
+        weights = {"uniform": "each cell alike", "records": "by records", None: "whole table"}[self.weights]
+        attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
+        return f"{attack}{self.measure.replace('_', ' ')}, {self.form}, {weights}"
+
+    def nearest(self, epsilon: float) -> float:
+        """The epsilon of the line that is nearest to this one."""
+        return float(self.epsilon[int(np.argmin(np.abs(np.log(self.epsilon / epsilon))))])
+
+    def at(self, epsilon: float) -> float:
+        """The risk at the nearest epsilon of the line."""
+        return float(self.risk[int(np.searchsorted(self.epsilon, self.nearest(epsilon)))])
+
+    @property
+    def words(self) -> str:
+        """The shape of the line and its two ends, for a reader who sees no picture."""
+        low, high = self.limits.chance, self.limits.raw
+        scale = self.setting.limit_noise.scale
+        why = (
+            "that is chance, what noise alone gives away"
+            if math.isinf(scale)
+            else f"with delta as it is, the noise grows to a scale of {scale:.3g} and no further"
+        )
+        start = (
+            f"As epsilon falls to 0 the risk tends to {percent(low)}: {why}. "
+            f"As epsilon grows it tends to {percent(high)}, the raw table's own risk."
+        )
+        if abs(high - low) < 0.005:
+            return f"{start} Between the two it stays from {percent(self.risk.min())} to {percent(self.risk.max())}."
+        share = (self.risk - low) / (high - low)
+        early, middle, late = (self._reached(share, part) for part in (0.1, 0.5, 0.9))
+        if early is None or middle is None or late is None:
+            return f"{start} The epsilons shown cover a part of the way only."
+        between = (
+            f" In between it follows an S: a tenth of the way is made at epsilon {early:.2g}, half at {middle:.2g}, "
+            f"nine tenths at {late:.2g}."
+        )
+        inner = min(low, high)
+        dip = int(np.argmin(self.risk))
+        bend = ""
+        if self.risk[dip] < inner - 0.001:
+            bend = (
+                f" It first falls, to {percent(self.risk[dip])} at epsilon {self.epsilon[dip]:.2g}: it is not monotone."
+            )
+        return start + between + bend
+
+    def _reached(self, share: Floats, part: float) -> float | None:
+        """The epsilon from which on the share stays above a part."""
+        below = np.flatnonzero(share < part)
+        if not len(below) or below[-1] + 1 >= len(share):
+            return None
+        place = int(below[-1])
+        return float(np.sqrt(self.epsilon[place] * self.epsilon[place + 1]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCurve(Result):
+    """The answer of `curve`: lines along epsilon. Prints as a short table; `plot` draws it."""
+
+    picture = "draw_curve"
+
+    table: FrequencyTable
+    lines: tuple[Line, ...]
+    people: Mapping[tuple[Setting, str], tuple[float, People]]
+    """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
+
+    @property
+    def headline(self) -> str:
+        """One sentence a setting and attribute, for its leading line."""
+        sentences = []
+        for line in self.leading:
+            shown = sorted({line.nearest(epsilon) for epsilon in (0.1, 1.0, 10.0)})
+            risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.3g}" for epsilon in shown)
+            epsilon, people = self.people[line.setting, line.sensitive]
+            sentences.append(
+                f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; {line.setting.lower_end} is "
+                f"{percent(line.limits.chance)}, the raw table {percent(line.limits.raw)}. At epsilon {epsilon:.3g}, "
+                f"{people.describe()} of {self.table.n_records:,} people are exposed."
+            )
+        return "\n".join(sentences)
+
+    @property
+    def leading(self) -> list[Line]:
+        """The first of the preferred lines for each setting and attribute: local, tight, by records."""
+        order = {"tight": 0, "exact": 1, "published": 2}
+        found: dict[tuple[Setting, str], Line] = {}
+        places = list(MEASURES)
+        for line in sorted(
+            self.lines, key=lambda line: (places.index(line.measure), order[line.form], line.weights == "uniform")
+        ):
+            found.setdefault((line.setting, line.sensitive), line)
+        return [line for line in self.lines if any(line is each for each in found.values())]
+
+    @property
+    def words(self) -> str:
+        """What the picture shows, in words: one paragraph a setting and attribute."""
+        return "\n".join(f"{line.sensitive}, {line.setting.describe()}: {line.words}" for line in self.leading)
+
+    def _numbers(self) -> pd.DataFrame:
+        """One row a risk: mechanism, epsilon, delta, and what was measured."""
+        import pandas as pd
+
+        return pd.concat([pd.DataFrame(_rows(line)) for line in self.lines], ignore_index=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``cellrisk curve --json`` prints."""
+        risks = []
+        for line in self.lines:
+            columns = _rows(line)
+            risks += [
+                {**{key: value for key, value in columns.items() if not isinstance(value, np.ndarray)}, **point}
+                for point in (
+                    {"epsilon": float(epsilon), "risk": float(risk)}
+                    for epsilon, risk in zip(line.epsilon, line.risk, strict=True)
+                )
+            ]
+        return {
+            "table": {"records": self.table.n_records, "cells": self.table.n_cells},
+            "risks": risks,
+            "people": [
+                {
+                    "mechanism": setting.name,
+                    "delta": setting.delta,
+                    "sensitive": name,
+                    "epsilon": epsilon,
+                    **vars(people),
+                }
+                for (setting, name), (epsilon, people) in self.people.items()
+            ],
+            "headline": self.headline,
+            "words": self.words,
+        }
+
+    def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
+        """The tidy frame as a file, whole or not at all; on request with an apostrophe before what spreadsheets would
+        take for formulas."""
+        return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
+
+    def _paragraphs(self) -> list[str]:
+        parts = []
+        for setting in dict.fromkeys(line.setting for line in self.lines):
+            lines = [line for line in self.lines if line.setting == setting]
+            step = max(1, (len(lines[0].epsilon) - 1) // (MOST_ROWS_SHOWN - 1))
+            rows = [
+                [line.sensitive, line.measure, line.form, line.weights or "-"]
+                + [f"{risk:.4f}" for risk in line.risk[::step]]
+                for line in lines
+            ]
+            header = ["", "epsilon:", "", "", *(f"{epsilon:.3g}" for epsilon in lines[0].epsilon[::step])]
+            parts.append(f"{setting.describe()}\n{aligned(header, rows, left=4)}")
+        return [*parts, self.words, CURATOR_NOTE]
+
+
+def _rows(line: Line) -> dict[str, Any]:
+    return {
+        "mechanism": line.setting.name,
+        "delta": line.setting.delta,
+        "epsilon": line.epsilon,
+        "sensitive": line.sensitive,
+        "attack": line.attack,
+        "measure": line.measure,
+        "form": line.form,
+        "weights": line.weights,
+        "risk": line.risk,
+        "chance": line.limits.chance,
+        "raw": line.limits.raw,
+    }
+
+
+def curve(
+    table: FrequencyTable,
+    mechanism: str | Sequence[str] = "laplace",
+    *,
+    epsilon: float | Sequence[float] | Floats | None = None,
+    delta: float | Sequence[float] | None = None,
+    measures: str | Sequence[str] | None = None,
+    forms: str | Sequence[str] | None = None,
+    weights: str | Sequence[str] | None = None,
+    alpha: Alpha | Mapping[str, Alpha] = "mle",
+    sizes: str = "poisson",
+    sizes_fit: str = "mle",
+    zero_truncation: bool = True,
+    neighbours: str = "add-remove",
+    threshold: float = 0.5,
+    attack: str = "homogeneity",
+    progress: Progress | None = None,
+) -> RiskCurve:
+    """How does the risk change with epsilon, and between which two ends?
+
+    mechanism: one name or several, side by side. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm;
+    the classical Gaussian mechanism stops below 1. delta: one or several, for the Gaussian mechanisms; default about
+    one over the number of records. The rest as in `assess`.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
+    >>> line = curve(table, epsilon=[0.01, 1.0], measures="local", forms="tight", weights="records").lines[0]
+    >>> [round(float(risk), 6) for risk in line.risk], round(line.limits.chance, 6), round(line.limits.raw, 6)
+    ([0.105268, 0.034819], 0.25, 0.034395)
+    """
+    asked = choose_risks(attack, measures, forms, weights)
+    epsilons = read_epsilons(epsilon)
+    settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
+    priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
+    within = {setting: setting.covered(epsilons) for setting in settings}
+    steps = len(table.sensitive) * len(asked.measures) * sum(len(epsilons) for epsilons in within.values())
+    report = Report(progress, steps)
+    lines: list[Line] = []
+    for name in table.sensitive:
+        profiles = table.profiles(name)
+        fitted = priors.fit(table.attribute(name), asked.measures)
+        for measure in (asked.make(each, fitted.measure) for each in asked.measures):
+            for setting in settings:
+                limits = find_limits(profiles, measure, asked.forms, threshold, setting.limit_noise)
+                survival = setting.survival(within[setting])
+                parts = []
+                for few in survival.groups:
+                    parts.append(measure.average(profiles, few, asked.forms))
+                    report.add(len(few))
+                for form in asked.forms:
+                    for weight in (None,) if measure.one_number else asked.weights:
+                        key = form, weight or "uniform"
+                        risk = np.concatenate([part[key] for part in parts])
+                        lines.append(
+                            Line(setting, name, attack, measure.name, form, weight, within[setting], risk, limits[key])
+                        )
+    lines.sort(key=lambda line: settings.index(line.setting))
+    people = {}
+    for setting, name in dict.fromkeys((line.setting, line.sensitive) for line in lines):
+        usual = next(line for line in lines if line.setting == setting).nearest(1.0)
+        people[setting, name] = usual, count_people(table.profiles(name), setting.at(usual), attack)
+    return RiskCurve(table, tuple(lines), people)

@@ -1,0 +1,185 @@
+"""Who is at risk: the risk of every cell, the riskiest cells, and the people who share a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.profiles import Block
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.measures import Local, Measure, Survival
+from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.pickling import NOT_KEPT, LeavesKeys
+
+
+@dataclass(frozen=True)
+class RiskyCell(LeavesKeys):
+    """One cell: who is in it, and how likely its sensitive value is given away."""
+
+    key: dict[str, str]
+    """The values of the quasi-identifiers. Raw data."""
+    records: int
+    levels: int
+    """How many levels of the sensitive attribute occur in it."""
+    risk: float
+    people: float
+    """Expected number of its people whose value is read off the release correctly: records * tight risk."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
+
+
+@dataclass(frozen=True)
+class LevelRisk(LeavesKeys):
+    """The people who share one value of one quasi-identifier."""
+
+    quasi_identifier: str
+    label: str
+    cells: int
+    records: int
+    risk: float
+    """Averaged over their cells, with the weights that were chosen."""
+    people: float
+    """Expected number of them whose value is read off correctly: the sum of records * tight risk."""
+    raw_share: float
+    """The share of them whose value the raw table reveals: those in homogeneous cells."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"label": NOT_KEPT}
+
+
+@dataclass(frozen=True, eq=False)
+class CellRisks:
+    """Every cell with its risk in one form, and with the people whom it is expected to expose.
+
+    >>> from cellrisk import Laplace
+    >>> from cellrisk.counts.cells import Domain
+    >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
+    >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
+    >>> risks = CellRisks.at(Laplace(epsilon=1.0), cells, "tight")
+    >>> [(found.key, found.records, round(found.people, 4)) for found in risks.riskiest(1)]
+    [({'sex': 'm'}, 3, 2.0044)]
+    """
+
+    cells: Cells
+    survival: Survival
+    form: str
+
+    @classmethod
+    def at(cls, mechanism: Mechanism, cells: Cells, form: str) -> CellRisks:
+        """The risks of these cells where this mechanism releases them."""
+        return cls(cells, Survival((mechanism.noise,), mechanism.threshold), form)
+
+    @cached_property
+    def _by_form(self) -> dict[str, Floats]:
+        return find_risks(self.cells, self.survival, tuple(dict.fromkeys((self.form, "tight"))))
+
+    @property
+    def risk(self) -> Floats:
+        """Of each cell, in the chosen form."""
+        return self._by_form[self.form]
+
+    @cached_property
+    def people(self) -> Floats:
+        """Expected number in each cell whose value is read off the release correctly."""
+        return np.asarray(self.cells.sizes * self._by_form["tight"])
+
+    @cached_property
+    def levels(self) -> Integers:
+        """How many levels of the sensitive attribute occur in each cell."""
+        return np.diff(self.cells.offsets)
+
+    @cached_property
+    def exposed(self) -> Integers:
+        """Records in each cell whose value the raw table reveals: all where it is homogeneous, else none."""
+        return np.asarray(np.where(self.levels == 1, self.cells.sizes, 0))
+
+    def riskiest(self, top: int) -> Iterator[RiskyCell]:
+        """The riskiest cells: by risk, then by records, both descending, then in the order of their keys."""
+        sizes = self.cells.sizes
+        for cell in np.lexsort((-sizes, -self.risk))[:top].tolist():
+            yield RiskyCell(
+                self.cells.key(cell),
+                int(sizes[cell]),
+                int(self.levels[cell]),
+                float(self.risk[cell]),
+                float(self.people[cell]),
+            )
+
+    def by_level(self, weights: str) -> Iterator[LevelRisk]:
+        """The people who share a value, for each value of each quasi-identifier that occurs."""
+        sizes = self.cells.sizes
+        weight = sizes if weights == "records" else np.ones(len(sizes))
+        for place, domain in enumerate(self.cells.domains):
+            code = self.cells.codes[:, place]
+            cells = np.bincount(code, minlength=len(domain))
+            records, exposed, people, total, weighted = (
+                np.bincount(code, amounts, minlength=len(domain))
+                for amounts in (sizes, self.exposed, self.people, weight, weight * self.risk)
+            )
+            for level in np.flatnonzero(cells).tolist():
+                yield LevelRisk(
+                    domain.name,
+                    domain.labels[level],
+                    int(cells[level]),
+                    int(records[level]),
+                    float(weighted[level] / total[level]),
+                    float(people[level]),
+                    float(exposed[level] / records[level]),
+                )
+
+
+def find_risks(cells: Cells, survival: Survival, forms: Sequence[str]) -> dict[str, Floats]:
+    """How likely does each released cell give away its label? The local risk of every cell, exact, for each form.
+
+    >>> from cellrisk import Laplace
+    >>> from cellrisk.counts.cells import Domain
+    >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
+    >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
+    >>> find_risks(cells, Survival((Laplace(epsilon=1.0).noise,)), ["exact"])["exact"].round(4).tolist()
+    [0.3472, 0.6681]
+    """
+    found = ProfiledCells.of(cells)
+    return {form: found.risk(Local(), survival, form)[found.place, 0] for form in forms}
+
+
+@dataclass(frozen=True, eq=False)
+class ProfiledCells:
+    """Each multiset of counts that occurs, once, and which one every cell has: on that alone its risk depends."""
+
+    n_levels: int
+    blocks: tuple[Block, ...]
+    place: Integers
+    """For each cell, the place of its multiset among those of all blocks, one block after the other."""
+
+    @staticmethod
+    def of(cells: Cells) -> ProfiledCells:
+        blocks: list[Block] = []
+        place, before = np.empty(cells.n_cells, np.int64), 0
+        present = np.diff(cells.offsets)
+        for length in np.unique(present):
+            rows = np.flatnonzero(present == length)
+            counts = -np.sort(-cells.count[cells.offsets[rows][:, None] + np.arange(length)], axis=1)
+            order = np.lexsort(counts.T)
+            counts = counts[order]
+            new = np.ones(len(counts), bool)
+            new[1:] = (counts[1:] != counts[:-1]).any(axis=1)
+            times = np.diff(np.append(np.flatnonzero(new), len(counts)))
+            place[rows[order]] = before + np.cumsum(new) - 1
+            blocks.append(Block(counts[new], times, times * counts[new].sum(axis=1)))
+            before += len(times)
+        return ProfiledCells(len(cells.levels), tuple(blocks), place)
+
+    def risk(self, measure: Measure, survival: Survival, form: str) -> Floats:
+        """The risk of each multiset under each noise: (multisets, noises)."""
+        found = []
+        for block in self.blocks:
+            step = measure.rows_at_once(block, survival)
+            pieces = (block[start : start + step] for start in range(0, len(block), step))
+            found += [measure.risk(piece, self.n_levels, survival, [form])[form] for piece in pieces]
+        return np.concatenate(found)

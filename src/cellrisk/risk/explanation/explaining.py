@@ -1,0 +1,290 @@
+"""`explain`: who is at risk in a table at one setting of a mechanism, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.explanation.at_risk import CellRisks, LevelRisk, RiskyCell
+from cellrisk.risk.explanation.remedies import AS_GIVEN, Coarsening, Groups, Remedies, Removal
+from cellrisk.risk.measures import FORMS, WEIGHTS, Survival, choose_words
+from cellrisk.system.checks import require_whole_number
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cellrisk.counts.table import FrequencyTable
+
+LEVELS_PRINTED = 10
+KEYS_NOTE = "The values that describe cells and people are raw data: do not publish them."
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Result):
+    """The answer of `explain`. Prints as a headline and four tables."""
+
+    picture = "draw_explanation"
+
+    sensitive: str
+    mechanism: Mechanism
+    form: str
+    weights: str
+    records: int
+    cells: int
+    baseline: float
+    """The local risk with all quasi-identifiers as they are."""
+    people: float
+    """Expected number of people whose value is read off the release correctly."""
+    raw_share: float
+    """The share of people whose value the raw table reveals."""
+    riskiest: tuple[RiskyCell, ...]
+    """By risk, then by records, both descending, then in the order of their keys."""
+    by_level: tuple[LevelRisk, ...]
+    """In the order of the quasi-identifiers and of their values; values that do not occur are left out."""
+    without: tuple[Removal, ...]
+    coarser: tuple[Coarsening, ...]
+
+    def __post_init__(self) -> None:
+        if not (self.riskiest and self.by_level and self.without):
+            raise InvalidInput("an explanation needs a cell, a value and a quasi-identifier at least")
+
+    @property
+    def most_raising(self) -> str | None:
+        """The quasi-identifier whose removal lowers the risk most; None where none does."""
+        best = self._best_removal
+        return best.quasi_identifier if best else None
+
+    @property
+    def headline(self) -> str:
+        """What a curator can repeat: whom the riskiest cells hold, and what would lower the risk most."""
+        return f"{self._say_who()} {self._say_what_helps()}"
+
+    def _numbers(self) -> pd.DataFrame:
+        """One row a number. The parts are "table", "cell", "level", "without" and "coarser", and ``row`` numbers the
+        things in a part; ``label`` is a key, a value, or a way of merging values."""
+        import pandas as pd
+
+        parts: dict[str, tuple[Any, ...]] = {
+            "cell": self.riskiest,
+            "level": self.by_level,
+            "without": self.without,
+            "coarser": self.coarser,
+        }
+        rows: list[tuple[Any, ...]]
+        rows = [("table", 1, None, None, statistic, float(value)) for statistic, value in self._totals.items()]
+        for part, entries in parts.items():
+            for number, entry in enumerate(entries, start=1):
+                fields = vars(entry)
+                label = _join(entry.key) if part == "cell" else fields.get("label", fields.get("how"))
+                rows += [
+                    (part, number, fields.get("quasi_identifier"), label, statistic, float(value))
+                    for statistic, value in fields.items()
+                    if isinstance(value, int | float)
+                ]
+        return pd.DataFrame(rows, columns=["part", "row", "quasi_identifier", "label", "statistic", "value"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``cellrisk explain --json`` prints."""
+        return {
+            "sensitive": self.sensitive,
+            "mechanism": self.mechanism.to_dict(),
+            "form": self.form,
+            "weights": self.weights,
+            "table": self._totals,
+            "riskiest": [asdict(cell) for cell in self.riskiest],
+            "by_level": [asdict(level) for level in self.by_level],
+            "without": [asdict(removal) for removal in self.without],
+            "most_raising": self.most_raising,
+            "coarser": [asdict(coarsening) for coarsening in self.coarser],
+            "headline": self.headline,
+        }
+
+    def _paragraphs(self) -> list[str]:
+        mechanism = self.mechanism
+        suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
+        about = (
+            f"{self.sensitive}: {self.records:,} records in {self.cells:,} cells; {mechanism.name}, noise scale "
+            f"{mechanism.scale:.4g}{suppressed}\n"
+            f"local risk, {self.form}, weights {self.weights}: {percent(self.baseline)}; people exposed on average: "
+            f"{self.people:,.1f}; exposed by the raw table: {percent(self.raw_share)}"
+        )
+        tables = [_show_cells(self.riskiest), _show_levels(self.by_level), _show_removals(self.without)]
+        if self.coarser:
+            tables.append(_show_coarsenings(self.coarser))
+        return [about, *tables, f"{CURATOR_NOTE}\n{KEYS_NOTE}"]
+
+    @property
+    def _totals(self) -> dict[str, float]:
+        return {
+            "records": self.records,
+            "cells": self.cells,
+            "risk": self.baseline,
+            "people": self.people,
+            "raw_share": self.raw_share,
+        }
+
+    @property
+    def _best_removal(self) -> Removal | None:
+        best = min(self.without, key=lambda removal: removal.change)
+        return best if best.change < 0 else None
+
+    def _say_who(self) -> str:
+        delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
+        held, exposed = sum(cell.records for cell in self.riskiest), sum(cell.people for cell in self.riskiest)
+        many = len(self.riskiest)
+        which = f"the {many:,} riskiest cells hold" if many > 1 else "the riskiest cell holds"
+        return (
+            f"At epsilon {self.mechanism.epsilon:g}{delta}, {which} {held:,} {'person' if held == 1 else 'people'}; "
+            f"{exposed:,.{0 if exposed >= 10 else 1}f} of them would be exposed on average."
+        )
+
+    def _say_what_helps(self) -> str:
+        best = self._best_removal
+        if best is None:
+            return f"Dropping any one quasi-identifier would not lower the risk of {percent(self.baseline)}."
+        name = best.quasi_identifier
+        change = f"Dropping '{name}' would lower the risk most, from {percent(self.baseline)} to {percent(best.risk)}"
+        ways = [coarsening for coarsening in self.coarser if coarsening.quasi_identifier == name]
+        ways.sort(key=lambda coarsening: coarsening.how != AS_GIVEN)
+        return f"{change}; {ways[0].describe()} would give {percent(ways[0].risk)}." if ways else f"{change}."
+
+
+def explain(
+    table: FrequencyTable,
+    mechanism: Mechanism,
+    *,
+    sensitive: str | None = None,
+    form: str = "tight",
+    weights: str = "records",
+    top: int = 20,
+    merge: Mapping[str, Groups] | None = None,
+) -> Explanation:
+    """Who is at risk if this table is published through this mechanism, and what would help?
+
+    The risk is the local one, exact for this very table: sum over labels k present of s(n_k) prod_{j != k} q(n_j), in
+    the ``form`` and with the ``weights`` of `assess`. It is told for the ``top`` riskiest cells, for the people who
+    share a value, for the table without each quasi-identifier, and with coarser ones. ``merge`` adds a way to make
+    values one: {"quasi-identifier": {"new value": ["old value", "old value"]}}.
+
+    ``sensitive`` may be left out where the table has one sensitive attribute.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education", "sex"], "income", bins={"age": 5})
+    >>> found = explain(table, cr.Laplace(epsilon=1.0))
+    >>> found.most_raising, round(found.baseline, 6)
+    ('age', 0.075976)
+    """
+    form = choose_words("form", [form], FORMS)[0]
+    weights = choose_words("weights", [weights], WEIGHTS)[0]
+    top = require_whole_number("top", top, 1)
+    chosen = {} if merge is None else merge
+    _check_merge(chosen)
+    cells = table.cells(sensitive)
+    survival = Survival((mechanism.noise,), mechanism.threshold)
+    remedies = Remedies(cells, survival, form, weights)
+    given = [remedies.merge(name, groups) for name, groups in chosen.items()]
+    coarser: list[Coarsening] = []
+    for name in cells.names:
+        coarser += remedies.coarsen(name)
+        coarser += [coarsening for coarsening in given if coarsening.quasi_identifier == name]
+    risks = CellRisks(cells, survival, form)
+    return Explanation(
+        sensitive=cells.sensitive,
+        mechanism=mechanism,
+        form=form,
+        weights=weights,
+        records=int(cells.sizes.sum()),
+        cells=cells.n_cells,
+        baseline=remedies.baseline,
+        people=float(risks.people.sum()),
+        raw_share=float(risks.exposed.sum() / cells.sizes.sum()),
+        riskiest=tuple(risks.riskiest(top)),
+        by_level=tuple(risks.by_level(weights)),
+        without=tuple(remedies.drop(name) for name in cells.names),
+        coarser=tuple(coarser),
+    )
+
+
+def _check_merge(merge: Any) -> None:
+    """Refuses what is no mapping of mappings of lists, or has a new value that is no text."""
+    every = merge.values() if isinstance(merge, Mapping) else [merge]
+    right = all(isinstance(groups, Mapping) for groups in every) and isinstance(merge, Mapping)
+    pairs = [pair for groups in every for pair in groups.items()] if right else []
+    if not right or not all(isinstance(new, str) and _is_list(old) for new, old in pairs):
+        raise InvalidInput(
+            "merge must say which values of a quasi-identifier become one",
+            got=f"a {type(merge).__name__}",
+            allowed='{"quasi-identifier": {"new value": ["old value", "old value"]}}',
+        )
+
+
+def _is_list(given: object) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _join(key: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}={label}" for name, label in key.items())
+
+
+def _points(change: float) -> str:
+    """A change of a share in percentage points, with its sign."""
+    text = f"{100 * change:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text
+
+
+def _show_cells(cells: Sequence[RiskyCell]) -> str:
+    names = list(cells[0].key)
+    rows = [
+        [*cell.key.values(), f"{cell.records:,}", f"{cell.levels:,}", percent(cell.risk), f"{cell.people:,.1f}"]
+        for cell in cells
+    ]
+    table = aligned([*names, "records", "levels", "risk", "people exposed"], rows, left=len(names))
+    return f"Riskiest cells\n{table}"
+
+
+def _show_levels(levels: Sequence[LevelRisk]) -> str:
+    shown = sorted(levels, key=lambda level: (-level.risk, -level.people))[:LEVELS_PRINTED]
+    rows = [
+        [
+            level.quasi_identifier,
+            level.label,
+            f"{level.cells:,}",
+            f"{level.records:,}",
+            percent(level.risk),
+            f"{level.people:,.1f}",
+            percent(level.raw_share),
+        ]
+        for level in shown
+    ]
+    header = ["quasi-identifier", "value", "cells", "records", "risk", "people exposed", "raw"]
+    return f"Riskiest values, {len(shown):,} of {len(levels):,}\n{aligned(header, rows, left=2)}"
+
+
+def _show_removals(removals: Sequence[Removal]) -> str:
+    rows = [
+        [removal.quasi_identifier, f"{removal.cells:,}", percent(removal.risk), _points(removal.change)]
+        for removal in removals
+    ]
+    return f"Without a quasi-identifier\n{aligned(['without', 'cells', 'risk', 'change (points)'], rows)}"
+
+
+def _show_coarsenings(coarsenings: Sequence[Coarsening]) -> str:
+    rows = [
+        [
+            coarsening.quasi_identifier,
+            coarsening.how,
+            f"{coarsening.labels:,} of {coarsening.labels_before:,}",
+            f"{coarsening.cells:,}",
+            percent(coarsening.risk),
+            _points(coarsening.change),
+        ]
+        for coarsening in coarsenings
+    ]
+    header = ["quasi-identifier", "merged", "values", "cells", "risk", "change (points)"]
+    return f"With coarser quasi-identifiers\n{aligned(header, rows, left=2)}"

@@ -1,0 +1,85 @@
+"""The five risks. A measure knows profiles and q(m), s(m), and nothing of engines, files, epsilon or people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cellrisk.counts.profiles import Profiles
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.risk.measures.dirichlet import Dirichlet, fit_dirichlet
+from cellrisk.risk.measures.expected import Expected
+from cellrisk.risk.measures.local import Local
+from cellrisk.risk.measures.marginal import Marginal
+from cellrisk.risk.measures.measure import FORMS, WEIGHTS, Measure
+from cellrisk.risk.measures.shrinkage import MarginalShrinkage, Shrinkage
+from cellrisk.risk.measures.sizes import CellSizes, fit_sizes
+from cellrisk.risk.measures.survival import Survival
+from cellrisk.system.arrays import Floats
+
+MEASURES: dict[str, type[Measure]] = {
+    kind.name: kind for kind in (Local, Expected, Shrinkage, Marginal, MarginalShrinkage)
+}
+NEED_PRIOR = ("shrinkage", "marginal_shrinkage")
+NEED_SIZES = ("marginal", "marginal_shrinkage")
+
+__all__ = [
+    "FORMS",
+    "MEASURES",
+    "NEED_PRIOR",
+    "NEED_SIZES",
+    "WEIGHTS",
+    "CellSizes",
+    "Dirichlet",
+    "Expected",
+    "Local",
+    "Marginal",
+    "MarginalShrinkage",
+    "Measure",
+    "Shrinkage",
+    "Survival",
+    "average_risks",
+    "choose_words",
+    "fit_dirichlet",
+    "fit_sizes",
+    "make_measure",
+]
+
+
+def make_measure(name: str, prior: Dirichlet | None, sizes: CellSizes | None) -> Measure:
+    """The measure of that name, with the priors that it needs."""
+    fields = {"prior": prior} if name in NEED_PRIOR else {}
+    fields |= {"sizes": sizes} if name in NEED_SIZES else {}  # type: ignore[dict-item]
+    if None in fields.values():
+        raise InvalidInput(f"the {name} measure needs a prior", fix="fit one with fit_dirichlet or fit_sizes")
+    return MEASURES[name](**fields)
+
+
+def average_risks(
+    profiles: Profiles,
+    measures: Sequence[Measure],
+    survival: Survival,
+    forms: Sequence[str] = FORMS,
+    weights: Sequence[str] = WEIGHTS,
+) -> Iterator[tuple[str, str, str | None, Floats]]:
+    """(measure, form, weights, one risk a noise) for each combination; weights is None for a one-number measure."""
+    for measure in measures:
+        averages = measure.average(profiles, survival, forms)
+        for form in forms:
+            if measure.one_number:
+                yield measure.name, form, None, averages[form, "uniform"]
+            else:
+                for weight in weights:
+                    yield measure.name, form, weight, averages[form, weight]
+
+
+def choose_words(what: str, chosen: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+    """The words a user chose among the known ones, in the known order; all of them where none was chosen."""
+    if chosen is None:
+        return tuple(known)
+    words = [chosen] if isinstance(chosen, str) else list(chosen)
+    for word in words:
+        if word not in known:
+            raise UnknownName(f"unknown {what}", got=repr(word), allowed=", ".join(known))
+    if not words:
+        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known))
+    return tuple(word for word in known if word in words)

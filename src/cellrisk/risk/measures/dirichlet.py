@@ -1,0 +1,368 @@
+"""What is known of a cell's label proportions before its records are seen: a Dirichlet prior, given or estimated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cellrisk.counts.profiles import LevelCounts, Profiles
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.risk.measures.label_counts import RUN
+from cellrisk.risk.measures.pmf import stirling_error
+from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
+from cellrisk.system.arrays import Floats, Integers
+
+_SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
+_CHUNK = 1 << 20
+_LARGEST_CONCENTRATION = 1e13
+"""A concentration past this cannot be told from infinity in double precision."""
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """A prior on label proportions: p ~ Dirichlet(alpha), alpha_k = concentration * mean_k.
+
+    Concentration 0 and infinity are its two limits, and both are answers: at 0 every cell holds one label alone, at
+    infinity every cell draws from the same proportions, ``mean``. A level with mean 0 never occurs.
+
+    >>> prior = Dirichlet.given([1.0, 1.0, 2.0], n_levels=3)
+    >>> prior.concentration, prior.mean
+    (4.0, (0.25, 0.25, 0.5))
+    >>> print(prior.describe())
+    Dirichlet prior, given: alpha = (1, 1, 2)
+    """
+
+    mean: tuple[float, ...]
+    """Each level's expected share, levels in their order."""
+    concentration: float
+    """alpha. = the sum of alpha: how many records the prior is worth."""
+    source: str
+    """Where it comes from: given, mle or moments."""
+
+    def __post_init__(self) -> None:
+        if not self.mean or not all(math.isfinite(share) and share >= 0 for share in self.mean):
+            raise InvalidInput("the mean of a Dirichlet prior must be shares", allowed="numbers from 0 that sum to 1")
+        if abs(math.fsum(self.mean) - 1) > 1e-9:
+            raise InvalidInput("the mean of a Dirichlet prior must sum to 1", got=f"{math.fsum(self.mean):.12g}")
+        if not self.concentration >= 0:
+            raise InvalidInput(
+                "the concentration of a Dirichlet prior must not be negative",
+                got=self.concentration,
+                allowed="0, a positive number, or infinity",
+            )
+        if self.source not in _SOURCES:
+            raise UnknownName("unknown source of a prior", got=self.source, allowed=", ".join(_SOURCES))
+
+    @staticmethod
+    def given(alpha: Sequence[float], n_levels: int) -> Dirichlet:
+        """A prior with these parameters, one for each level in order.
+
+        >>> Dirichlet.given((0.5, 0.5), n_levels=2).alpha
+        (0.5, 0.5)
+        """
+        try:
+            values = [float(value) for value in alpha]
+        except (TypeError, ValueError):
+            raise InvalidInput("alpha must be a list of numbers", allowed="mle, moments, or numbers above 0") from None
+        if len(values) != n_levels:
+            raise InvalidInput(
+                "alpha must have one value for each level of the sensitive attribute",
+                got=f"{len(values)} values",
+                allowed=f"{n_levels} values",
+                fix="give them in the order of the levels, or use mle or moments",
+            )
+        if not all(math.isfinite(value) and value > 0 for value in values):
+            raise InvalidInput(
+                "every alpha must be positive and finite",
+                got=", ".join(f"{value:g}" for value in values),
+                allowed="numbers above 0",
+                fix="use mle or moments to reach the limits",
+            )
+        total = math.fsum(values)
+        return Dirichlet(tuple(value / total for value in values), total, "given")
+
+    @property
+    def alpha(self) -> tuple[float, ...]:
+        """The parameters, levels in order: all 0 or infinite at the limits; 0 for a level that never occurs."""
+        return tuple(share * self.concentration if share > 0 else 0.0 for share in self.mean)
+
+    @property
+    def boundary(self) -> str | None:
+        """The limit at which the prior lies, "zero" or "infinite"; else None."""
+        if self.concentration == 0:
+            return "zero"
+        return "infinite" if math.isinf(self.concentration) else None
+
+    def describe(self) -> str:
+        """One line for people: the parameters, or which limit it is and what that means."""
+        start = f"Dirichlet prior, {_SOURCES[self.source]}: "
+        if self.boundary == "zero":
+            return start + "concentration 0 (the limit in which all records of a cell share one label)"
+        if self.boundary == "infinite":
+            shares = _listed(self.mean)
+            return start + f"infinite concentration (the limit in which every cell has the same proportions, {shares})"
+        return start + f"alpha = {_listed(self.alpha)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines. JSON has no infinity: there, concentration and alpha are None and boundary says why.
+
+        >>> Dirichlet((0.25, 0.75), 4.0, "mle").to_dict()["alpha"]
+        [1.0, 3.0]
+        """
+        infinite = math.isinf(self.concentration)
+        return {
+            "name": "dirichlet",
+            "source": self.source,
+            "alpha": None if infinite else list(self.alpha),
+            "mean": list(self.mean),
+            "concentration": None if infinite else self.concentration,
+            "boundary": self.boundary,
+        }
+
+
+def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
+    """Answers: how likely do all n records of a cell share a label, before any of them is seen?
+
+    A(n) = sum_k G(a.) G(a_k + n) / (G(a. + n) G(a_k)), G = Gamma, a. the concentration (paper, shrinkage risk;
+    supplement, Dirichlet-multinomial). Exact, relative error below 1e-12 for n up to 10^7. The limits are 1 for
+    concentration 0 and sum_k mean_k^n for infinity. With b = a. - a_k and u = b / (a. + n), Stirling's formula gives
+
+        log term_k = n log(1 - u) + (a_k - 1/2) log(1 + n u / a_k) - b log(1 + n / a.)
+                     + delta(a_k + n) - delta(a_k) - delta(a. + n) + delta(a.)
+
+    in which nothing large cancels: the first two terms together, and the third, are negative.
+
+    >>> all_same(Dirichlet.given([1.0, 1.0, 1.0], n_levels=3), [1, 2, 4]).round(12).tolist()
+    [1.0, 0.5, 0.2]
+    """
+    size = np.atleast_1d(np.asarray(sizes))
+    if size.size and (size.dtype.kind not in "iu" or size.min() < 1):
+        raise InvalidInput("cell sizes must be whole numbers of at least 1", allowed="1, 2, 3, ...")
+    if prior.boundary == "zero":
+        return np.ones(np.shape(sizes))
+    distinct, where = np.unique(size, return_inverse=True)
+    share, times = np.unique(np.asarray([share for share in prior.mean if share > 0]), return_counts=True)
+    rest = 1.0 - share  # at most one share is above 1/2: there 1 - share would lose the digits of a small rest
+    if share[-1] > 0.5:
+        rest[-1] = math.fsum(other for other in prior.mean if other != share[-1])
+    total = np.empty(len(distinct))
+    for rows, chance in _one_label(prior.concentration, share, rest, distinct):
+        total[rows] = chance @ times
+    return np.asarray(total[where.reshape(-1)].reshape(np.shape(sizes)))
+
+
+def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
+    """How many labels is a cell of each size expected to hold? sum_k 1 - P(N_k = 0).
+
+    P(N_k = 0) is the probability that all records have a label other than k, as if those were one label.
+
+    >>> labels_drawn(Dirichlet.given([1.0, 1.0], n_levels=2), np.array([1, 2])).round(12).tolist()  # 1, 2 - 2/3
+    [1.0, 1.333333333333]
+    """
+    share, times = np.unique(np.asarray([share for share in prior.mean if share > 0]), return_counts=True)
+    if prior.boundary == "zero" or share[-1] == 1:
+        return np.ones(len(sizes))
+    distinct, where = np.unique(sizes, return_inverse=True)
+    total = np.empty(len(distinct))
+    for rows, chance in _one_label(prior.concentration, 1.0 - share, share, distinct):
+        total[rows] = (1.0 - chance) @ times
+    return np.asarray(total[where.reshape(-1)])
+
+
+def _one_label(concentration: float, share: Floats, rest: Floats, sizes: Integers) -> Iterator[tuple[Integers, Floats]]:
+    """Probabilities that all records have the label of each share: places in ascending sizes, and (places, shares).
+
+    Of consecutive sizes one in 64 is computed; the others follow, as one more record has the same label with
+    probability (a + n)/(a. + n): an error of at most 64 roundings.
+    """
+    begins = np.diff(sizes, prepend=-1) > 1
+    if math.isinf(concentration):
+        begins[:] = True
+    place = np.arange(len(sizes))
+    begins |= (place - np.maximum.accumulate(np.where(begins, place, 0))) % RUN == 0
+    first = np.flatnonzero(begins)
+    length = np.diff(first, append=len(sizes))
+    step = max(1, _CHUNK // len(share))
+    for start in range(0, len(first), step):
+        few, runs = first[start : start + step], length[start : start + step]
+        chance = np.exp(_log_one_label(concentration, share, rest, sizes[few, None].astype(np.float64)))
+        yield few, chance
+        for row in np.flatnonzero(runs > 1).tolist():
+            n = sizes[few[row]] + np.arange(runs[row] - 1, dtype=np.float64)[:, None]
+            more = (concentration * share + n) / (concentration + n)
+            yield few[row] + np.arange(1, runs[row]), chance[row] * np.cumprod(more, axis=0)
+
+
+def _log_one_label(concentration: float, share: Floats, rest: Floats, n: Floats) -> Floats:
+    """Logarithm of the probability that all n records have the label of this share; rest = 1 - share."""
+    if math.isinf(concentration):
+        return np.asarray(n * np.where(share > 0.5, np.log1p(-rest), np.log(share)))
+    a, b = concentration * share, concentration * rest
+    u = b / (concentration + n)
+    with np.errstate(divide="ignore"):
+        log_kept = np.where(u < 0.5, np.log1p(-u), np.log((a + n) / (concentration + n)))
+    result = n * log_kept + (a - 0.5) * np.log1p(n * u / a) - b * np.log1p(n / concentration)
+    result += stirling_error(a + n) - stirling_error(a)
+    result += stirling_error(np.asarray(concentration)) - stirling_error(concentration + n)
+    return np.asarray(result)
+
+
+def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") -> Dirichlet:
+    """Answers: how much do label proportions differ from cell to cell?
+
+    ``mle`` maximises the Dirichlet-multinomial likelihood of the cells given their sizes,
+
+        log L = sum_i [ log G(a.) - log G(a. + n_i) + sum_k (log G(a_k + n_ik) - log G(a_k)) ],
+
+    to rounding. ``moments`` equates R = sum_i sum_k (n_ik - n_i p_k)^2 with its expectation, p_k the level's share:
+    a. = (V sum n_i^2 - R) / (R - V n), V = sum_k p_k (1 - p_k), a_k = a. p_k (in whole numbers, so exact).
+    Both are estimates. Concentration 0 (cells of one label each) and infinity (no variation between cells beyond
+    chance) are answers. A level without records gets mean 0, its maximum likelihood value.
+
+    >>> cells = [[4, 0], [0, 3], [1, 2], [5, 1]]
+    >>> profiles, levels = Profiles.from_cells(cells, 2), LevelCounts.from_cells(cells, ["a", "b"])
+    >>> print(fit_dirichlet(profiles, levels).describe())
+    Dirichlet prior, by maximum likelihood: alpha = (0.690383, 0.560256)
+    >>> print(fit_dirichlet(profiles, levels, "moments").describe())
+    Dirichlet prior, by moments: alpha = (1.19604, 0.717626)
+    """
+    if method not in ("mle", "moments"):
+        raise UnknownName("unknown way to estimate alpha", got=method, allowed="mle, moments")
+    if profiles.n_cells == 0:
+        raise InvalidInput("alpha cannot be estimated from a table without records", fix="give alpha instead")
+    if len(levels.labels) != profiles.n_levels or int(levels.totals.sum()) != profiles.n_records:
+        raise InvalidInput(
+            "the counts by level are not those of the profiles",
+            got=f"{len(levels.labels)} levels and {int(levels.totals.sum())} records",
+            allowed=f"{profiles.n_levels} levels and {profiles.n_records} records",
+        )
+    if method == "moments":
+        return Dirichlet(tuple(levels.shares.tolist()), _moments(profiles, levels), "moments")
+    if profiles.n_heterogeneous == 0:
+        return Dirichlet(tuple(levels.shares.tolist()), 0.0, "mle")
+    likelihood = _Likelihood.of(profiles, levels)
+    gains = [(likelihood.gain_over_infinity(alpha), alpha) for alpha in likelihood.maxima()]
+    gain, alpha = max(gains, key=lambda pair: pair[0], default=(-math.inf, np.zeros(0)))
+    if gain < 0:
+        return Dirichlet(tuple(levels.shares.tolist()), math.inf, "mle")
+    mean = np.zeros(profiles.n_levels)
+    mean[levels.totals > 0] = alpha / alpha.sum()
+    return Dirichlet(tuple(mean.tolist()), float(alpha.sum()), "mle")
+
+
+def _moments(profiles: Profiles, levels: LevelCounts) -> float:
+    """The concentration by moments; whole numbers throughout, scaled by n^2, so that the signs are certain."""
+    size, cells = (values.tolist() for values in profiles.sizes)
+    total = levels.totals.tolist()
+    n = sum(total)
+    squared_sizes = sum(times * value * value for value, times in zip(size, cells, strict=True))
+    squared_counts = sum(
+        times * value * value for value, times in zip(levels.count.tolist(), levels.cells.tolist(), strict=True)
+    )
+    products = sum(part * int(product) for part, product in zip(total, levels.size_products.tolist(), strict=True))
+    squared_totals = sum(part * part for part in total)
+    v = n * n - squared_totals
+    r = n * n * squared_counts - 2 * n * products + squared_totals * squared_sizes
+    if v * squared_sizes - r <= 0:
+        return 0.0
+    return (v * squared_sizes - r) / (r - v * n) if r - v * n > 0 else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class _Likelihood:
+    """The Dirichlet-multinomial likelihood as a function of alpha, through histograms, levels with records only.
+
+    With S_k(a) = sum over cells of sum_{j < n_ik} 1/(a + j) and T the same for the sizes n_i, the gradient is
+    S_k(a_k) - T(a.). For a fixed a. the problem is concave in alpha and S_k(a_k) is the same for all k; 1/S_k is
+    concave and increasing in a_k and almost linear, so Newton's method is applied to 1/S_k (its matrix is diagonal
+    plus rank one: T. Minka, "Estimating a Dirichlet distribution", 2000). What remains is one dimension: the sign
+    changes of the profile's slope S - T in log a., scanned for and bracketed.
+    """
+
+    size: Floats
+    size_cells: Floats
+    level: Integers
+    count: Floats
+    cells: Floats
+    totals: Floats
+
+    @staticmethod
+    def of(profiles: Profiles, levels: LevelCounts) -> _Likelihood:
+        size, size_cells = (values.astype(np.float64) for values in profiles.sizes)
+        index = np.cumsum(levels.totals > 0) - 1
+        totals = levels.totals[levels.totals > 0].astype(np.float64)
+        count, cells = levels.count.astype(np.float64), levels.cells.astype(np.float64)
+        return _Likelihood(size, size_cells, index[levels.level], count, cells, totals)
+
+    def score_at_infinity(self) -> float:
+        """Slope of log L in 1/a. at 0, pooled proportions: half of sum_k n_ik (n_ik - 1)/p_k - n_i (n_i - 1)."""
+        within = np.bincount(self.level, self.cells * self.count * (self.count - 1))
+        between = math.fsum(self.size_cells * self.size * (self.size - 1))
+        score = math.fsum(within / self.totals) * self.totals.sum() - between
+        return score / 2 if score > 1e-13 * between else 0.0
+
+    def slopes(self, alpha: Floats) -> tuple[Floats, Floats]:
+        """S_k(a_k) and the size of its derivative, for every level."""
+        rise, fall = sums_of_inverses(alpha[self.level], self.count)
+        slope = np.bincount(self.level, self.cells * rise, len(alpha))
+        curvature = np.bincount(self.level, self.cells * fall, len(alpha))
+        return np.asarray(slope, np.float64), np.asarray(curvature, np.float64)
+
+    def at_concentration(self, concentration: float, alpha: Floats, accuracy: float = 1e-8) -> tuple[Floats, float]:
+        """The best alpha with this sum, from a first guess, and the slope of log L in the concentration there.
+
+        The last step is below ``accuracy``; the error that remains is about its square.
+        """
+        alpha = alpha * (concentration / alpha.sum())
+        for _ in range(100):
+            slope, curvature = self.slopes(alpha)
+            inverse, gradient = 1 / slope, curvature / slope**2
+            common = (concentration - alpha.sum() + (inverse / gradient).sum()) / (1 / gradient).sum()
+            step = (common - inverse) / gradient
+            alpha = np.maximum(alpha + step, 0.1 * alpha)
+            if np.all(np.abs(step) <= accuracy * alpha):
+                break
+        total = float(alpha.sum())
+        rise, _ = sums_of_inverses(np.full_like(self.size, total), self.size)
+        return alpha, 1 / common - float((self.size_cells * rise).sum())
+
+    def maxima(self) -> list[Floats]:
+        """Every alpha with a finite sum where the likelihood has a peak.
+
+        There can be a peak beside the one at infinity: a cell that holds most records settles the pooled shares, and
+        then has too little variation to show that the other cells vary.
+        """
+        state = [self.totals / self.totals.sum()]
+
+        def slope(log_concentration: float, accuracy: float = 1e-8) -> float:
+            state[0], value = self.at_concentration(math.exp(log_concentration), state[0], accuracy)
+            return value * math.exp(log_concentration)
+
+        grid = np.log(10.0) * np.arange(-4, 7)
+        slopes = [slope(point, accuracy=1e-3) for point in grid]
+        roots = [falling_root(slope, grid[0])] if slopes[0] <= 0 else []
+        peaks = [place for place in range(len(grid) - 1) if slopes[place] > 0 >= slopes[place + 1]]
+        roots += [falling_root(slope, grid[place], high=grid[place + 1]) for place in peaks]
+        if slopes[-1] > 0 and self.score_at_infinity() > 0:
+            roots.append(falling_root(slope, grid[-1], high=math.log(_LARGEST_CONCENTRATION)))
+        return [self.at_concentration(math.exp(root), state[0])[0] for root in roots if math.isfinite(root)]
+
+    def gain_over_infinity(self, alpha: Floats) -> float:
+        """log L at alpha minus log L at the infinite limit with pooled proportions; rounding counts as 0."""
+        total = alpha.sum()
+        pooled = self.totals / self.totals.sum()
+        shift = self.totals * np.log(alpha / total / pooled)
+        levels = self.cells * log_excess(alpha[self.level], self.count)
+        sizes = self.size_cells * log_excess(np.full_like(self.size, total), self.size)
+        gain = math.fsum(shift) + math.fsum(levels) - math.fsum(sizes)
+        return gain if abs(gain) > 1e-12 * self.totals.sum() else 0.0
+
+
+def _listed(values: Sequence[float], most: int = 6) -> str:
+    shown = ", ".join(f"{value:.6g}" for value in values[:most])
+    return f"({shown})" if len(values) <= most else f"({shown}, ... {len(values)} in all)"

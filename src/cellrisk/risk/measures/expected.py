@@ -1,0 +1,216 @@
+"""Expected risk: cells of the same size and proportions, over the multinomial draw of their counts (Definition 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cellrisk.counts.profiles import Block, Profiles
+from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published_risk
+from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
+from cellrisk.risk.measures.sequences import convolve_fast
+from cellrisk.risk.measures.survival import Survival, SurvivalTable
+from cellrisk.risk.measures.transforms import MANY, multinomial_risk_by_transform
+from cellrisk.system.arrays import Floats, Integers
+
+ROWS_AT_ONCE = 1 << 15
+"""Profiles times noises: enough for profiles to share labels, few enough for their sequences to fit in memory."""
+
+
+@dataclass(frozen=True)
+class Expected(Measure):
+    """What would the local risk be on average, had the cell's n records drawn their labels anew?
+
+    The counts are multinomial(n, p) with p_k = n_k/n, the cell's own proportions. Independent Poisson counts with
+    means n_k, given that their total is n, have just that distribution, so
+
+        exact = [ sum_k a_k * prod_{j != k} b_j ](n) / Poisson(n; n),   * and prod convolutions of sequences,
+        a_k(m) = s(m) Poisson(m; n_k) for m >= 1,   b_k(m) = q(m) Poisson(m; n_k).
+
+    tight has m a_k(m)/n in place of a_k. A sequence runs over nine and a half standard deviations round its mean,
+    and b stops where q is below 1e-18: a cell of a million records costs no more than that. Every term is positive,
+    so risks of cells of up to some fifty records are right to twelve digits however small they are; beyond, sequences
+    are convolved by Fourier transform and the error is below 1e-14.
+    """
+
+    name: ClassVar[str] = "expected"
+
+    def rows_at_once(self, block: Block, survival: Survival) -> int:
+        return max(1, ROWS_AT_ONCE // len(survival))
+
+    def _pieces(self, profiles: Profiles, survival: Survival) -> Iterator[Block]:
+        """Cells of many labels together, however many each has, so that those with labels in common share the work."""
+        few = tuple(block for block in profiles.blocks if block.counts.shape[1] <= MANY)
+        yield from super()._pieces(Profiles(profiles.n_levels, few), survival)
+        many = [block for block in profiles.blocks if block.counts.shape[1] > MANY]
+        if many:
+            yield from super()._pieces(Profiles(profiles.n_levels, (_side_by_side(many),)), survival)
+
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        """Label k is drawn at least once with probability 1 - (1 - p_k)^n."""
+        labels = chance_of_some(block.counts / block.sizes[:, None], block.sizes[:, None]).sum(axis=1)
+        return labels, np.ones(len(block))
+
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        risks: Risks = {}
+        if "published" in forms:
+            proportions = block.counts / block.sizes[:, None]
+            with np.errstate(divide="ignore"):  # a label that is absent
+                all_same = np.exp(block.sizes[:, None] * np.log(proportions)).sum(axis=1)
+            risks["published"] = published_risk(all_same, block.sizes, n_levels, survival)
+        if "exact" in forms or "tight" in forms:
+            n_present = block.counts.shape[1]
+            absent = survival.vanish_empty ** (n_levels - n_present)
+            exact, tight = multinomial_risk(block.counts, block.sizes, survival)
+            risks.update({form: risk * absent for form, risk in (("exact", exact), ("tight", tight)) if form in forms})
+        return risks
+
+
+def _side_by_side(blocks: Sequence[Block]) -> Block:
+    """One block of all, the labels that a cell lacks standing as 0."""
+    widest = max(block.counts.shape[1] for block in blocks)
+    counts = [np.pad(block.counts, ((0, 0), (0, widest - block.counts.shape[1]))) for block in blocks]
+    return Block(
+        np.concatenate(counts),
+        np.concatenate([block.cells for block in blocks]),
+        np.concatenate([block.records for block in blocks]),
+    )
+
+
+def chance_of_some(shares: ArrayLike, sizes: Integers) -> Floats:
+    """1 - (1 - p)^n: how likely n records hold a label whose share is p; no digit is lost where that is small."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(sizes * np.log1p(-np.asarray(shares))))
+
+
+def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
+    """Exact and tight expected risk over the labels present: (cells, noises) each. Counts are largest first."""
+    if counts.shape[1] == 1:
+        risk = survival.survive(sizes)
+        return risk, risk
+    if counts.shape[1] > MANY:
+        return _many_labels(counts, sizes, survival)
+    table = survival.up_to(int(sizes.max()))
+    exact = np.zeros((len(sizes), len(survival)))
+    tight = np.zeros_like(exact)
+    # Two labels that are certain to survive leave no risk.
+    rows = np.flatnonzero(first_count(counts[:, 1]) <= table.end)
+    if len(rows):
+        half = (counts.shape[1] + 1) // 2
+        large, small = (_Labels.of(part, sizes[rows], table) for part in np.split(counts[rows], [half], axis=1))
+        chance = poisson_pmf(sizes[rows], sizes[rows])[:, None]
+        exact[rows], records = _together(large, small, sizes[rows])
+        exact[rows] /= chance
+        tight[rows] = records / (chance * sizes[rows][:, None])
+    return exact, tight
+
+
+def _many_labels(counts: Integers, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
+    """The same where cells have so many labels that their transforms are multiplied; absent labels may stand as 0."""
+    exact = np.empty((len(sizes), len(survival)))
+    tight = np.empty_like(exact)
+    absent = (counts == 0).sum(axis=1)
+    for noise in range(len(survival)):
+        table = survival.some([noise]).up_to(int(sizes.max()))
+        empty = survival.vanish_empty[noise] ** absent
+        for risk, found in zip((exact, tight), multinomial_risk_by_transform(counts, sizes, table), strict=True):
+            risk[:, noise] = found * empty
+    return exact, tight
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Some of the labels of each cell. Cells that have these labels in common share the work."""
+
+    row: Integers
+    """Which row of the sequences belongs to a cell."""
+    first: Integers
+    """The total count at which a row's sequences start."""
+    last: Integers
+    """The total count past which they do not matter."""
+    none: Floats
+    """Probability that these labels total m and all vanish: (rows, m, noises)."""
+    one: Floats
+    """... and exactly one of them survives."""
+    records: Floats
+    """... times the count of the one that survives."""
+
+    @staticmethod
+    def of(counts: Integers, sizes: Integers, table: SurvivalTable) -> _Labels:
+        distinct, row = np.unique(counts, axis=0, return_inverse=True)
+        limit = int(sizes.max()) + 1
+        none, one, records = _label(distinct[:, 0], limit, table)
+        for label in range(1, distinct.shape[1]):
+            q, s, s_records = _label(distinct[:, label], limit, table)
+            records = _add(convolve_fast(records, q, limit), convolve_fast(none, s_records, limit))
+            one = _add(convolve_fast(one, q, limit), convolve_fast(none, s, limit))
+            none = convolve_fast(none, q, limit)
+        return _Labels(
+            row.reshape(-1), first_count(distinct).sum(axis=1), last_count(distinct).sum(axis=1), none, one, records
+        )
+
+
+def _label(mean: Integers, limit: int, table: SurvivalTable) -> tuple[Floats, Floats, Floats]:
+    """b(m), a(m) and m a(m) of one label, from its first count that matters on: (cells, counts, noises)."""
+    means, row = np.unique(mean, return_inverse=True)
+    first = first_count(means)
+    width = int((np.minimum(last_count(means), limit - 1) - first).max()) + 1
+    counts = first[:, None] + np.arange(width)
+    chance = poisson_pmf(counts, means[:, None])[..., None]
+    kept = min(width, max(1, int(table.end - first.min()) + 1))
+    q = table.vanish_at(counts[:, :kept]) * chance[:, :kept]
+    s = table.survive_at(counts) * (chance * (counts > 0)[..., None])
+    s_records = s * counts[..., None]
+    if np.array_equal(means, mean):  # nothing to copy
+        return q, s, s_records
+    return q[row], s[row], s_records[row]
+
+
+def _together(large: _Labels, small: _Labels, sizes: Integers) -> tuple[Floats, Floats]:
+    """Both halves at a total of n: one label of all survives, and the records it has."""
+    one = np.empty((len(sizes), large.none.shape[2]))
+    records = np.empty_like(one)
+    widths = np.minimum(small.last - small.first + 1, small.one.shape[1])[small.row]
+    order = np.argsort(widths, kind="stable")  # so that cells worked on together have sequences of like length
+    start = 0
+    while start < len(order):
+        width = int(widths[order[start]])
+        stop = start + max(1, NUMBERS_AT_ONCE // (width * one.shape[1]))
+        few = order[start:stop]
+        few = few[widths[few] <= 1.25 * width]
+        width = int(widths[few[-1]])
+        start += len(few)
+        here, there = small.row[few], large.row[few]
+        rest = sizes[few] - small.first[here] - large.first[there]
+        none_there, one_there, records_there = (
+            _from_end(part, there, rest, width) for part in (large.none, large.one, large.records)
+        )
+        none_here = small.none[here, :width]
+        kept = none_here.shape[1]
+        one[few] = _dot(small.one[here, :width], none_there) + _dot(none_here, one_there[:, :kept])
+        records[few] = _dot(small.records[here, :width], none_there) + _dot(none_here, records_there[:, :kept])
+    return one, records
+
+
+def _dot(x: Floats, y: Floats) -> Floats:
+    return np.asarray(np.einsum("cme,cme->ce", x, y))
+
+
+def _from_end(sequence: Floats, row: Integers, last: Integers, width: int) -> Floats:
+    """Terms last, last - 1, ... of the rows of a sequence, 0 outside it: (cells, width, noises)."""
+    place = last[:, None] - np.arange(width)
+    inside = (place >= 0) & (place < sequence.shape[1])
+    terms = sequence[row[:, None], np.where(inside, place, 0)]
+    terms[~inside] = 0.0
+    return np.asarray(terms)
+
+
+def _add(x: Floats, y: Floats) -> Floats:
+    """Sum of sequences of different lengths."""
+    longer, shorter = (x, y) if x.shape[1] >= y.shape[1] else (y, x)
+    longer[:, : shorter.shape[1]] += shorter
+    return longer

@@ -1,0 +1,53 @@
+"""Local risk: this very table, the randomness of the noise alone (Definition 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cellrisk.counts.profiles import Block
+from cellrisk.risk.measures.measure import Measure, Risks, published_risk
+from cellrisk.risk.measures.survival import Survival, exactly_one
+from cellrisk.system.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Local(Measure):
+    """How likely does the released cell give away its label? No assumption about where the counts came from.
+
+    exact: sum over labels k present of s(n_k) prod_{j != k} q(n_j), with q(0) for each absent label.
+    tight: each term times n_k/n (the paper's Eq. 7), the share of the cell's records whose label is shown.
+    Averaged over records, tight is the expected share of people whose value an attacker reads off correctly.
+
+    >>> from cellrisk import Laplace, Profiles
+    >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
+    >>> noise = Survival((Laplace(epsilon=0.001).noise,))
+    >>> [round(float(Local().average(cell, noise)[form, "uniform"][0]), 4) for form in ("published", "exact")]
+    [0.2501, 0.3743]
+    """
+
+    name: ClassVar[str] = "local"
+
+    def labels_present(self, block: Block) -> tuple[Floats, Floats]:
+        return np.full(len(block), float(block.counts.shape[1])), np.ones(len(block))
+
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+        n_present = block.counts.shape[1]
+        risks: Risks = {}
+        if "published" in forms:
+            homogeneous = np.full(len(block), 1.0 if n_present == 1 else 0.0)
+            risks["published"] = published_risk(homogeneous, block.sizes, n_levels, survival)
+        if "exact" in forms or "tight" in forms:
+            distinct, where = np.unique(block.counts, return_inverse=True)
+            row = where.reshape(block.counts.shape)
+            all_q, all_s = survival.vanish(distinct), survival.survive(distinct)
+            q, s = all_q[row.T], all_s[row.T]  # (labels, profiles, noises)
+            absent = survival.vanish_empty ** (n_levels - n_present)
+            if "exact" in forms:
+                risks["exact"] = exactly_one(q, s) * absent
+            if "tight" in forms:
+                risks["tight"] = exactly_one(q, s * (block.counts / block.sizes[:, None]).T[..., None]) * absent
+        return risks

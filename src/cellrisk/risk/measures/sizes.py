@@ -1,0 +1,349 @@
+"""How many records does a cell hold: the distribution f(n; beta) of cell sizes, given or estimated."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betainc, pdtrc
+
+from cellrisk.counts.profiles import Profiles
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.risk.measures import size_fits
+from cellrisk.risk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
+from cellrisk.risk.measures.pmf import negative_binomial_pmf, poisson_pmf
+from cellrisk.system.arrays import Floats, Integers
+
+FAMILIES = ("poisson", "negbin")
+METHODS = ("mle", "moments", "bayes")
+_SOURCES = {
+    "given": "given",
+    "mle": "by maximum likelihood",
+    "moments": "by moments",
+    "bayes": "by its posterior mean",
+}
+UNLIKELY = 1e-24
+_NEARLY_ZERO = 1e-15
+"""Stands for rate 0 where a weight would be infinite: g(rate) / (1 - e^-rate) is then within 1e-15 of its limit."""
+
+
+class CellSizes(ABC):
+    """f(n; beta): how likely a cell has n records. Only non-empty cells are seen, so f is usually truncated at 0.
+
+    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty`` and the two
+    mixtures; the rest follows.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """The name as people write it."""
+    prior: ClassVar[str]
+    """What the Bayes fit assumes."""
+    truncated: bool
+    """Given that the cell is not empty?"""
+    source: str
+    """Where it comes from: given, mle, moments or bayes."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, float]:
+        """beta, by name."""
+
+    @property
+    @abstractmethod
+    def boundary(self) -> str | None:
+        """The limit at which the distribution lies; else None."""
+
+    @property
+    @abstractmethod
+    def not_empty(self) -> float:
+        """1 - P(0) before truncation, to full relative accuracy."""
+
+    @abstractmethod
+    def untruncated(self, n: ArrayLike) -> Floats:
+        """P(n) before truncation, n from 0."""
+
+    @abstractmethod
+    def tail(self, n: int) -> float:
+        """P(N > n) before truncation."""
+
+    @abstractmethod
+    def mixture(self) -> tuple[Floats, Floats]:
+        """Rates and weights with sum w g(rate) = E g(L), over 1 - P(0) if truncated, N ~ Poisson(L).
+
+        For g(L) = E h(N_1, ..., N_K), N_j ~ Poisson(L p_j), |h| <= 1, h = 0 where all counts are 0.
+        """
+
+    @abstractmethod
+    def size_biased_mixture(self) -> tuple[Floats, Floats]:
+        """Rates t and weights h with sum h Poisson(m; t) = f(m + 1) for every m >= 0: one record is set aside."""
+
+    @property
+    def _point(self) -> bool:
+        """All mass on size 1: the limit of a zero-truncated distribution whose mean goes to 0."""
+        return self.truncated and self.not_empty == 0
+
+    @property
+    def _factor(self) -> float:
+        return 1 / self.not_empty if self.truncated else 1.0
+
+    def pmf(self, n: ArrayLike) -> Floats:
+        """f(n), n from 0; where truncated, P(n) / (1 - P(0)) for n >= 1 and 0 for n = 0.
+
+        >>> PoissonSizes(2.0, truncated=True, source="given").pmf([0, 1, 2]).round(12).tolist()
+        [0.0, 0.313035285499, 0.313035285499]
+        """
+        size = np.asarray(n)
+        if self._point:
+            return np.asarray(np.where(size == 1, 1.0, 0.0))
+        chance = self.untruncated(size) * self._factor
+        return np.asarray(np.where(size == 0, 0.0, chance)) if self.truncated else chance
+
+    def last(self, tail: float = 1e-15) -> int:
+        """The smallest n >= 1 with P(N > n) below ``tail``: where a sum over n may stop.
+
+        >>> PoissonSizes(2.0, truncated=False, source="given").last(0.01)
+        6
+        """
+        if not 0 < tail < 1:
+            raise InvalidInput("a tail must be a probability", got=tail, allowed="numbers between 0 and 1")
+        if self._point:
+            return 1
+        low, high = 0, 1  # the tail at low is too large, at high it is not
+        while not self.tail(high) * self._factor < tail:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.tail(middle) * self._factor < tail else (middle, high)
+        return high
+
+    def likely(self) -> tuple[Integers, Floats]:
+        """The sizes n >= 1 that a sum over n needs, and f(n) of each: those below 1e-24 are left out.
+
+        >>> sizes, chance = PoissonSizes(1e6, truncated=True, source="given").likely()
+        >>> int(sizes[0]), len(sizes), round(float(chance.sum()), 12)
+        (990276, 17677, 1.0)
+        """
+        sizes = np.arange(1, self.last() + 1)
+        chance = self.pmf(sizes)
+        return sizes[chance > UNLIKELY], chance[chance > UNLIKELY]
+
+    def describe(self) -> str:
+        """One line for people: the parameters, how they came about, and at which limit they lie."""
+        values = ", ".join(f"{name} {value:.6g}" for name, value in self.parameters.items())
+        how = _SOURCES[self.source] + (f" ({self.prior})" if self.source == "bayes" else "")
+        limit = f"; at the limit: {_LIMITS[self.boundary]}" if self.boundary else ""
+        kind = "zero-truncated " if self.truncated else ""
+        return f"Cell sizes, {how}: {kind}{self.title}, {values}{limit}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines. JSON has no infinity: an infinite shape is None, and boundary says why."""
+        return {
+            "name": self.name,
+            **{name: value if math.isfinite(value) else None for name, value in self.parameters.items()},
+            "truncated": self.truncated,
+            "fit": self.source,
+            "boundary": self.boundary,
+        }
+
+
+_LIMITS = {
+    "rate zero": "rate zero, every cell has one record",
+    "shape infinite": "shape infinite, sizes vary no more than Poisson ones",
+    "shape zero": f"shape zero, the log-series distribution, taken at shape {size_fits.SMALLEST_SHAPE:g}",
+}
+
+
+@dataclass(frozen=True)
+class PoissonSizes(CellSizes):
+    """N ~ Poisson(rate), given N >= 1 if truncated. Rate 0 is the limit in which every cell has one record.
+
+    >>> print(PoissonSizes(2.43, truncated=False, source="mle").describe())
+    Cell sizes, by maximum likelihood: Poisson, rate 2.43
+    """
+
+    rate: float
+    truncated: bool
+    source: str
+    name: ClassVar[str] = "poisson"
+    title: ClassVar[str] = "Poisson"
+    prior: ClassVar[str] = size_fits.POISSON_PRIOR
+
+    def __post_init__(self) -> None:
+        _check_source(self.source)
+        _check_mean("the rate of Poisson cell sizes", self.rate, self.truncated)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"rate": self.rate}
+
+    @property
+    def boundary(self) -> str | None:
+        return "rate zero" if self.rate == 0 else None
+
+    @property
+    def not_empty(self) -> float:
+        return -math.expm1(-self.rate)
+
+    def untruncated(self, n: ArrayLike) -> Floats:
+        return poisson_pmf(n, self.rate)
+
+    def tail(self, n: int) -> float:
+        return float(pdtrc(n, self.rate))
+
+    def mixture(self) -> tuple[Floats, Floats]:
+        """One node.
+
+        >>> PoissonSizes(2.0, truncated=False, source="given").mixture()
+        (array([2.]), array([1.]))
+        """
+        rate = max(self.rate, _NEARLY_ZERO)
+        return np.array([rate]), np.array([1 / -math.expm1(-rate) if self.truncated else 1.0])
+
+    @cached_property
+    def _size_biased(self) -> tuple[Floats, Floats]:
+        return _one_record() if self._point else _scaled(poisson_size_biased(self.rate), self._factor)
+
+    def size_biased_mixture(self) -> tuple[Floats, Floats]:
+        return self._size_biased
+
+
+@dataclass(frozen=True)
+class NegativeBinomialSizes(CellSizes):
+    """N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape), given N >= 1 if truncated.
+
+    ``mean`` is that before truncation. Shape infinity is the Poisson distribution with that mean; shape 0 (kept at
+    1e-8, its mean in proportion) is the log-series distribution.
+
+    >>> sizes = NegativeBinomialSizes(1.0, 1.0, truncated=True, source="given")
+    >>> sizes.pmf([1, 2, 3]).round(12).tolist()
+    [0.5, 0.25, 0.125]
+    """
+
+    shape: float
+    mean: float
+    truncated: bool
+    source: str
+    name: ClassVar[str] = "negbin"
+    title: ClassVar[str] = "negative binomial"
+    prior: ClassVar[str] = size_fits.NEGATIVE_BINOMIAL_PRIOR
+
+    def __post_init__(self) -> None:
+        _check_source(self.source)
+        _check_mean("the mean of negative binomial cell sizes", self.mean, self.truncated)
+        if not self.shape >= size_fits.SMALLEST_SHAPE:
+            raise InvalidInput(
+                "the shape of negative binomial cell sizes is too small",
+                got=self.shape,
+                allowed=f"numbers from {size_fits.SMALLEST_SHAPE:g}, or infinity",
+            )
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"shape": self.shape, "mean": self.mean}
+
+    @property
+    def boundary(self) -> str | None:
+        if self.mean == 0:
+            return "rate zero"
+        if math.isinf(self.shape):
+            return "shape infinite"
+        return "shape zero" if self.shape == size_fits.SMALLEST_SHAPE else None
+
+    @property
+    def _poisson(self) -> PoissonSizes | None:
+        """What it comes down to at the limits where the Gamma law is a point."""
+        limit = math.isinf(self.shape) or self.mean == 0
+        return PoissonSizes(self.mean, self.truncated, self.source) if limit else None
+
+    @property
+    def not_empty(self) -> float:
+        if math.isinf(self.shape):
+            return -math.expm1(-self.mean)
+        return -math.expm1(-self.shape * math.log1p(self.mean / self.shape))
+
+    def untruncated(self, n: ArrayLike) -> Floats:
+        return negative_binomial_pmf(n, self.shape, self.mean)
+
+    def tail(self, n: int) -> float:
+        if math.isinf(self.shape):
+            return float(pdtrc(n, self.mean))
+        return float(betainc(n + 1.0, self.shape, self.mean / (self.shape + self.mean)))
+
+    @cached_property
+    def _mixture(self) -> tuple[Floats, Floats]:
+        limit = self._poisson
+        return limit.mixture() if limit else _scaled(gamma_mixture(self.shape, self.mean), self._factor)
+
+    def mixture(self) -> tuple[Floats, Floats]:
+        return self._mixture
+
+    @cached_property
+    def _size_biased(self) -> tuple[Floats, Floats]:
+        limit = self._poisson
+        return limit._size_biased if limit else _scaled(gamma_size_biased(self.shape, self.mean), self._factor)
+
+    def size_biased_mixture(self) -> tuple[Floats, Floats]:
+        return self._size_biased
+
+
+def fit_sizes(profiles: Profiles, family: str = "poisson", method: str = "mle", truncated: bool = True) -> CellSizes:
+    """Answers: from which distribution might the sizes of the non-empty cells come?
+
+    Poisson: ``mle`` and ``moments`` coincide, as the mean is sufficient: rate = mean size, or, truncated, the rate with
+    rate / (1 - e^-rate) = mean size. ``bayes``: the posterior mean under the prior density rate^(-1/2).
+    Negative binomial: ``mle`` by its profile likelihood in the shape; ``moments`` from the mean and variance (n in the
+    denominator) or, truncated, from the mean and E n^2 / E n = 1 + scale (shape + 1); ``bayes``: the posterior means of
+    shape and mean, both log-uniform over a range. All are estimates; limits (`CellSizes.boundary`) are answers.
+    Source: maths.md, section 5; the plain fits are those that the paper reports.
+
+    >>> profiles = Profiles.from_cells([[1], [1], [2], [4]], n_levels=1)
+    >>> fit_sizes(profiles, truncated=False)
+    PoissonSizes(rate=2.0, truncated=False, source='mle')
+    >>> round(fit_sizes(profiles).parameters["rate"], 6)
+    1.593624
+    """
+    if family not in FAMILIES:
+        raise UnknownName("unknown family of cell sizes", got=family, allowed=", ".join(FAMILIES))
+    if method not in METHODS:
+        raise UnknownName("unknown way to fit cell sizes", got=method, allowed=", ".join(METHODS))
+    if profiles.n_cells == 0:
+        raise InvalidInput("cell sizes cannot be fitted to a table without records")
+    histogram = size_fits.Histogram(*(values.astype(np.float64) for values in profiles.sizes))
+    if family == "poisson":
+        rate = size_fits.poisson_bayes if method == "bayes" else size_fits.poisson_mean
+        return PoissonSizes(rate(histogram, truncated), truncated, method)
+    fit = {
+        "mle": size_fits.negative_binomial_mle,
+        "moments": size_fits.negative_binomial_moments,
+        "bayes": size_fits.negative_binomial_bayes,
+    }[method]
+    shape, mean = fit(histogram, truncated)
+    return NegativeBinomialSizes(shape, mean, truncated, method)
+
+
+def _check_source(source: str) -> None:
+    if source not in _SOURCES:
+        raise UnknownName("unknown source of a size distribution", got=source, allowed=", ".join(_SOURCES))
+
+
+def _check_mean(what: str, mean: float, truncated: bool) -> None:
+    if not (math.isfinite(mean) and (mean > 0 or (truncated and mean == 0))):
+        allowed = "numbers from 0" if truncated else "numbers above 0"
+        raise InvalidInput(f"{what} must be finite and positive", got=mean, allowed=allowed)
+
+
+def _one_record() -> tuple[Floats, Floats]:
+    return np.zeros(1), np.ones(1)
+
+
+def _scaled(nodes: tuple[Floats, Floats], factor: float) -> tuple[Floats, Floats]:
+    rates, weights = nodes[0], nodes[1] * factor
+    for values in (rates, weights):
+        values.flags.writeable = False  # kept and handed out again
+    return rates, weights

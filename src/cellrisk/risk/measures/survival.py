@@ -1,0 +1,186 @@
+"""q(m) and s(m), the only things a measure knows of noise, for several noises at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+
+from cellrisk.noise.distributions import EndlessNoise, Noise
+from cellrisk.system.arrays import Floats, Integers
+
+NEGLIGIBLE = 1e-18
+"""A vanishing probability below this is taken for 0 where sums over many counts are cut."""
+
+ENDLESS = 1 << 62
+"""The reach of noise without bound: past every count."""
+
+NOISES_AT_ONCE = 64
+MANY_LABELS = 16
+TABULATED = 4096
+"""Counts below this are looked up in a table of all of them; larger ones are rare and computed one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """The probabilities that a count vanishes, q, and survives, s = 1 - q, one column a noise."""
+
+    noises: tuple[Noise, ...]
+    threshold: float = 0.5
+    _tables: dict[int, SurvivalTable] = field(default_factory=dict, init=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.noises)
+
+    @cached_property
+    def groups(self) -> tuple[Survival, ...]:
+        """The same noises in their order, few at a time, so that working arrays stay small; endless ones apart."""
+        parts: list[tuple[Noise, ...]] = []
+        for endless, run in groupby(self.noises, lambda noise: isinstance(noise, EndlessNoise)):
+            noises = tuple(run)
+            step = len(noises) if endless else NOISES_AT_ONCE
+            parts += [noises[start : start + step] for start in range(0, len(noises), step)]
+        return (self,) if len(parts) == 1 else tuple(Survival(noises, self.threshold) for noises in parts)
+
+    @property
+    def endless(self) -> bool:
+        """Whether every noise has grown without bound, so that q = s = 1/2 for every count."""
+        return all(isinstance(noise, EndlessNoise) for noise in self.noises)
+
+    def vanish(self, counts: Integers) -> Floats:
+        """q at each count: (counts, noises)."""
+        if counts.max() < TABULATED:
+            return np.asarray(self._table(_power_of_two(int(counts.max()))).vanish[counts])
+        return np.stack([noise.vanish(counts, self.threshold) for noise in self.noises], axis=-1)
+
+    def survive(self, counts: Integers) -> Floats:
+        """s at each count: (counts, noises)."""
+        if counts.max() < TABULATED:
+            return np.asarray(self._table(_power_of_two(int(counts.max()))).survive[counts])
+        return np.stack([noise.survive(counts, self.threshold) for noise in self.noises], axis=-1)
+
+    @cached_property
+    def vanish_empty(self) -> Floats:
+        """q(0) for each noise."""
+        return np.asarray(self.vanish(np.array([0]))[0])
+
+    @cached_property
+    def reach(self) -> int:
+        """The last count whose vanishing probability matters under any of the noises."""
+        widest = {type(noise): noise for noise in sorted(self.noises, key=lambda noise: noise.scale)}
+        return max(_last_vanishing(noise, self.threshold) for noise in widest.values())
+
+    @cached_property
+    def reaches(self) -> Integers:
+        """The same under each noise."""
+        return np.array([_last_vanishing(noise, self.threshold) for noise in self.noises])
+
+    def some(self, chosen: Iterable[int]) -> Survival:
+        """The noises at these places."""
+        return Survival(tuple(self.noises[place] for place in chosen), self.threshold)
+
+    def up_to(self, last: int) -> SurvivalTable:
+        """q and s at every count from 0 to at least ``last``, cut at the reach."""
+        return self._table(min(_power_of_two(last), self.reach))
+
+    def _table(self, end: int) -> SurvivalTable:
+        """q and s at every count from 0 to ``end``, computed once."""
+        if end not in self._tables:
+            counts = np.arange(end + 1, dtype=np.float64)
+            self._tables[end] = SurvivalTable(
+                np.stack([noise.vanish(counts, self.threshold) for noise in self.noises], axis=-1),
+                np.stack([noise.survive(counts, self.threshold) for noise in self.noises], axis=-1),
+            )
+        return self._tables[end]
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalTable:
+    """q and s at the counts 0, 1, ..., ``end``; a count past the end is as good as certain to survive."""
+
+    vanish: Floats
+    survive: Floats
+
+    @property
+    def end(self) -> int:
+        return len(self.vanish) - 1
+
+    def __getitem__(self, noises: slice) -> SurvivalTable:
+        return SurvivalTable(self.vanish[:, noises], self.survive[:, noises])
+
+    def survive_at(self, counts: Integers) -> Floats:
+        """s at any counts of 0 or more: (..., noises)."""
+        return np.asarray(self.survive[np.minimum(counts, self.end)])
+
+    def vanish_at(self, counts: Integers) -> Floats:
+        """q at any counts of 0 or more: (..., noises)."""
+        return np.asarray(np.where((counts <= self.end)[..., None], self.vanish[np.minimum(counts, self.end)], 0.0))
+
+
+def _power_of_two(count: int) -> int:
+    """The smallest power of two above a count, so that a handful of tables serve all."""
+    return 1 << count.bit_length()
+
+
+def _last_vanishing(noise: Noise, threshold: float) -> int:
+    if isinstance(noise, EndlessNoise):
+        return ENDLESS
+    low, high = 0, 1
+    while noise.vanish(float(high), threshold) >= NEGLIGIBLE:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if noise.vanish(float(middle), threshold) >= NEGLIGIBLE else (low, middle)
+    return high
+
+
+def exactly_one(vanish: Sequence[Floats] | Floats, survive: Sequence[Floats] | Floats) -> Floats:
+    """sum_k survive_k prod_{j != k} vanish_j: the probability that one independent label survives and the rest vanish.
+
+    One pass over the labels with one bit of state (has the survivor been chosen), so every term is positive and nothing
+    cancels. Many labels are joined two by two instead, all pairs at once.
+
+    >>> float(exactly_one([np.array(0.5), np.array(0.2)], [np.array(0.5), np.array(0.8)]))
+    0.5
+    """
+    if len(vanish) > MANY_LABELS:
+        return _exactly_one_of_many(np.asarray(vanish), np.asarray(survive))
+    none, one = vanish[0], survive[0]
+    for q, s in zip(vanish[1:], survive[1:], strict=True):
+        one = one * q + none * s
+        none = none * q
+    return one
+
+
+def each_alone(vanish: Sequence[Floats], survive: Sequence[Floats]) -> list[Floats]:
+    """survive_k prod_{j != k} vanish_j for each k: the probability that this label survives and all others vanish.
+
+    Products from both sides, so nothing is divided.
+
+    >>> [float(alone) for alone in each_alone([np.array(0.5), np.array(0.25)], [np.array(0.5), np.array(0.75)])]
+    [0.125, 0.375]
+    """
+    if len(vanish) > MANY_LABELS:
+        below = np.cumprod([np.ones_like(vanish[0]), *vanish[:-1]], axis=0)
+        above = np.cumprod([np.ones_like(vanish[0]), *vanish[:0:-1]], axis=0)[::-1]
+        return list(np.asarray(survive) * below * above)
+    found = list(survive)
+    before, after = np.ones_like(vanish[0]), np.ones_like(vanish[0])
+    for first, last in zip(range(len(found)), reversed(range(len(found))), strict=True):
+        found[first] = found[first] * before
+        found[last] = found[last] * after
+        before, after = before * vanish[first], after * vanish[last]
+    return found
+
+
+def _exactly_one_of_many(none: Floats, one: Floats) -> Floats:
+    while len(none) > 1:
+        half = len(none) // 2
+        first, second, rest = slice(0, half), slice(half, 2 * half), slice(2 * half, None)
+        joined = one[first] * none[second] + none[first] * one[second]
+        one = np.concatenate([joined, one[rest]])
+        none = np.concatenate([none[first] * none[second], none[rest]])
+    return np.asarray(one[0])

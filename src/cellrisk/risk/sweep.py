@@ -1,0 +1,220 @@
+"""Risk at many settings of a mechanism at once: what curves are drawn from and searches look through."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cellrisk.counts.profiles import Profiles
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
+from cellrisk.risk.attacks import GUESSES, choose_risks
+from cellrisk.risk.measures import Local, Measure, Survival
+from cellrisk.risk.priors import Priors
+from cellrisk.system.arrays import Floats
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute, FrequencyTable
+
+LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
+DEFAULT_POINTS = 201
+LARGEST_CLASSICAL = math.nextafter(1.0, 0.0)
+NO_NOISE, ENDLESS_NOISE = NoNoise(), EndlessNoise()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a risk goes at the two ends of epsilon."""
+
+    chance: float
+    """As epsilon goes to 0: what is read off a cell is luck, unless the mechanism's delta keeps its noise finite."""
+    raw: float
+    """As epsilon grows without bound: the raw table's own risk."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism with everything fixed but epsilon.
+
+    >>> Setting("laplace").at(2.0).scale
+    0.5
+    """
+
+    name: str
+    delta: float = 0.0
+    neighbours: str = "add-remove"
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        self.at(LEAST_EPSILON)  # refuses what no epsilon would make good
+
+    def at(self, epsilon: float) -> Mechanism:
+        return mechanism(
+            self.name, epsilon=epsilon, delta=self.delta, neighbours=self.neighbours, threshold=self.threshold
+        )
+
+    @property
+    def largest_epsilon(self) -> float:
+        """Where the mechanism's guarantee ends; infinity where it does not."""
+        return LARGEST_CLASSICAL if self.name == "gaussian" else math.inf
+
+    @property
+    def limit_noise(self) -> Noise:
+        """The noise as epsilon falls to 0."""
+        return self.at(LEAST_EPSILON).limit_noise
+
+    @property
+    def lower_end(self) -> str:
+        """What the risk as epsilon falls to 0 is called."""
+        return "chance" if math.isinf(self.limit_noise.scale) else "its limit as epsilon falls to 0"
+
+    def covered(self, epsilons: Floats) -> Floats:
+        """Those epsilons, ascending, for which the mechanism has a guarantee; refuses where there are none."""
+        self.at(float(epsilons[0]))
+        return epsilons[epsilons <= self.largest_epsilon]
+
+    @property
+    def pure(self) -> bool:
+        return MECHANISMS[self.name].pure
+
+    def describe(self) -> str:
+        return self.name if self.pure else f"{self.name}, delta {self.delta:g}"
+
+    def survival(self, epsilons: Iterable[float]) -> Survival:
+        return Survival(tuple(self.at(float(epsilon)).noise for epsilon in epsilons), self.threshold)
+
+
+def find_limits(
+    profiles: Profiles,
+    measure: Measure,
+    forms: Sequence[str],
+    threshold: float = 0.5,
+    limit_noise: Noise = ENDLESS_NOISE,
+) -> dict[tuple[str, str], Limits]:
+    """The risk as epsilon falls to 0, under the mechanism's ``limit_noise``, and under no noise at all.
+
+    One pair for each form and weighting. Noise without bound has closed forms, whatever the size of a cell.
+    """
+    ends = measure.average(profiles, Survival((limit_noise, NO_NOISE), threshold), forms)
+    return {key: Limits(float(chance), float(raw)) for key, (chance, raw) in ends.items()}
+
+
+def read_epsilons(given: float | Sequence[float] | Floats | None) -> Floats:
+    """Epsilons as a user gives them, ascending; the default runs from 0.001 to 100, evenly spaced in the logarithm.
+
+    >>> read_epsilons([1, 0.1, 1]).tolist()
+    [0.1, 1.0]
+    """
+    if given is None:
+        return np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, DEFAULT_POINTS)
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InvalidInput("epsilon must be a number or a list of numbers", got=type(given).__name__) from None
+    if values.ndim != 1 or not len(values):
+        raise InvalidInput("the list of epsilons is empty", allowed="one number above 0, or more")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise InvalidInput("every epsilon must be a finite number above 0", got=f"{len(values)} values")
+    return np.unique(values)
+
+
+def usual_delta(records: int) -> float:
+    """The usual delta: one over the number of records, rounded down to one digit.
+
+    >>> usual_delta(27504), usual_delta(250)
+    (3e-05, 0.004)
+    """
+    if records <= 1:
+        return 0.5
+    size = 10.0 ** math.floor(math.log10(1.0 / records))
+    return float(f"{max(1, math.floor(1.0 / records / size + 1e-9)) * size:.0e}")
+
+
+def read_settings(
+    mechanisms: str | Sequence[str],
+    delta: float | Sequence[float] | None,
+    neighbours: str,
+    threshold: float,
+    records: int,
+) -> tuple[Setting, ...]:
+    """Each mechanism by its name, with each delta where it takes one; the usual delta where none is given."""
+    names = [mechanisms] if isinstance(mechanisms, str) else list(mechanisms)
+    if not names:
+        raise InvalidInput("no mechanism was chosen", allowed=", ".join(MECHANISMS))
+    pure = [name in MECHANISMS and MECHANISMS[name].pure for name in names]
+    if delta is None:
+        deltas = [0.0 if all(pure) else usual_delta(records)]
+    else:
+        deltas = [delta] if isinstance(delta, (int, float)) else list(delta)
+        if not deltas:
+            raise InvalidInput("the list of deltas is empty", allowed="one number between 0 and 1, or more")
+    for_pure = deltas if all(pure) and delta is not None else [0.0]  # a mechanism refuses what it does not take
+    settings = [
+        Setting(name, value, neighbours, threshold)
+        for name, is_pure in zip(names, pure, strict=True)
+        for value in (for_pure if is_pure else deltas)
+    ]
+    return tuple(dict.fromkeys(settings))
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One risk of each sensitive attribute of a table, to be asked at any epsilon."""
+
+    attributes: tuple[Attribute, ...]
+    measures: tuple[Measure, ...]
+    """The measure with each attribute's own priors."""
+    form: str
+    weights: str
+    attack: str = "homogeneity"
+
+    @staticmethod
+    def of(
+        table: FrequencyTable, measure: str, form: str, weights: str, priors: Priors, attack: str = "homogeneity"
+    ) -> Question:
+        """The risk of those names; ``weights`` does not matter for marginal shrinkage."""
+        asked = choose_risks(attack, measure, form, weights)
+        measures = tuple(
+            asked.make(measure, priors.fit(attribute, [measure]).measure) for attribute in table.attributes
+        )
+        weighting = "uniform" if measures[0].one_number else weights
+        return Question(table.attributes, measures, form, weighting, attack)
+
+    @property
+    def people(self) -> Question:
+        """The expected share of people whose value the same attacker gets right."""
+        measure = GUESSES[self.attack]() if self.attack in GUESSES else Local()
+        return Question(self.attributes, (measure,) * len(self.attributes), "tight", "records", self.attack)
+
+    @property
+    def name(self) -> str:
+        weights = {"uniform": "each cell alike", "records": "by records"}[self.weights]
+        weighting = "" if self.measures[0].one_number else f", {weights}"
+        attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
+        return f"{attack}{self.measures[0].name.replace('_', ' ')} risk, {self.form}{weighting}"
+
+    def ask(self, setting: Setting, epsilons: Floats) -> Floats:
+        """(attributes, epsilons): the risk of each attribute at each epsilon."""
+        return self.under(setting.survival(epsilons))
+
+    def under(self, survival: Survival) -> Floats:
+        """(attributes, noises): the risk of each attribute under each noise."""
+        return np.stack(
+            [
+                measure.average(attribute.profiles, survival, (self.form,))[self.form, self.weights]
+                for attribute, measure in zip(self.attributes, self.measures, strict=True)
+            ]
+        )
+
+    def limits(self, setting: Setting) -> tuple[Limits, ...]:
+        """The two ends of each attribute's risk."""
+        ends = setting.threshold, setting.limit_noise
+        return tuple(
+            find_limits(attribute.profiles, measure, (self.form,), *ends)[self.form, self.weights]
+            for attribute, measure in zip(self.attributes, self.measures, strict=True)
+        )

@@ -1,0 +1,28 @@
+"""Pictures of what was found. They draw the numbers that a result holds and compute no risk.
+
+Figures are plain matplotlib figures, made without global state; matplotlib is loaded when the first one is drawn.
+"""
+
+from __future__ import annotations
+
+from cellrisk.show.pictures.bars import draw_explanation
+from cellrisk.show.pictures.boxes import draw_utility
+from cellrisk.show.pictures.choices import draw_choice
+from cellrisk.show.pictures.curves import draw_curve
+from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
+from cellrisk.show.pictures.sequences import draw_sequence
+from cellrisk.show.pictures.sizes import draw_sizes
+
+__all__ = [
+    "ENDINGS",
+    "check_picture_path",
+    "draw_choice",
+    "draw_curve",
+    "draw_explanation",
+    "draw_sequence",
+    "draw_sizes",
+    "draw_utility",
+    "save",
+    "to_png",
+    "to_svg",
+]

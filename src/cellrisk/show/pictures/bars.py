@@ -1,0 +1,123 @@
+"""What would lower the risk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cellrisk.show.pictures.style import (
+    ALARM,
+    COLOURS,
+    GREY,
+    INK,
+    PALE,
+    SMALL,
+    brief,
+    finish,
+    house_style,
+    percent_axis,
+    plain,
+    start_figure,
+)
+from cellrisk.system.text import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cellrisk.risk.explanation import Explanation
+    from cellrisk.risk.explanation.remedies import Coarsening, Removal
+
+ROW = 0.2
+"""Inches for a bar or a dot."""
+MOST_COARSENINGS = 20
+
+
+def draw_explanation(explanation: Explanation) -> Figure:
+    """The risk with all quasi-identifiers, without each of them, and with coarser ones. No cell is shown."""
+    with house_style():
+        removals = sorted(explanation.without, key=lambda removal: removal.risk)
+        coarser = sorted(explanation.coarser, key=lambda coarsening: coarsening.risk)[:MOST_COARSENINGS]
+        rows = [len(removals) + 1] + ([len(coarser)] if coarser else [])
+        figure = start_figure(sum(ROW * many + 0.35 for many in rows) + 0.3)
+        grid = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)[:, 0]
+        _draw_removals(grid[0], explanation, removals)
+        if coarser:
+            _draw_coarsenings(grid[1], explanation, coarser)
+        risks = [explanation.baseline, *(each.risk for each in removals), *(each.risk for each in coarser)]
+        for axes in grid:
+            axes.set_xlim(0.0, 1.18 * max(risks) if max(risks) > 0 else 0.01)
+            percent_axis(axes.xaxis)
+            axes.grid(axis="x")
+            axes.tick_params(axis="y", length=0)
+            axes.spines["left"].set_visible(False)
+            axes.axvline(explanation.baseline, color=GREY, linewidth=0.7, zorder=1.5)
+        grid[-1].set_xlabel(f"risk for {brief(explanation.sensitive, 60)}")
+        finish(figure, title=_title(explanation), subtitle=_subtitle(explanation))
+        return figure
+
+
+def _draw_removals(axes: Axes, explanation: Explanation, removals: Sequence[Removal]) -> None:
+    names = ["all quasi-identifiers", *(f"without {brief(each.quasi_identifier)}" for each in removals)]
+    risks = [explanation.baseline, *(each.risk for each in removals)]
+    colours = [ALARM, *(COLOURS[0] if each.change < 0 else PALE for each in removals)]
+    axes.barh(range(len(names)), risks, height=0.68, color=colours)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    for place, risk in enumerate(risks):
+        inside = risk > 0.25 * max(risks)
+        axes.annotate(
+            percent(risk),
+            (risk, place),
+            (-3 if inside else 3, 0),
+            textcoords="offset points",
+            ha="right" if inside else "left",
+            va="center",
+            size=SMALL,
+            color="white" if inside and colours[place] != PALE else INK,
+        )
+    axes.set_title("Without a quasi-identifier")
+
+
+def _draw_coarsenings(axes: Axes, explanation: Explanation, coarser: Sequence[Coarsening]) -> None:
+    names = [
+        f"{brief(each.quasi_identifier)}: {each.how} ({each.labels:,} of {each.labels_before:,})" for each in coarser
+    ]
+    risks = [each.risk for each in coarser]
+    axes.hlines(range(len(names)), explanation.baseline, risks, color=COLOURS[0], linewidth=1.0, alpha=0.6)
+    axes.plot(risks, range(len(names)), "o", color=COLOURS[0], markersize=4.5)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    for place, risk in enumerate(risks):
+        left = risk <= explanation.baseline
+        axes.annotate(
+            percent(risk),
+            (risk, place),
+            (-5 if left else 5, 0),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="center",
+            size=SMALL,
+        )
+    more = len(explanation.coarser) - len(coarser)
+    axes.set_title("With coarser values (values left)" + (f"; {more:,} more with a higher risk" if more else ""))
+
+
+def _title(explanation: Explanation) -> str:
+    best = min(explanation.without, key=lambda removal: removal.change)
+    if explanation.most_raising is None:
+        return f"Dropping no quasi-identifier would lower the risk of {percent(explanation.baseline)}"
+    return (
+        f"Dropping {best.quasi_identifier} would lower the risk most: from {percent(explanation.baseline)} to "
+        f"{percent(best.risk)}"
+    )
+
+
+def _subtitle(explanation: Explanation) -> str:
+    mechanism = explanation.mechanism
+    delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
+    weights = {"records": "by records", "uniform": "each cell alike"}[explanation.weights]
+    return (
+        f"local risk, {explanation.form}, {weights}; {mechanism.name}, epsilon {plain(mechanism.epsilon)}{delta}; "
+        f"{explanation.records:,} records in {explanation.cells:,} cells"
+    )

@@ -1,0 +1,295 @@
+"""Which epsilon was chosen, among which: along epsilon, or on the map of risk and usefulness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cellrisk.show.pictures.labels import Box, Path, Wish, label_right, mark_box, place_labels, spread_right
+from cellrisk.show.pictures.style import (
+    ALARM,
+    COLOURS,
+    DASHES,
+    GREY,
+    INK,
+    NOTE,
+    SAFE,
+    SMALL,
+    TEXT,
+    darker,
+    epsilon_axis,
+    finish,
+    house_style,
+    plain,
+    risk_axis,
+    start_figure,
+)
+from cellrisk.system.arrays import Floats
+from cellrisk.system.text import percent, show_down
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cellrisk.decide.choosing import Alternative, Choice
+    from cellrisk.decide.tradeoff import TradeOff
+
+LINE = COLOURS[0]
+MARKS = (1.0, 0.1, 10.0, 0.01, 100.0, 3.0, 0.3, 30.0, 0.03, 0.001)
+"""Epsilons that are marked along the map, the most wanted first."""
+
+
+def draw_choice(choice: Choice) -> Figure:
+    """The map of risk and usefulness where usefulness was asked for, else the risk along epsilon.
+
+    Shaded is what the limits admit; the filled mark is the recommended epsilon, open ones are half and twice it.
+    """
+    with house_style():
+        return _draw_line(choice) if choice.trade_off is None else _draw_map(choice, choice.trade_off)
+
+
+def _draw_line(choice: Choice) -> Figure:
+    strips = len(choice.options) > 1
+    figure = start_figure(3.0 + (0.45 + 0.2 * len(choice.options) if strips else 0.0))
+    ratios = [3.0, 0.2 * len(choice.options)] if strips else [1.0]
+    grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+    axes, epsilon, risk = grid[0], choice.scan_epsilon, choice.scan_risk
+    for low, high in choice.admissible:
+        axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0)
+    axes.plot(epsilon, risk, color=LINE, linewidth=1.4)
+    _draw_inside(axes, choice, epsilon, epsilon, risk)
+    levels = _levels(choice)
+    right = [(choice.limits.raw, f"raw table {percent(choice.limits.raw)}", GREY)]
+    right += [(level, words, darker(ALARM)) for level, words in levels]
+    axes.axhline(choice.limits.raw, color=GREY, linewidth=0.6, zorder=1.5)
+    axes.axhline(choice.limits.chance, color=GREY, linewidth=0.6, zorder=1.5)
+    for level, _ in levels:
+        axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
+    texts = label_right(axes, right)
+    points = [(each.epsilon, each.risk) for each in choice.alternatives]
+    first = choice.options[0]
+    low, high = min([first.searched[0], *(x for x, _ in points)]), max([first.searched[1], *(x for x, _ in points)])
+    heights = [float(risk.max()), choice.limits.raw, choice.limits.chance, *(y for _, y in points)]
+    risk_axis(axes, max([*heights, *(level for level, _ in levels)]))
+    epsilon_axis(grid[-1], low, high)
+    if strips:
+        _draw_strips(grid[1], choice)
+    title, subtitle = _title(choice), _subtitle(choice)
+    finish(figure, title=title, subtitle=subtitle, caption=choice.headline, note=_note())
+    spread_right(axes, texts)
+    ends = np.array([low, high])
+    flat = [choice.limits.raw, choice.limits.chance, *(level for level, _ in levels)]
+    paths, faint = [(epsilon, risk)], [(ends, np.array([level, level])) for level in flat]
+    if first.epsilon is None:
+        taken = _mark_nearest(axes, choice, paths, faint)
+    else:
+        taken = _mark(axes, choice.alternatives, [each.epsilon for each in choice.alternatives], paths, faint)
+    chance, y = f"chance {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
+    place_labels(axes, [Wish(chance, ends, y, GREY, 0.0, distance=1.5, must=True)], paths, taken, faint)
+    if choice.admissible:
+        start, end = max(choice.admissible, key=lambda span: math.log(span[1] / span[0]))
+        axes.text(
+            math.sqrt(start * end),
+            0.015 * axes.get_ylim()[1],
+            "admissible",
+            color=darker(SAFE),
+            size=SMALL,
+            weight="bold",
+            ha="center",
+            va="bottom",
+            clip_on=True,
+        )
+    return figure
+
+
+def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floats) -> None:
+    """The part of a line that the limits admit, in bold: up to the very ends of each interval."""
+    logs = np.log(epsilon)
+    for low, high in choice.admissible:
+        inner = (epsilon > low) & (epsilon < high)
+        ends = np.log([low, high])
+        across, up = np.interp(ends, logs, x), np.interp(ends, logs, y)
+        axes.plot(
+            *([across[0], *x[inner], across[1]], [up[0], *y[inner], up[1]]),
+            color=LINE,
+            linewidth=3.0,
+            label="admissible",
+        )
+
+
+def _draw_strips(axes: Axes, choice: Choice) -> None:
+    """The admissible epsilons of each mechanism and delta, below each other."""
+    for place, option in enumerate(choice.options):
+        for low, high in option.admissible:
+            axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
+        end = option.searched[1] if option.epsilon is None else option.epsilon
+        words = "none" if option.epsilon is None else f"up to {show_down(option.epsilon)}"
+        axes.annotate(
+            words,
+            (end, place),
+            (3, 0),
+            textcoords="offset points",
+            va="center",
+            size=SMALL,
+            color=INK,
+            annotation_clip=False,
+        )
+    axes.set_yticks(range(len(choice.options)), [option.setting.describe() for option in choice.options])
+    axes.set_ylim(len(choice.options) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title("Admissible epsilons")
+
+
+def _draw_map(choice: Choice, trade_off: TradeOff) -> Figure:
+    figure = start_figure(3.5)
+    axes = figure.subplots()
+    epsilon, tvd, risk = _with_alternatives(choice, trade_off)
+    levels = _levels(choice)
+    right = [(level, words, darker(ALARM)) for level, words in levels]
+    right.append((choice.limits.raw, f"raw table {percent(choice.limits.raw)}", GREY))
+    points = [each for each in choice.alternatives if each.tvd is not None]
+    heights = [float(risk.max()), choice.limits.raw, *(level for level, _ in levels), *(each.risk for each in points)]
+    risk_axis(axes, max(heights), "risk (lower: safer)")
+    widest = max([float(tvd.max()), trade_off.max_tvd])
+    axes.set_xlim(0.0, 1.06 * widest if widest > 0 else 0.01)
+    axes.set_xlabel(f"mean TVD of {trade_off.way}-way marginals (lower: more useful)")
+    top = min([axes.get_ylim()[1], *(level for level, _ in levels)])
+    axes.fill_between([0.0, trade_off.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
+    axes.axvline(trade_off.max_tvd, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
+    for level, _ in levels:
+        axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
+    axes.axhline(choice.limits.raw, color=GREY, linewidth=0.6, zorder=1.5)
+    axes.plot(tvd, risk, color=LINE, linewidth=1.4)
+    _draw_inside(axes, choice, epsilon, tvd, risk)
+    axes.annotate(
+        f"TVD limit {trade_off.max_tvd:g}",
+        (trade_off.max_tvd, axes.get_ylim()[1]),
+        (0, 2),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        size=SMALL,
+        color=darker(ALARM),
+        annotation_clip=False,
+    )
+    texts = label_right(axes, right)
+    finish(figure, title=_title(choice), subtitle=_subtitle(choice), caption=choice.headline, note=_note())
+    spread_right(axes, texts)
+    ends, height = np.array(axes.get_xlim()), np.array(axes.get_ylim())
+    paths, faint = [(tvd, risk)], [(np.array([trade_off.max_tvd] * 2), height)]
+    faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
+    words = "within both limits" if trade_off.max_tvd > 0.22 * ends[1] else "within\nboth"
+    axes.annotate(words, (0, 0), (4, 4), textcoords="offset points", size=SMALL, color=darker(SAFE), weight="bold")
+    taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint)
+    _mark_epsilons(axes, (epsilon, tvd, risk), [*paths, *faint], taken)
+    return figure
+
+
+def _with_alternatives(choice: Choice, trade_off: TradeOff) -> tuple[Floats, Floats, Floats]:
+    """Epsilon, TVD and risk along the map, with the alternatives among them, ascending in epsilon."""
+    more = [each for each in choice.alternatives if trade_off.epsilon[0] < each.epsilon < trade_off.epsilon[-1]]
+    epsilon = np.concatenate([trade_off.epsilon, [each.epsilon for each in more]])
+    tvd = np.concatenate([trade_off.tvd, [each.tvd or 0.0 for each in more]])
+    risk = np.concatenate([trade_off.risk, [each.risk for each in more]])
+    order = np.argsort(epsilon, kind="stable")
+    return epsilon[order], tvd[order], risk[order]
+
+
+def _mark_epsilons(
+    axes: Axes, along: tuple[Floats, Floats, Floats], paths: Sequence[Path], taken: Sequence[Box]
+) -> None:
+    """Points with their epsilon along the map, as many as there is room for."""
+    epsilon, tvd, risk = along
+    logs, boxes, first = np.log(epsilon), list(taken), True
+    for mark in MARKS:
+        if not epsilon[0] * 0.999 <= mark <= epsilon[-1] * 1.001:
+            continue
+        x, y = float(np.interp(math.log(mark), logs, tvd)), float(np.interp(math.log(mark), logs, risk))
+        words = f"epsilon {plain(mark)}" if first else plain(mark)
+        here = np.array([x])
+        now = place_labels(axes, [Wish(words, here, np.array([y]), GREY, at=x, distance=1.5)], paths, boxes)
+        if now is None or len(now) == len(boxes):
+            continue
+        boxes, first = now, False
+        axes.plot(x, y, "o", color=LINE, markersize=3.2, zorder=3)
+
+
+def _mark(
+    axes: Axes, points: Sequence[Alternative], across: Sequence[float], paths: Sequence[Path], faint: Sequence[Path]
+) -> list[Box]:
+    """The recommended point filled, the stricter and the looser one open, each with its words."""
+    wishes, boxes = [], []
+    order = sorted(zip(points, across, strict=True), key=lambda pair: pair[0].role != "recommended")
+    for each, x in order:
+        chosen = each.role == "recommended"
+        axes.plot(
+            x,
+            each.risk,
+            "o",
+            color=LINE,
+            markerfacecolor=LINE if chosen else "white",
+            markersize=8 if chosen else 5.5,
+            markeredgewidth=1.3,
+            zorder=5,
+            clip_on=False,
+            label=each.role,
+        )
+        words = f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}"
+        here, y = np.array([x]), np.array([each.risk])
+        boxes.append(mark_box(axes, x, each.risk, 6.0 if chosen else 4.5))
+        wish = Wish(words, here, y, INK, at=x, distance=1.0, must=True, off=6.5)
+        bold = replace(wish, colour=darker(LINE), off=8.0, size=TEXT, weight="bold")
+        wishes.append(bold if chosen else wish)
+    return place_labels(axes, wishes, paths, boxes, faint) or []
+
+
+def _mark_nearest(axes: Axes, choice: Choice, paths: Sequence[Path], faint: Sequence[Path]) -> list[Box]:
+    """Where no epsilon will do: the one that comes nearest."""
+    option = choice.options[0]
+    x, y = option.lowest_epsilon, option.lowest_risk
+    axes.plot(x, y, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
+    words, here = f"nearest: {percent(y)} at epsilon {plain(x)}", np.array([x])
+    wish = Wish(words, here, np.array([y]), darker(ALARM), at=x, distance=1.0, weight="bold", must=True, off=8.0)
+    return place_labels(axes, [wish], paths, [mark_box(axes, x, y, 5.0)], faint) or []
+
+
+def _levels(choice: Choice) -> list[tuple[float, str]]:
+    """The limits that are levels of the risk shown, each in words."""
+    required, question = choice.requirement, choice.question
+    found = []
+    if required.max_risk is not None:
+        found.append((required.max_risk, f"limit {percent(required.max_risk)}"))
+    if required.margin is not None and len(question.attributes) == 1:
+        level = choice.limits.chance + required.margin
+        found.append((level, f"limit {percent(level)}"))
+    counted = (question.measures[0].name, question.form, question.weights) == ("local", "tight", "records")
+    if required.max_people is not None and counted:
+        found.append((required.max_people / choice.table.n_records, f"limit {required.max_people:,.10g} people"))
+    return [(level, words) for level, words in found if level <= 1.0]
+
+
+def _title(choice: Choice) -> str:
+    name = choice.options[0].setting.describe()
+    if choice.epsilon is None or choice.risk is None:
+        return f"No epsilon meets the limits ({name})"
+    recommended = next(each for each in choice.alternatives if each.role == "recommended")
+    tvd = "" if recommended.tvd is None else f", TVD {recommended.tvd:.2g}"
+    return f"Choose epsilon {show_down(choice.epsilon)} ({name}): risk {percent(choice.risk)}{tvd}"
+
+
+def _subtitle(choice: Choice) -> str:
+    required = choice.requirement.describe()
+    if choice.trade_off is not None:
+        required += f" and a TVD of at most {choice.trade_off.max_tvd:g}"
+    worst = ", the worst attribute at each epsilon" if len(choice.question.attributes) > 1 else ""
+    return f"Required: {required}. Shown: {choice.question.name}{worst}"
+
+
+def _note() -> str:
+    from cellrisk.decide.choosing import CHOICE_NOTE
+
+    return f"{NOTE} {CHOICE_NOTE}"

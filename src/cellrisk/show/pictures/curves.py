@@ -1,0 +1,381 @@
+"""Risk along epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.show.pictures.labels import Path, Wish, label_right, place_labels, spread_right
+from cellrisk.show.pictures.style import (
+    COLOURS,
+    DASHES,
+    GREY,
+    INK,
+    SMALL,
+    TINY,
+    brief,
+    darker,
+    epsilon_axis,
+    finish,
+    house_style,
+    plain,
+    risk_axis,
+    sample,
+    start_figure,
+)
+from cellrisk.system.text import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cellrisk.risk.curves import Line, RiskCurve
+
+MOST_IN_A_PANEL = 6
+FORM_DASHES = {"tight": DASHES[0], "exact": DASHES[1], "published": DASHES[2]}
+"""The preferred form first."""
+FORM_WORDS = {
+    "tight": "tight: a person's own\nvalue is read off",
+    "exact": "exact: a cell shows\none value alone",
+    "published": "published: the paper's\nclosed form",
+}
+WEIGHT_COLOURS = {"records": COLOURS[0], "uniform": COLOURS[1], None: COLOURS[2]}
+WEIGHT_WORDS = {"records": "by records", "uniform": "each cell alike", None: "whole table"}
+SHOWN = (0.1, 1.0, 10.0)
+"""Epsilons at which a lone line shows its value."""
+
+Part = Callable[["Line"], Any]
+Groups = dict[Any, dict[str, "Line"]]
+"""Lines that share a colour, by their form."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """What, besides the attribute, has panels of its own, and what tells the colours within a panel apart."""
+
+    panel: Part
+    colour: Part
+    small: bool = True
+
+
+SPLITS = (
+    Split(lambda line: (), lambda line: (line.measure, line.setting, line.weights), small=False),
+    Split(lambda line: (line.measure,), lambda line: (line.setting, line.weights)),
+    Split(lambda line: (line.setting.name, line.measure), lambda line: (line.setting.delta, line.weights)),
+    Split(lambda line: (line.setting, line.measure), lambda line: (line.weights,)),
+)
+"""The first of these that puts no more than six lines into a panel is taken."""
+
+
+def draw_curve(curve: RiskCurve) -> Figure:
+    """The risk along epsilon between its two ends: chance on the left, the raw table's own on the right.
+
+    One panel a sensitive attribute; where that would hold more than six lines, one a measure too, and a mechanism or
+    a setting. Line style is the form; colour is what else varies within a panel.
+    """
+    with house_style():
+        return Painter(curve).paint()
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A panel whose lines are drawn, and the labels that still want a place in it."""
+
+    axes: Axes
+    labels: list[Wish]
+    names: list[Wish]
+    samples: list[Any]
+    """What a key would show, where the names find no place."""
+    right: list[Any]
+    drawn: list[Path]
+    faint: list[Path]
+
+    def write(self) -> None:
+        """Places the labels, once the layout is fixed; a key instead of the names, where one of them finds no place."""
+        spread_right(self.axes, self.right)
+        taken = place_labels(self.axes, self.names, self.drawn, (), self.faint)
+        if taken is None:
+            self.axes.legend(handles=self.samples, loc="best", fontsize=TINY).set_in_layout(False)
+        place_labels(self.axes, self.labels, self.drawn, taken or [], self.faint)
+
+
+@dataclass(frozen=True, eq=False)
+class Painter:
+    """Draws the lines of one curve, each with the same colour and style in every panel."""
+
+    curve: RiskCurve
+
+    @cached_property
+    def split(self) -> Split:
+        for split in SPLITS:
+            lines = [(line.sensitive, *split.panel(line)) for line in self.curve.lines]
+            if max(lines.count(key) for key in lines) <= MOST_IN_A_PANEL:
+                return split
+        return SPLITS[-1]
+
+    @cached_property
+    def panels(self) -> dict[str, list[list[Line]]]:
+        """For each sensitive attribute, its panels: the lines of each."""
+        found: dict[str, dict[Any, list[Line]]] = {}
+        for line in self.curve.lines:
+            found.setdefault(line.sensitive, {}).setdefault(self.split.panel(line), []).append(line)
+        return {name: list(panels.values()) for name, panels in found.items()}
+
+    @cached_property
+    def colours(self) -> dict[Any, str]:
+        keys = list(dict.fromkeys(self.split.colour(line) for line in self.curve.lines))
+        if len({key[:-1] for key in keys}) == 1 and (self.split.small or len(keys) > 1):
+            return {key: WEIGHT_COLOURS[key[-1]] for key in keys}
+        return {key: COLOURS[place % len(COLOURS)] for place, key in enumerate(keys)}
+
+    @cached_property
+    def forms(self) -> list[str]:
+        return [form for form in FORM_DASHES if any(line.form == form for line in self.curve.lines)]
+
+    def varies(self, part: Part) -> bool:
+        return len({part(line) for line in self.curve.lines}) > 1
+
+    def paint(self) -> Figure:
+        small, attributes = self.split.small, list(self.panels.values())
+        if small:
+            columns = min(3, max(len(panels) for panels in attributes))
+            rows = [
+                panels[start : start + columns] for panels in attributes for start in range(0, len(panels), columns)
+            ]
+        else:
+            columns = min(2, len(attributes))
+            alone = [panels[0] for panels in attributes]
+            rows = [alone[start : start + columns] for start in range(0, len(alone), columns)]
+        height = 3.0 if len(rows) == columns == 1 else 2.3 if len(rows) == 1 or not small else 1.75
+        figure = start_figure(height * len(rows))
+        grid = figure.subplots(len(rows), columns, squeeze=False)
+        drawn, empty = [], []
+        for number, row in enumerate(rows):
+            for column in range(columns):
+                axes = grid[number, column]
+                if column >= len(row):
+                    axes.set_axis_off()
+                    empty.append(axes)
+                    continue
+                drawn.append(self._draw(axes, row[column]))
+                below = number + 1 < len(rows) and column < len(rows[number + 1])
+                self._dress(axes, row[column], left=column == 0, bottom=not below, wide=columns == 1)
+        key = self._key(long=bool(empty))
+        if empty and key:
+            empty[-1].legend(handles=key, loc="upper left", fontsize=TINY, labelspacing=0.7).set_in_layout(False)
+            key = []
+        few = not small and len(self.curve.leading) <= MOST_IN_A_PANEL
+        caption = self.curve.words.split("\n")[0] if few else ""
+        finish(figure, title=self._title(), subtitle=self._subtitle(), key=key, caption=caption)
+        for panel in drawn:
+            panel.write()
+        return figure
+
+    def _draw(self, axes: Axes, lines: Sequence[Line]) -> Panel:
+        """The lines and bands of one panel."""
+        groups: Groups = {}
+        for line in lines:
+            groups.setdefault(self.split.colour(line), {})[line.form] = line
+        drawn: list[Path] = []
+        samples = []
+        for key, forms in groups.items():
+            colour = self.colours[key]
+            if "tight" in forms and "exact" in forms:
+                tight, exact = forms["tight"], forms["exact"]
+                axes.fill_between(tight.epsilon, tight.risk, exact.risk, color=colour, alpha=0.13, linewidth=0)
+            for form, line in forms.items():
+                dashes = FORM_DASHES[form]
+                if len(self.forms) == 1:
+                    dashes = DASHES[list(self.colours).index(key) % len(DASHES)]
+                marker = "o" if len(line.epsilon) <= 12 else ""
+                (artist,) = axes.plot(line.epsilon, line.risk, color=colour, linestyle=dashes, marker=marker)
+                artist.set(
+                    linewidth=1.1 if self.split.small else 1.6, markersize=3, label=line.name, clip_on=not marker
+                )
+                drawn.append((line.epsilon, line.risk))
+            samples.append(sample(self._name(key, list(groups)), colour, "-" if len(self.forms) > 1 else dashes))
+        leading = {key: forms[min(forms, key=list(FORM_DASHES).index)] for key, forms in groups.items()}
+        right, raws = self._refer_to_raw(axes, lines, groups)
+        chances = self._refer_to_chance(axes, lines, list(leading.values()))
+        ends = np.array(_ends(lines))
+        levels = {line.limits.raw for line in lines} | {line.limits.chance for line in leading.values()}
+        faint = [(ends, np.array([level, level])) for level in sorted(levels)]
+        values = self._show_values(axes, leading) if len(groups) == 1 and not self.split.small else []
+        names = [] if self.split.small else self._call(leading)
+        return Panel(axes, [*values, *raws, *chances], names, samples, right, drawn, faint)
+
+    def _name(self, key: Any, among: Sequence[Any]) -> str:
+        """What tells a colour from the others: those of the panel."""
+        words = []
+        for place, part in enumerate(key):
+            if len({each[place] for each in among if each[place] is not None}) < 2:
+                continue
+            if place == len(key) - 1:
+                words.append(WEIGHT_WORDS[part])
+            elif isinstance(part, float):
+                words.append(f"delta {part:g}" if part else "no delta")
+            else:
+                words.append(part.replace("_", " ") if isinstance(part, str) else part.describe().replace(", ", "\n"))
+        return ", ".join(words)
+
+    def _refer_to_raw(self, axes: Axes, lines: Sequence[Line], groups: Groups) -> tuple[list[Any], list[Wish]]:
+        """The raw table's own risk, labelled on the right: outside, or in a small panel within."""
+        small = self.split.small
+        raw: dict[float, list[Any]] = {}
+        for key, forms in groups.items():
+            for level in dict.fromkeys(round(line.limits.raw, 6) for line in forms.values()):
+                raw.setdefault(level, []).append(key)
+        right: list[tuple[float, str, str]] = []
+        within = []
+        for level, sharing in raw.items():
+            alone = len(groups) > 1 and len(sharing) == 1
+            colour = darker(self.colours[sharing[0]]) if alone else GREY
+            exact = next(line.limits.raw for line in lines if round(line.limits.raw, 6) == level)
+            axes.axhline(
+                exact, xmin=0.8 if len(raw) > 1 and not small else 0.0, color=colour, linewidth=0.6, zorder=1.5
+            )
+            if small:
+                x, y = np.array(_ends(self.curve.lines)), np.array([level, level])
+                within.append(Wish(f"raw {percent(level)}", x, y, colour, 1.0, distance=1.5, size=TINY, must=True))
+            else:
+                name = f"{self._name(sharing[0], list(groups))}\n" if alone else ""
+                right.append((level, f"{name}raw table {percent(level)}", colour))
+        return label_right(axes, right), within
+
+    def _refer_to_chance(self, axes: Axes, lines: Sequence[Line], leading: Sequence[Line]) -> list[Wish]:
+        """The chance level of the leading form, labelled on the left."""
+        levels = {round(line.limits.chance, 6): line.limits.chance for line in leading}
+        long = len(levels) == 1
+        for level in levels.values():
+            axes.axhline(level, xmax=1.0 if long else 0.3, color=GREY, linewidth=0.6, zorder=1.5)
+        low, high = _ends(lines)
+        x = np.array([low, high if long else low * (high / low) ** 0.3])
+        wishes = []
+        for least, most in join_levels(sorted(levels), 0.06 * max(float(line.risk.max()) for line in lines)):
+            words = percent(least) if percent(least) == percent(most) else f"{percent(least)} to {percent(most)}"
+            size = TINY if self.split.small else SMALL
+            y = np.array([least, least])
+            wishes.append(Wish(f"chance {words}", x, y, GREY, 0.0, distance=1.5, size=size, must=True))
+        return wishes
+
+    def _show_values(self, axes: Axes, leading: dict[Any, Line]) -> list[Wish]:
+        """The values of a line that stands alone, at the epsilons that people ask about."""
+        ((key, line),) = leading.items()
+        wishes = []
+        for epsilon in SHOWN:
+            place = int(np.argmin(np.abs(np.log(line.epsilon / epsilon))))
+            if abs(line.epsilon[place] / epsilon - 1) < 0.01:
+                colour, at = self.colours[key], float(line.epsilon[place])
+                axes.plot(at, line.risk[place], "o", color=colour, markersize=4.5, zorder=4)
+                words, colour = percent(line.risk[place]), darker(colour)
+                wishes.append(Wish(words, line.epsilon, line.risk, colour, at=at, distance=1.0, weight="bold"))
+        return wishes
+
+    def _call(self, leading: dict[Any, Line]) -> list[Wish]:
+        """Names for the lines whose right ends meet; others are named there."""
+        ends = [round(line.limits.raw, 6) for line in leading.values()]
+        return [
+            Wish(self._name(key, list(leading)), line.epsilon, line.risk, darker(self.colours[key]))
+            for (key, line), end in zip(leading.items(), ends, strict=True)
+            if ends.count(end) > 1
+        ]
+
+    def _dress(self, axes: Axes, lines: Sequence[Line], *, left: bool, bottom: bool, wide: bool) -> None:
+        """Axes and title of a panel; those of one attribute share their scale."""
+        same = [line for line in self.curve.lines if line.sensitive == lines[0].sensitive]
+        largest = max(max(float(line.risk.max()), line.limits.raw, line.limits.chance) for line in same)
+        risk_axis(axes, largest, "risk" if left else "")
+        words = "epsilon (smaller: more noise, more private)" if wide and not self.split.small else "epsilon"
+        epsilon_axis(axes, *_ends(self.curve.lines), words if bottom else "")
+        axes.tick_params(labelbottom=bottom, labelleft=left or not self.split.small)
+        if self.split.small:
+            axes.tick_params(labelsize=TINY)
+            axes.minorticks_off()
+        parts = (
+            [brief(lines[0].sensitive, 18 if self.split.small else 36)]
+            if self.varies(lambda line: line.sensitive)
+            else []
+        )
+        if self.split.small:
+            if len({self.split.panel(line)[0] for line in same}) > 1 and len(self.split.panel(lines[0])) > 1:
+                settings = {line.setting for line in lines}
+                parts.append(lines[0].setting.describe() if len(settings) == 1 else lines[0].setting.name)
+            if self.varies(lambda line: line.measure):
+                parts.append(lines[0].measure.replace("_", " "))
+        axes.set_title(", ".join(parts))
+
+    def _key(self, long: bool) -> list[Any]:
+        """Samples of what a colour and a style mean, where direct labels do not say it."""
+        from matplotlib.patches import Patch
+
+        handles = []
+        if self.split.small and len(self.colours) > 1:
+            dashes = DASHES if len(self.forms) == 1 else ("-",) * len(DASHES)
+            for place, (key, colour) in enumerate(self.colours.items()):
+                words = self._name(key, list(self.colours)).replace("\n", ", ")
+                handles.append(sample(words, colour, dashes[place % len(dashes)], 2.2))
+        if len(self.forms) > 1:
+            handles += [sample(FORM_WORDS[form] if long else form, INK, FORM_DASHES[form]) for form in self.forms]
+        if {"tight", "exact"} <= set(self.forms) and not long:
+            handles.append(Patch(facecolor="#CFCFCF", label="between tight and exact"))
+        return handles
+
+    def _title(self) -> str:
+        """The message: the risk at an epsilon near 1 that every setting has."""
+        leading = self.curve.leading
+        common = set(leading[0].epsilon.tolist()).intersection(*(line.epsilon.tolist() for line in leading))
+        if not common:
+            return "Risk along epsilon"
+        epsilon = min(common, key=lambda each: abs(float(np.log(each))))
+        if len(leading) == 1:
+            line = leading[0]
+            return (
+                f"At epsilon {plain(epsilon)} the risk for {line.sensitive} is {percent(line.at(epsilon))} "
+                f"(chance {percent(line.limits.chance)}, raw table {percent(line.limits.raw)})"
+            )
+        if len(leading) > 4:
+            risks = [line.at(epsilon) for line in leading]
+            return f"At epsilon {plain(epsilon)} the risk lies between {percent(min(risks))} and {percent(max(risks))}"
+        short = len({line.setting.name for line in leading}) == len({line.setting for line in leading})
+        told = []
+        for line in leading:
+            who = [line.sensitive] if self.varies(lambda line: line.sensitive) else []
+            if self.varies(lambda line: line.setting):
+                who.append(line.setting.name if short else line.setting.describe())
+            told.append(f"{', '.join(who)} {percent(line.at(epsilon))}")
+        return f"Risk at epsilon {plain(epsilon)}: {'; '.join(told)}"
+
+    def _subtitle(self) -> str:
+        """What all lines have in common, and the table."""
+        first, table = self.curve.lines[0], self.curve.table
+        parts: list[tuple[Part, str]] = [
+            (lambda line: line.measure, f"{first.measure.replace('_', ' ')} risk"),
+            (lambda line: line.form, first.form),
+            (lambda line: line.weights, WEIGHT_WORDS[first.weights]),
+        ]
+        mixed = any(self.varies(part) for part, _ in parts)
+        parts.append((lambda line: line.setting, first.setting.describe()))
+        words = [word for part, word in parts if not self.varies(part)]
+        if self.varies(lambda line: line.measure):
+            words.insert(0, "risk")
+        about = f"{', '.join(words)}; {table.n_records:,} records in {table.n_cells:,} cells"
+        return f"{about}. In the title: {self.curve.leading[0].name}" if mixed else about
+
+
+def _ends(lines: Sequence[Line]) -> tuple[float, float]:
+    return min(float(line.epsilon[0]) for line in lines), max(float(line.epsilon[-1]) for line in lines)
+
+
+def join_levels(levels: Sequence[float], apart: float) -> list[tuple[float, float]]:
+    """Levels that are too near for labels of their own, together: lowest and highest."""
+    found: list[tuple[float, float]] = []
+    for level in levels:
+        if found and level - found[-1][1] < apart:
+            found[-1] = (found[-1][0], level)
+        else:
+            found.append((level, level))
+    return found

@@ -1,0 +1,67 @@
+"""Figures as files and as text: the same figure gives the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cellrisk.errors import InvalidInput
+from cellrisk.show.pictures.style import house_style
+from cellrisk.system.writing import check_writable, write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ENDINGS = (".svg", ".png", ".pdf")
+DOTS = 300
+"""Dots per inch of a saved PNG."""
+WITHOUT_DATES: dict[str, dict[str, None]] = {
+    "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def check_picture_path(path: str | os.PathLike[str]) -> Path:
+    """Refuses an ending that names no format, or a place that cannot be written to, before any long work begins."""
+    target = Path(path)
+    if target.suffix.lower() not in ENDINGS:
+        raise InvalidInput(
+            "the ending of the path names no picture format",
+            got=repr(target.suffix) if target.suffix else "a path without an ending",
+            allowed=", ".join(ENDINGS),
+            fix="for example risk.svg",
+        )
+    return check_writable(target)
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Writes a figure in the format of the path's ending: .svg, .png or .pdf, whole or not at all."""
+    target = check_picture_path(path)
+    return write_whole(target, _render(figure, target.suffix.lower()[1:], DOTS))
+
+
+def to_png(figure: Figure, dpi: float = DOTS) -> bytes:
+    """The figure as a PNG, with so many dots per inch."""
+    if isinstance(dpi, bool) or not isinstance(dpi, (int, float)) or not 1 <= dpi <= 2400:
+        raise InvalidInput("dpi must be a number of dots per inch", got=dpi, allowed="from 1 to 2400")
+    return _render(figure, "png", dpi)
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as one SVG element, to be put into a page: no prolog, and names that no other figure uses."""
+    text = _render(figure, "svg", DOTS).decode("utf-8")
+    element = text[text.index("<svg") :]
+    mark = hashlib.sha256(element.encode("utf-8")).hexdigest()[:8]
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>f{mark}-", element)
+
+
+def _render(figure: Figure, kind: str, dpi: float) -> bytes:
+    buffer = io.BytesIO()
+    with house_style():
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=WITHOUT_DATES[kind])
+    return buffer.getvalue()

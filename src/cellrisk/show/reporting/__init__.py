@@ -1,0 +1,134 @@
+"""`report`: a document that a disclosure review board can decide on in ten minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from cellrisk.errors import InvalidInput
+from cellrisk.risk.priors import Alpha
+from cellrisk.show.reporting.document import Report, check_report_path, render
+from cellrisk.system.progress import Progress, share_of
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.policies import Policies
+    from cellrisk.decide.policy import Policy
+
+__all__ = ["Report", "check_public_delta", "check_report_path", "report"]
+
+
+def report(
+    table: FrequencyTable,
+    mechanism: str = "laplace",
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    max_risk: float | None = None,
+    max_people: float | None = None,
+    margin: float | None = None,
+    max_tvd: float | None = None,
+    measure: str = "local",
+    form: str = "tight",
+    weights: str = "records",
+    neighbours: str = "add-remove",
+    threshold: float = 0.5,
+    alpha: Alpha | Mapping[str, Alpha] = "mle",
+    sizes: str = "poisson",
+    sizes_fit: str = "mle",
+    zero_truncation: bool = True,
+    public: bool = False,
+    title: str | None = None,
+    organisation: str | None = None,
+    source: str | None = None,
+    preparation: Sequence[str] = (),
+    disclosures: Sequence[str] = (),
+    top: int = 15,
+    cells: str = "domain",
+    releases: int = 20,
+    seed: int = 0,
+    policy: Policy | Policies | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """What does a disclosure review board need to see to decide whether this table may be published?
+
+    With ``epsilon`` that one is put to the board, and checked where limits are given too; without it, the limits choose
+    it as `choose` does. ``source`` and ``preparation`` are printed as they are: the name of the data, and what was done
+    to them beforehand, a line each. ``public`` leaves out every figure that was computed from the raw data, and takes
+    no delta from the number of records; ``disclosures`` are sentences on what else was taken from the raw data, for the
+    public. The rest is as in `choose`, and so are policies: the report says which were obeyed; ``top`` as in `explain`.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
+    >>> found = report(table, max_risk=0.3, public=True)
+    >>> found.verdict, found.html.splitlines()[0]
+    ('recommended', '<!doctype html>')
+    """
+    from cellrisk.decide.policies import Policies
+    from cellrisk.show.reporting.contents import board_page, find
+    from cellrisk.show.reporting.decision import Asked, decide
+    from cellrisk.show.reporting.public import public_page
+    from cellrisk.show.reporting.verdict import name_table
+
+    if public:
+        check_public_delta(mechanism, delta)
+    policies = Policies.in_force(policy)
+    asked = Asked(
+        table=table,
+        mechanism=mechanism,
+        epsilon=epsilon,
+        delta=delta,
+        max_risk=max_risk,
+        max_people=max_people,
+        margin=margin,
+        max_tvd=max_tvd,
+        measure=measure,
+        form=form,
+        weights=weights,
+        neighbours=neighbours,
+        threshold=threshold,
+        alpha=alpha,
+        sizes=sizes,
+        sizes_fit=sizes_fit,
+        zero_truncation=zero_truncation,
+        cells=cells,
+        releases=releases,
+        seed=seed,
+        public=public,
+        disclosures=(*disclosures, *policies.disclosures),
+        policies=policies,
+    )
+    if isinstance(preparation, str) or not all(isinstance(line, str) for line in preparation):
+        raise InvalidInput("preparation must be a list of lines", got=type(preparation).__name__)
+    decision = decide(asked, share_of(progress, 0.0, 0.8))
+    heading = title or f"Disclosure review of {name_table(decision)}"
+    if public:
+        page = public_page(decision, heading, organisation, source, preparation)
+    else:
+        findings = find(decision, top, share_of(progress, 0.8, 0.95))
+        page = board_page(findings, heading, organisation, source, preparation)
+    document = Report(
+        html=render(page),
+        title=heading,
+        decision=page.decision,
+        verdict=page.verdict.kind,
+        sentence=" ".join([f"{page.verdict.title}.", *page.verdict.texts]),
+        setting=decision.setting,
+        epsilon=decision.epsilon,
+        public=public,
+        policies=policies,
+    )
+    if progress is not None:
+        progress(1.0)
+    return document
+
+
+def check_public_delta(mechanism: str, delta: object) -> None:
+    """Refuses a report for the public whose delta would be set from the number of records."""
+    from cellrisk.noise.mechanisms import MECHANISMS
+
+    if delta is None and mechanism in MECHANISMS and not MECHANISMS[mechanism].pure:
+        raise InvalidInput(
+            "a report for the public needs a delta: one that is set from the number of records would tell of it",
+            fix="give delta= (--delta)",
+        )

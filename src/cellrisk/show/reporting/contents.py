@@ -1,0 +1,235 @@
+"""What a report shows the board: what `assess`, `curve`, `choose`, `weigh` and `explain` computed, in sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cellrisk.decide.choosing import CHOICE_NOTE
+from cellrisk.risk.assessment import CURATOR_NOTE, Assessment, assess
+from cellrisk.risk.curves import RiskCurve, curve
+from cellrisk.risk.explanation import Explanation, explain
+from cellrisk.risk.measures import FORMS
+from cellrisk.risk.sweep import Limits, Question
+from cellrisk.show.reporting.alternatives import alternatives_section
+from cellrisk.show.reporting.basis import basis_section, mechanism_section
+from cellrisk.show.reporting.blocks import Block, Bullets, Grid, Page, Picture, Section, Words
+from cellrisk.show.reporting.decision import Decision, name_policies
+from cellrisk.show.reporting.people_at_risk import people_at_risk_section
+from cellrisk.show.reporting.phrases import describe_measure
+from cellrisk.show.reporting.registry import registry_section
+from cellrisk.show.reporting.verdict import board_verdict, describe_decision
+from cellrisk.system.progress import Progress
+from cellrisk.system.text import percent
+
+SIGN_OFF = ("Prepared by", "Reviewed by", "Decision", "Conditions", "Date", "Signature")
+FOR_THE_BOARD = (
+    "For the curator and the review board only: figures and values in this document come from the raw data. "
+    "Do not publish it."
+)
+PUBLIC_NOTE = "Publish the version for the public in place of this one: --public, or public=True."
+HOW_TO_READ = (
+    "Before: what the raw table gives away. After: the average over releases; 95% of releases expose a number of "
+    "people within the interval. By chance: what is still read off correctly where noise has drowned the counts. By "
+    "guessing: a value drawn for everybody from the overall proportions, without any table; a yardstick, since the "
+    "guesser is not told for whom it is right."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What was computed for the decision, all at the epsilon that is shown."""
+
+    decision: Decision
+    assessment: Assessment
+    limits: tuple[Limits, ...]
+    """Chance and raw table of the risk that was asked for, for each sensitive attribute."""
+    chance: tuple[float, ...]
+    """The share of people exposed by noise alone, for each sensitive attribute."""
+    curve: RiskCurve
+    explanations: tuple[Explanation, ...]
+    """Empty where the table has no source to read its cells from."""
+
+
+def find(decision: Decision, top: int, progress: Progress | None = None) -> Findings:
+    """Computes what the sections show."""
+    asked = decision.asked
+    table, mechanism = asked.table, decision.setting.at(decision.shown_epsilon)
+    priors: dict[str, Any] = {
+        "alpha": asked.alpha,
+        "sizes": asked.sizes,
+        "sizes_fit": asked.sizes_fit,
+        "zero_truncation": asked.zero_truncation,
+    }
+    assessment = assess(table, mechanism, measures=asked.measure, forms=asked.form, weights=asked.weights, **priors)
+    found = curve(
+        table,
+        asked.mechanism,
+        delta=asked.delta,
+        measures=asked.measure,
+        forms=[form for form in FORMS if form in (asked.form, "exact", "tight")],
+        weights=asked.weights,
+        neighbours=asked.neighbours,
+        threshold=asked.threshold,
+        progress=progress,
+        **priors,
+    )
+    explanations = tuple(
+        explain(table, mechanism, sensitive=name, form=asked.form, weights=asked.weights, top=top)
+        for name in table.sensitive
+        if table.read_cells is not None
+    )
+    people = Question.of(table, "local", "tight", "records", asked.priors)
+    chance = tuple(limits.chance for limits in people.limits(decision.setting))
+    return Findings(decision, assessment, decision.question.limits(decision.setting), chance, found, explanations)
+
+
+def board_page(
+    findings: Findings, title: str, organisation: str | None, source: str | None, preparation: Sequence[str]
+) -> Page:
+    """The document for the review board: everything."""
+    decision = findings.decision
+    table = decision.asked.table
+    about = [("Organisation", organisation), ("Data", source), ("Policy", name_policies(decision.asked))]
+    about.append(("Table", f"{table.n_records:,} records in {table.n_cells:,} cells"))
+    return Page(
+        title=title,
+        about=tuple((name, value) for name, value in about if value),
+        banner=FOR_THE_BOARD,
+        decision=describe_decision(decision),
+        verdict=board_verdict(decision),
+        sections=(
+            risk_section(findings),
+            alternatives_section(decision),
+            curve_section(findings),
+            utility_section(decision),
+            sizes_section(decision),
+            people_at_risk_section(findings.explanations, decision.asked.measure),
+            basis_section(table, decision.asked, preparation, public=False),
+            mechanism_section(decision, public=False),
+            registry_section(decision, title, organisation, preparation, public=False),
+            Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, CHOICE_NOTE, PUBLIC_NOTE)),)),
+        ),
+        sign_off=SIGN_OFF,
+    )
+
+
+def risk_section(findings: Findings) -> Section:
+    """Section 2: before, after, by chance."""
+    decision, exposures = findings.decision, findings.assessment.exposures
+    at = f"epsilon {decision.shown_epsilon:.5g}"
+    header = (
+        "Sensitive attribute",
+        "Before: raw table",
+        f"After: {at}",
+        "People exposed on average",
+        "95% interval",
+        "By chance: noise alone",
+        "By guessing",
+    )
+    rows = tuple(
+        (
+            exposure.sensitive,
+            percent(exposure.raw_share),
+            percent(exposure.share),
+            f"{exposure.people.mean:,.0f} of {exposure.records:,}",
+            f"{exposure.people.low:,} to {exposure.people.high:,}",
+            percent(chance),
+            percent(exposure.guess_share),
+        )
+        for exposure, chance in zip(exposures, findings.chance, strict=True)
+    )
+    blocks: list[Block] = [Grid("Share of people whose value is read off the table correctly", header, rows)]
+    asked = decision.asked
+    if (asked.measure, asked.form, asked.weights) != ("local", "tight", "records"):
+        blocks.append(_asked_grid(findings))
+    lead = findings.assessment.headline.split("\n")
+    if decision.kind == "none":
+        lead.insert(0, f"No epsilon will do. What follows is at {at}, which {decision.candidates[0].label}.")
+    return Section("risk", "Risk before, after and by chance", tuple(lead), (*blocks, Words((HOW_TO_READ,))))
+
+
+def _asked_grid(findings: Findings) -> Grid:
+    """The risk that the limits are on, where it is another than the share of people exposed."""
+    decision = findings.decision
+    asked = decision.asked
+    rows = tuple(
+        (
+            name,
+            percent(limits.raw),
+            percent(findings.assessment.value(asked.measure, asked.form, asked.weights, name)),
+            percent(limits.chance),
+        )
+        for name, limits in zip(asked.table.sensitive, findings.limits, strict=True)
+    )
+    header = ("Sensitive attribute", "Before: raw table", f"After: epsilon {decision.shown_epsilon:.12g}", "By chance")
+    return Grid(f"The {describe_measure(decision)}", header, rows)
+
+
+def curve_section(findings: Findings) -> Section:
+    """Section 4: the risk along epsilon."""
+    from cellrisk.show.pictures import draw_curve
+
+    found = findings.curve
+    figure = draw_curve(found)
+    told = " ".join(" ".join(text.get_text() for text in figure.texts).split())
+    blocks: list[Block] = [_picture(figure, f"Risk along epsilon. {found.words}")]
+    words = tuple(line for line in found.words.split("\n") if line not in told)
+    if words:
+        blocks.append(Words(words))
+    return Section("curve", "Risk along epsilon", tuple(found.headline.split("\n")), tuple(blocks))
+
+
+def utility_section(decision: Decision) -> Section:
+    """Section 5: risk and usefulness side by side, where that was asked for."""
+    title, trade_off = "Usefulness of what is published", decision.trade_off
+    if trade_off is None:
+        text = "Usefulness was not assessed. To add it, give a limit on it, for example --max-tvd 0.1 or max_tvd=0.1."
+        return Section("utility", title, (text,))
+    at = decision.candidates[decision.shown].at
+    lead = (
+        f"At epsilon {at.epsilon:.5g}, a {trade_off.way}-way marginal of a release differs from the true one by a "
+        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is at most {trade_off.max_tvd:g}, which "
+        f"takes epsilon {trade_off.describe_least()}."
+    )
+    shown: Block
+    if decision.choice is not None:
+        from cellrisk.show.pictures import draw_choice
+
+        shown = _picture(draw_choice(decision.choice), f"Risk and TVD along epsilon. {lead}")
+    else:
+        points = zip(trade_off.epsilon.tolist(), trade_off.risk.tolist(), trade_off.tvd.tolist(), strict=True)
+        rows = tuple((f"{epsilon:.3g}", percent(risk), f"{tvd:.3g}") for epsilon, risk, tvd in points)
+        shown = Grid("Risk and TVD along epsilon", ("Epsilon", "Risk", "TVD"), rows, texts=())
+    noised = "every count of the domain" if trade_off.cells == "domain" else "the counts of cells that hold records"
+    how = f"An estimate from {trade_off.releases:,} simulated releases with noise on {noised}; seed {trade_off.seed}."
+    notes = [how]
+    if decision.choice is not None and not decision.chosen_from_data:
+        notes.insert(0, "Marked in the picture is what the limits alone would choose, not the epsilon asked for.")
+    return Section("utility", title, (lead,), (shown, Words(tuple(notes))))
+
+
+def sizes_section(decision: Decision) -> Section:
+    """Section 6: how many records the cells hold."""
+    from cellrisk.show.pictures import draw_sizes
+
+    table = decision.asked.table
+    summary = table.summary()
+    sizes = summary.cell_sizes
+    lead = (
+        f"{summary.attributes[0].unique:,} of {summary.cells:,} cells hold a single record; the median cell holds "
+        f"{sizes.median:,.6g}, the largest {sizes.largest:,}."
+    )
+    told = "; ".join(
+        f"{each.homogeneous:,} cells, with {each.exposed_records:,} people, show one value of {each.name} alone"
+        for each in summary.attributes
+    )
+    picture = _picture(draw_sizes(table), f"Histogram of the sizes of cells. {lead}")
+    return Section("sizes", "Sizes of the cells", (lead,), (picture, Words((f"In the raw table, {told}.",))))
+
+
+def _picture(figure: Any, words: str) -> Picture:
+    from cellrisk.show.pictures import to_svg
+
+    return Picture(to_svg(figure), " ".join(words.split()))

@@ -1,0 +1,203 @@
+"""A ledger for others to read: JSON lines, CSV, and records for the OpenDP registry of deployments."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import DiscreteGaussian
+from cellrisk.publish.releasing.saving import sidecar_of
+from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
+from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
+from cellrisk.show.reporting.registry import TO_FILL, Field, model_fields
+from cellrisk.system.spreadsheets import write_rows
+from cellrisk.system.writing import refuse_inputs, write_whole
+
+COLUMNS = (
+    *("number", "time", "kind", "cohort", "part_of", "quasi_identifiers", "attribute", "flavour", "epsilon", "delta"),
+    *("rho", "neighbours", "mechanism", "scale", "threshold", "operator", "purpose", "file", "sha256", "bytes"),
+    *("clock_behind", "cellrisk", "previous", "digest"),
+)
+VARIANTS = {
+    "pure": "Pure DP",
+    "approximate": "Approximate DP",
+    "probabilistic": "Custom",
+    "concentrated": "Zero-concentrated DP",
+}
+LISTS = ("basic.data_curators", "administrative.registry_authors")
+NOT_APPLICABLE = "not applicable"
+
+
+def write_json_lines(entries: Sequence[Entry]) -> str:
+    """One entry a line. Without number, previous and digest, a line with sorted keys is what its digest covers.
+
+    Folders are left out; entries of early versions of cellrisk had them inside, and cannot be recomputed from here.
+    """
+    return "".join(f"{json.dumps(_tell(entry), ensure_ascii=False)}\n" for entry in entries)
+
+
+def _tell(entry: Entry) -> dict[str, Any]:
+    told = entry.to_dict()
+    if isinstance(told.get("file"), dict):
+        told["file"] = {name: value for name, value in told["file"].items() if name != "path"}
+        told["file"]["name"] = PurePath(str(told["file"]["name"])).name
+    return told
+
+
+def write_csv(entries: Sequence[Entry], spreadsheet_safe: bool = False) -> str:
+    """One entry a row, for spreadsheets; several quasi-identifiers are a JSON list, numbers are as exact as kept."""
+    rows = []
+    for entry in entries:
+        told = _tell(entry)
+        loss, limit, file = (told.pop(name, None) or {} for name in ("loss", "limit", "file"))
+        row = {**told, **loss, **limit, "file": file.get("name")}
+        row |= {"sha256": file.get("sha256"), "bytes": file.get("bytes")}
+        if "quasi_identifiers" in told:
+            row["quasi_identifiers"] = json.dumps(told["quasi_identifiers"], ensure_ascii=False)
+        rows.append([row.get(name) for name in COLUMNS])
+    return write_rows(COLUMNS, rows, spreadsheet_safe=spreadsheet_safe)
+
+
+def write_registry(entries: Sequence[Entry]) -> str:
+    """One YAML document a release, with the fields of the OpenDP registry's template in its order.
+
+    What only the publisher knows is marked as to be filled in.
+    """
+    releases = [entry for entry in entries if entry.kind == "release"]
+    return "".join(f"---\n{_write_document(entry, len(releases))}" for entry in releases)
+
+
+FORMS: dict[str, Callable[[Sequence[Entry]], str]] = {
+    "json-lines": write_json_lines,
+    "csv": write_csv,
+    "registry": write_registry,
+}
+ENDINGS = {".jsonl": "json-lines", ".csv": "csv", ".yaml": "registry", ".yml": "registry"}
+
+
+def refuse_released(entries: Sequence[Entry], target: Path) -> None:
+    """Refuses to write over a released file that one of the entries names, or over its description."""
+    for entry in entries:
+        path = None if entry.file is None or not entry.file.path else Path(entry.file.path)
+        if path is not None:
+            refuse_inputs(target, dict.fromkeys((path, sidecar_of(path)), f"what entry {entry.number} has released"))
+
+
+def export_entries(
+    entries: Sequence[Entry], path: str | os.PathLike[str], form: str | None = None, *, spreadsheet_safe: bool = False
+) -> Path:
+    """Writes entries to a file, whole or not at all, in the form that is named or that its ending says. On request CSV
+    has an apostrophe before what spreadsheets would take for formulas."""
+    target = Path(path)
+    refuse_released(entries, target)
+    chosen = ENDINGS.get(target.suffix.lower()) if form is None else form
+    if chosen is None:
+        raise InvalidInput("an export's form is told by its ending", got=target.name, allowed=", ".join(ENDINGS))
+    if chosen not in FORMS:
+        raise UnknownName("unknown form of export", got=repr(form), allowed=", ".join(FORMS))
+    return write_whole(target, write_csv(entries, spreadsheet_safe) if chosen == "csv" else FORMS[chosen](entries))
+
+
+def list_fields(entry: Entry, n_releases: int) -> Iterator[Field]:
+    """Every field of the registry's template, in its order, as far as the ledger knows it."""
+    by = ", ".join(entry.quasi_identifiers)
+    what = f"{entry.attribute} by {by}" if entry.attribute and by else entry.attribute or by
+    yield Field("basic.name", show_on_one_line(f"{what} ({entry.cohort})"))
+    yield Field("basic.data_curators.data_curator_name")
+    yield Field("basic.data_curators.data_curator_type", None, "Government, Industry or Nonprofit")
+    yield Field("basic.description", f"Frequency table of {show_on_one_line(what)}")
+    yield Field("basic.intended_use", entry.purpose or None)
+    yield Field("basic.data_product_type", "Summary statistics")
+    yield Field("basic.data_product_region")
+    yield Field("basic.data_product_sector")
+    yield Field("basic.publication_date", entry.time[:10], "the day of the entry; change it where it was another")
+    yield from _privacy_fields(entry)
+    yield from model_fields("One release" if n_releases == 1 else "Many releases")
+    yield from _implementation_fields(entry)
+    yield Field("administrative.evidence_sources", None, "where the release and its method are described")
+    yield Field("administrative.status", "Draft")
+    yield Field("administrative.registry_authors")
+    yield Field("administrative.tier", None, "1, 2 or 3, by how much is filled in")
+
+
+def _privacy_fields(entry: Entry) -> Iterator[Field]:
+    loss = entry.loss
+    if loss is None:
+        raise InvalidInput("only a release has a record in the registry")
+    columns = [*entry.quasi_identifiers, *([entry.attribute] if entry.attribute else [])]
+    yield Field("dp_variant.variant_name", VARIANTS[loss.flavour])
+    yield Field("dp_variant.data_domain", f"Records with {', '.join(columns)}", "add which records were eligible")
+    yield Field("dp_variant.unprotected_quantities", None, "such as labels and cells that were only observed")
+    yield Field("privacy_loss.privacy_unit", "Record", "person, where each person has one record")
+    yield Field("privacy_loss.privacy_unit_details", NEIGHBOURS[loss.neighbours])
+    yield Field("privacy_loss.number_of_privacy_units", None, "a rounded number will do")
+    rho = loss.mechanism.rho if isinstance(loss.mechanism, DiscreteGaussian) else loss.rho
+    for name, value in (("epsilon", loss.epsilon), ("delta", loss.delta or None), ("rho", rho)):
+        yield Field(f"privacy_loss.privacy_parameters.{name}", NOT_APPLICABLE if value is None else repr(value))
+    yield Field("privacy_loss.privacy_parameters_details", f"The loss of this release alone: {loss.describe()}")
+
+
+def _implementation_fields(entry: Entry) -> Iterator[Field]:
+    mechanism = entry.loss.mechanism if entry.loss is not None else None
+    yield Field("implementation.preprocessing_and_hyperparameter_tuning")
+    formula = f"{FORMULAS[mechanism.name]}; {describe_scale(mechanism)}" if mechanism is not None else None
+    yield Field("implementation.mechanisms", formula, "add the program that adds the noise, and how it is secured")
+    yield Field(
+        "implementation.composition",
+        f"Release {entry.number} in a ledger; releases on the same people compose sequentially, cohorts that share "
+        "nobody in parallel",
+        "add the total",
+    )
+    threshold = None if mechanism is None else describe_threshold(mechanism.threshold)
+    yield Field("implementation.post_processing", threshold)
+    yield Field("implementation.justification")
+    yield Field("implementation.utility")
+    yield Field("implementation.additional_information", f"SHA-256 {entry.file.sha256}" if entry.file else None)
+
+
+def _write_document(entry: Entry, n_releases: int) -> str:
+    lines = [f'url_slug: "release-{entry.number}"', "deployment:"]
+    open_path: list[str] = []
+    for field in list_fields(entry, n_releases):
+        if field.value == NOT_APPLICABLE:
+            continue  # the template has only the parameters that there are
+        *parents, name = field.path.split(".")
+        shared = 0
+        while shared < min(len(parents), len(open_path)) and parents[shared] == open_path[shared]:
+            shared += 1
+        lines += [f"{'  ' * (depth + 1)}{parents[depth]}:" for depth in range(shared, len(parents))]
+        first = shared < len(parents)
+        open_path = parents
+        indent = "  " * (len(parents) + 1)
+        if ".".join(parents) in LISTS:
+            indent += "- " if first else "  "
+        value = _write_value(field)
+        if field.path in LISTS:
+            lines += [f"{indent}{name}:", f"{indent}  - {value}"]
+        else:
+            lines.append(f"{indent}{name}: {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _write_value(field: Field) -> str:
+    if field.path.startswith("privacy_loss.privacy_parameters.") and field.value is not None:
+        return _write_number(float(field.value))
+    remark = f"  # {field.remark}" if field.remark else ""
+    return f"{_write_text(TO_FILL if field.value is None else field.value)}{remark}"
+
+
+def _write_text(text: str) -> str:
+    """A text in double quotes; what is not printable is escaped, beyond 16 bits in YAML's own way, which JSON lacks."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    escapes = {sign: f"\\u{ord(sign):04x}" if ord(sign) < 1 << 16 else f"\\U{ord(sign):08x}" for sign in set(quoted)}
+    return "".join(sign if sign.isprintable() else escapes[sign] for sign in quoted)
+
+
+def _write_number(number: float) -> str:
+    """A number that YAML 1.1 reads as one too: it wants a full stop before an exponent."""
+    mantissa, exponent, power = repr(number).partition("e")
+    return f"{mantissa if '.' in mantissa or not exponent else mantissa + '.0'}{exponent}{power}"

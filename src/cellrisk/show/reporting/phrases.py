@@ -1,0 +1,44 @@
+"""Words that several sections share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cellrisk.show.reporting.decision import Decision
+
+MEASURES = {
+    "local": "of this very table, with the noise as the only chance",
+    "expected": "with each cell's records drawn anew from its own proportions",
+    "shrinkage": "with each cell's proportions drawn from a law fitted to all cells",
+    "marginal": "with each cell's size drawn from a law fitted to all cells",
+    "marginal_shrinkage": "with sizes and proportions of cells drawn from laws fitted to all cells",
+}
+FORMS = {
+    "published": "the published closed form",
+    "exact": "the chance that a cell shows one value alone, and one that occurs in it",
+    "tight": "the chance that a person's cell shows that person's value, and no other",
+}
+WEIGHTS = {"uniform": "averaged over cells", "records": "averaged over people"}
+
+
+def describe_measure(decision: Decision) -> str:
+    """The risk that was asked for, in words."""
+    asked, measure = decision.asked, decision.question.measures[0]
+    weights = "" if measure.one_number else f", {WEIGHTS[asked.weights]}"
+    return f"{decision.question.name}: {FORMS[asked.form]}, {MEASURES[asked.measure]}{weights}"
+
+
+def make_sentence(text: str, end: str = ".") -> str:
+    return f"{text[:1].upper()}{text[1:]}{end}"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Names as a sentence has them.
+
+    >>> join_names(["age"]), join_names(["age", "sex", "race"])
+    ('age', 'age, sex and race')
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,70 @@
+"""What a report shows the public: the decision and the policy, and no figure that was computed from the raw data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cellrisk.decide.policy import CHECKED
+from cellrisk.show.reporting.basis import basis_section, mechanism_section
+from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, Words
+from cellrisk.show.reporting.contents import SIGN_OFF
+from cellrisk.show.reporting.decision import Decision, name_policies
+from cellrisk.show.reporting.phrases import describe_measure
+from cellrisk.show.reporting.registry import registry_section
+from cellrisk.show.reporting.verdict import describe_decision, public_verdict
+
+FOR_THE_PUBLIC = "For the public: figures computed from the raw data are withheld."
+WITHHELD = (
+    "Figures computed from the raw data are withheld, because they are not differentially private: the numbers of "
+    "records and cells, the risks before and after noise, the people exposed, the sizes of cells, and every value that "
+    "describes a cell."
+)
+CHOSEN = (
+    "Epsilon was chosen from the data, so that the choice itself discloses something about them; the guarantee does "
+    "not cover it."
+)
+
+
+def public_page(
+    decision: Decision, title: str, organisation: str | None, source: str | None, preparation: Sequence[str]
+) -> Page:
+    """The document for the public."""
+    about = (("Organisation", organisation), ("Data", source), ("Policy", name_policies(decision.asked)))
+    return Page(
+        title=title,
+        about=tuple((name, value) for name, value in about if value),
+        banner=FOR_THE_PUBLIC,
+        decision=describe_decision(decision),
+        verdict=public_verdict(decision),
+        sections=(
+            _policy_section(decision),
+            _withheld_section(decision),
+            basis_section(decision.asked.table, decision.asked, preparation, public=True),
+            mechanism_section(decision, public=True),
+            registry_section(decision, title, organisation, preparation, public=True),
+        ),
+        sign_off=SIGN_OFF,
+    )
+
+
+def _policy_section(decision: Decision) -> Section:
+    limits = decision.asked.describe_limits()
+    facts = Facts(
+        (
+            ("Attack considered", "homogeneity: a cell that shows one value alone gives it away for everybody in it"),
+            ("Risk that was measured", describe_measure(decision)),
+            ("Limit that had to be met", limits or "none"),
+        )
+    )
+    return Section("policy", "What was measured and required", (), (facts,))
+
+
+def _withheld_section(decision: Decision) -> Section:
+    notes = []
+    if decision.chosen_from_data and decision.epsilon is not None:
+        notes.append(CHOSEN)
+    elif decision.kind != "open":
+        notes.append(CHECKED)
+    notes += decision.asked.disclosures
+    blocks = (Bullets(tuple(notes)),) if notes else (Words(("Epsilon was given beforehand.",)),)
+    return Section("withheld", "What is withheld, and what the choice discloses", (WITHHELD,), blocks)

@@ -1,0 +1,111 @@
+"""The decision and the verdict in words: with their figures for the board, without any for the public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cellrisk.decide.choosing import Alternative, Choice
+from cellrisk.show.reporting.blocks import Verdict
+from cellrisk.show.reporting.decision import KEEPS_RISK, Candidate, Decision
+from cellrisk.show.reporting.phrases import join_names, make_sentence
+from cellrisk.system.text import percent
+
+
+def name_table(decision: Decision) -> str:
+    table = decision.asked.table
+    return f"{join_names(table.sensitive)} by {join_names(table.quasi_identifiers)}"
+
+
+def describe_decision(decision: Decision) -> str:
+    """What the board is asked to decide."""
+    setting = decision.setting
+    if decision.epsilon is None:
+        delta = "" if setting.pure else f" with delta {setting.delta:g}"
+        return (
+            f"Decide how to go on with the frequency table of {name_table(decision)}: no epsilon of {setting.name} "
+            f"noise{delta} keeps the limits."
+        )
+    delta = "" if setting.pure else f" and delta {setting.delta:g}"
+    return (
+        f"Approve publication of the frequency table of {name_table(decision)} with {setting.name} noise at epsilon "
+        f"{decision.epsilon:.12g}{delta}."
+    )
+
+
+def board_verdict(decision: Decision) -> Verdict:
+    """The answer in a sentence or two, with its figures."""
+    at, choice = decision.candidates[decision.shown].at, decision.choice
+    risk = f"The {decision.question.name}, is {percent(at.risk)} there; {_say_people(decision, at)}."
+    required = f"Required: {decision.asked.describe_limits()}."
+    texts: tuple[str, ...] = (required, risk)
+    if decision.kind == "recommended" and choice is not None:
+        texts = (choice.headline,)
+    elif decision.kind == "none" and choice is not None:
+        texts = tuple(_explain_none(decision, choice))
+    elif decision.kind == "open":
+        texts = (risk, "Whether that will do is for the board to decide.")
+    elif decision.kind == "broken" and choice is not None:
+        texts = (*texts, make_sentence(explain_allowed(choice)))
+    return Verdict(decision.kind, _title(decision), texts)
+
+
+def public_verdict(decision: Decision) -> Verdict:
+    """The answer without a figure from the data, but for the epsilon."""
+    limits = decision.asked.describe_limits()
+    texts = {
+        "recommended": f"It is the largest that gives {limits}.",
+        "kept": f"Required was {limits}.",
+        "broken": f"Required was {limits}.",
+        "none": f"Required was {limits}.",
+        "open": "No limit on a risk was set.",
+    }
+    return Verdict(decision.kind, _title(decision), (texts[decision.kind],))
+
+
+def _title(decision: Decision) -> str:
+    if decision.epsilon is None:
+        return "Not recommended: no epsilon keeps the limits"
+    epsilon = f"{decision.epsilon:.12g}"
+    verdict = decision.candidates[decision.shown].at.verdict if decision.candidates else ""
+    return {
+        "recommended": f"Recommended: epsilon {epsilon}",
+        "kept": f"Limits kept: epsilon {epsilon} is within every limit",
+        "broken": f"Limits broken: epsilon {epsilon} {verdict}",
+        "open": f"For the board to judge: no limit was set for epsilon {epsilon}",
+    }[decision.kind]
+
+
+def explain_allowed(choice: Choice) -> str:
+    """Which epsilons the limits allow."""
+    return "no epsilon of this mechanism keeps the limits" if choice.epsilon is None else choice.why
+
+
+def _explain_none(decision: Decision, choice: Choice) -> Iterator[str]:
+    """Why no epsilon will do, the lowest risk within reach, and what would be needed."""
+    low, high = choice.options[0].searched
+    yield choice.headline
+    yield (
+        f"Searched was epsilon {low:g} to {high:g}. Chance alone gives a risk of {percent(choice.limits.chance)}, the "
+        f"raw table {percent(choice.limits.raw)}."
+    )
+    needed = [_say_needed(decision, candidate) for candidate in decision.candidates]
+    yield "What would be needed: " + "; or ".join([*needed, "another mechanism, or a coarser table (section 7)"]) + "."
+
+
+def _say_needed(decision: Decision, candidate: Candidate) -> str:
+    """Which limits would let an epsilon do."""
+    at = candidate.at
+    allowed = f"a risk of about {percent(at.risk)}"
+    if any(each.requirement.max_people is not None for each in decision.asked.conditions):
+        allowed += f" and about {max(round(people.mean) for people in at.people):,} people exposed on average"
+    if candidate.label == KEEPS_RISK and at.tvd is not None:
+        allowed = f"a TVD of about {at.tvd:.3g}"
+    return f"to allow {allowed}, for epsilon {at.epsilon:.5g}"
+
+
+def _say_people(decision: Decision, at: Alternative) -> str:
+    names, records = decision.asked.table.sensitive, decision.asked.table.n_records
+    return "; ".join(
+        f"{name}: {people.describe()} of {records:,} people exposed"
+        for name, people in zip(names, at.people, strict=True)
+    )

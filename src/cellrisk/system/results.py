@@ -1,0 +1,81 @@
+"""What every answer can do: say itself in one sentence, print, become a frame or a dictionary, be drawn, be pickled."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import os
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cellrisk.errors import InvalidInput, visible
+from cellrisk.system.pickling import LeavesKeys
+from cellrisk.system.text import paragraphs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PICTURES = "cellrisk.show.pictures"
+MOST_ROWS = 30
+"""Of the table that a notebook shows."""
+
+
+class Result(LeavesKeys):
+    """An answer. Each kind of answer adds its headline, its numbers and the paragraphs that it prints.
+
+    Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows the headline and a table.
+    """
+
+    picture: ClassVar[str] = ""
+    """The function of the room of pictures that draws this kind of answer; empty where no picture helps."""
+
+    @property
+    @abstractmethod
+    def headline(self) -> str:
+        """What a curator can repeat."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines: JSON-ready values."""
+
+    @abstractmethod
+    def _numbers(self) -> Any:
+        """What the frame is made of: rows, columns by name, or a frame."""
+
+    @abstractmethod
+    def _paragraphs(self) -> Iterable[str]:
+        """What is printed below the headline."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """The answer as a tidy frame: one number a row."""
+        import pandas as pd
+
+        return pd.DataFrame(self._numbers())
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """The picture of the answer; saved where a path is given, in the format of its ending."""
+        return self._draw(path)
+
+    def _draw(self, path: str | os.PathLike[str] | None, **how: Any) -> Any:
+        if not self.picture:
+            raise InvalidInput(f"there is no picture of this kind of answer, {type(self).__name__}")
+        # Pictures know the answers that they draw, so answers reach them late, and here alone.
+        pictures = importlib.import_module(PICTURES)
+        figure = getattr(pictures, self.picture)(self, **how)
+        return figure if path is None else pictures.save(figure, path)
+
+    def without_keys(self) -> dict[str, Any]:
+        return {}
+
+    def __str__(self) -> str:
+        return paragraphs([self.headline, *self._paragraphs()])
+
+    def __repr__(self) -> str:
+        return visible(" ".join(self.headline.split()))
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        table = pd.DataFrame(self._numbers()).to_html(index=False, max_rows=MOST_ROWS, border=0, na_rep="")
+        return f"<p>{html.escape(visible(self.headline))}</p>\n{visible(table)}"
