@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cellrisk.decide.choosing import Choice, choose
     from cellrisk.decide.policy import Policy
     from cellrisk.decide.usefulness import Utility, utility
-    from cellrisk.errors import CellriskError
+    from cellrisk.errors import CellriskError, InvalidInput, UnknownName
     from cellrisk.noise.mechanisms import (
         AnalyticGaussian,
         DiscreteGaussian,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ProbabilisticGaussian,
         mechanism,
     )
+    from cellrisk.paper import Reproduction, reproduce
     from cellrisk.publish.auditing import Audit, audit
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
@@ -47,53 +48,33 @@ if TYPE_CHECKING:
     from cellrisk.show.reporting import Report, report
 
 
-_HOME = {
-    "datasets": "cellrisk.datasets",
-    "Composition": "cellrisk.repeat.accounting",
-    "Loss": "cellrisk.repeat.accounting",
-    "compose": "cellrisk.repeat.accounting",
-    "Assessment": "cellrisk.risk.assessment",
-    "assess": "cellrisk.risk.assessment",
-    "Audit": "cellrisk.publish.auditing",
-    "audit": "cellrisk.publish.auditing",
-    "Averaging": "cellrisk.repeat.averaging",
-    "average": "cellrisk.repeat.averaging",
-    "Cells": "cellrisk.counts.cells",
-    "Choice": "cellrisk.decide",
-    "choose": "cellrisk.decide",
-    "RiskCurve": "cellrisk.risk.curves",
-    "curve": "cellrisk.risk.curves",
-    "CellriskError": "cellrisk.errors",
-    "Explanation": "cellrisk.risk.explanation",
-    "explain": "cellrisk.risk.explanation",
-    "Ledger": "cellrisk.repeat.ledger",
-    "AnalyticGaussian": "cellrisk.noise.mechanisms",
-    "DiscreteGaussian": "cellrisk.noise.mechanisms",
-    "Gaussian": "cellrisk.noise.mechanisms",
-    "Geometric": "cellrisk.noise.mechanisms",
-    "Laplace": "cellrisk.noise.mechanisms",
-    "Mechanism": "cellrisk.noise.mechanisms",
-    "ProbabilisticGaussian": "cellrisk.noise.mechanisms",
-    "mechanism": "cellrisk.noise.mechanisms",
-    "Policy": "cellrisk.decide",
-    "Profiles": "cellrisk.counts.profiles",
-    "Release": "cellrisk.publish.releasing",
-    "release": "cellrisk.publish.releasing",
-    "Report": "cellrisk.show.reporting",
-    "report": "cellrisk.show.reporting",
-    "Plan": "cellrisk.repeat.sequences",
-    "RiskSequence": "cellrisk.repeat.sequences",
-    "Step": "cellrisk.repeat.sequences",
-    "assess_sequence": "cellrisk.repeat.sequences",
-    "largest_epsilon": "cellrisk.repeat.sequences",
-    "plan": "cellrisk.repeat.sequences",
-    "Simulation": "cellrisk.publish.simulation",
-    "simulate": "cellrisk.publish.simulation",
-    "FrequencyTable": "cellrisk.counts",
-    "tabulate": "cellrisk.counts",
-    "Utility": "cellrisk.decide.usefulness",
-    "utility": "cellrisk.decide.usefulness",
+# Where each public name lives; the list for type checkers, above, says the same.
+_HOMES = {
+    "counts.cells": "Cells",
+    "counts.profiles": "Profiles",
+    "counts.table": "FrequencyTable",
+    "counts.tabulation": "tabulate",
+    "decide.choosing": "Choice choose",
+    "decide.policy": "Policy",
+    "decide.usefulness": "Utility utility",
+    "errors": "CellriskError InvalidInput UnknownName",
+    "noise.mechanisms": (
+        "AnalyticGaussian DiscreteGaussian Gaussian Geometric Laplace Mechanism ProbabilisticGaussian mechanism"
+    ),
+    "paper": "Reproduction reproduce",
+    "publish.auditing": "Audit audit",
+    "publish.releasing": "Release release",
+    "publish.simulation": "Simulation simulate",
+    "repeat.accounting": "Composition Loss compose",
+    "repeat.averaging": "Averaging average",
+    "repeat.ledger": "Ledger",
+    "repeat.sequences": "Plan RiskSequence Step assess_sequence largest_epsilon plan",
+    "risk.assessment": "Assessment assess",
+    "risk.curves": "RiskCurve curve",
+    "risk.explanation": "Explanation explain",
+    "show.reporting": "Report report",
 }
+_HOME = {name: f"cellrisk.{module}" for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "AnalyticGaussian",
@@ -109,6 +90,7 @@ __all__ = [
     "FrequencyTable",
     "Gaussian",
     "Geometric",
+    "InvalidInput",
     "Laplace",
     "Ledger",
     "Loss",
@@ -119,10 +101,12 @@ __all__ = [
     "Profiles",
     "Release",
     "Report",
+    "Reproduction",
     "RiskCurve",
     "RiskSequence",
     "Simulation",
     "Step",
+    "UnknownName",
     "Utility",
     "assess",
     "assess_sequence",
@@ -138,6 +122,7 @@ __all__ = [
     "plan",
     "release",
     "report",
+    "reproduce",
     "simulate",
     "tabulate",
     "utility",
@@ -145,10 +130,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name == "datasets":
+        value = importlib.import_module("cellrisk.counts.datasets")
+    elif name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    else:
         raise AttributeError(f"module 'cellrisk' has no attribute {name!r}")
-    module = importlib.import_module(_HOME[name])
-    value = module if _HOME[name] == f"cellrisk.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -43,8 +43,8 @@ def simulate(
     """What do attackers find in simulated releases of this table?
 
     Noise on each count of the non-empty cells times the levels, rounded, zero below the threshold; then the attackers
-    of `cellrisk.publish.simulation.attacks` read the release. Every number is an estimate, the mean over the releases, with its
-    standard error. No formula of a risk is used, so this is a check on all of them, and the only answer where
+    of `cellrisk.publish.simulation.attacks` read the release. Every number is an estimate, the mean over the releases,
+    with its standard error. No formula of a risk is used, so this is a check on all of them, and the only answer where
     ``post`` changes the release.
 
     measures: "local" keeps the table's counts; it is always among them, for people and scenarios come from it. The

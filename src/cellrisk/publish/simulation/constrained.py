@@ -49,8 +49,8 @@ def simulate_constrained(
 
     Simulates ``release(..., parents=parents)``: noise on every count of the domain, the empty cells' too, rounded; then
     the nearest whole numbers that are not negative and add up to the parents; then the attackers of
-    `cellrisk.publish.simulation.attacks` read the non-empty cells. The parents are taken as they are published, so what varies
-    is the noise of this release alone. Every number is an estimate, with its standard error.
+    `cellrisk.publish.simulation.attacks` read the non-empty cells. The parents are taken as they are published, so what
+    varies is the noise of this release alone. Every number is an estimate, with its standard error.
 
     ``parents``, ``parent_count``, ``exclude`` and ``may_be_missing`` are those of `release`; ``releases``, ``seed`` and
     ``progress`` those of `simulate`.

@@ -41,7 +41,8 @@ def average(
     The attacker takes the mean of the T noisy counts of each cell and level, and attacks as if it were one release: the
     homogeneity risk with q(m) = P(m + mean < threshold), exact. Beside it stands the paper's rule (section 4.3): the
     risk of one release by the same mechanism at the cumulative loss, by basic composition and by ``operator`` (of
-    `cellrisk.repeat.accounting`) at a total ``delta``. Where the mechanism cannot be set at that loss, the answer says so.
+    `cellrisk.repeat.accounting`) at a total ``delta``. Where the mechanism cannot be set at that loss, the answer says
+    so.
 
     Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
     two agree. Laplace noise at T epsilon has a standard deviation of sqrt(2) b/T, where averaging leaves sqrt(2/T) b,
