@@ -58,15 +58,15 @@ SETUPS = {"adult": 1.0}
 """What many tests share is set up once for all when they are watched, but once for each mutant later."""
 
 ROOMS: dict[str, tuple[list[str], list[str]]] = {
-    "noise": (["noise.py", "mechanisms.py"], ["tests/test_noise.py", "tests/test_mechanisms.py"]),
-    "measures": (["measures"], ["tests/measures"]),
-    "people": (["people.py", "totals.py"], ["tests/test_people.py", "tests/test_totals.py"]),
+    "noise": (["noise"], ["tests/test_noise.py", "tests/test_mechanisms.py"]),
+    "measures": (["risk/measures"], ["tests/measures"]),
+    "people": (["risk/people.py", "risk/totals.py"], ["tests/test_people.py", "tests/test_totals.py"]),
     "search": (
-        ["choice/search.py", "choice/analytic.py", "choice/requirement.py"],
+        ["decide/search.py", "decide/analytic.py", "decide/requirement.py"],
         ["tests/test_search.py", "tests/test_choice.py", "tests/test_choice_bends.py"],
     ),
-    "accounting": (["accounting"], ["tests/accounting"]),
-    "ledger": (["ledger"], ["tests/ledger"]),
+    "accounting": (["repeat/accounting"], ["tests/accounting"]),
+    "ledger": (["repeat/ledger"], ["tests/ledger"]),
 }
 """The sources of a room, and the tests that must notice when they are wrong; doctests of the sources belong to them."""
 LEFT_OUT = ("tests/ledger/test_soak.py", "tests/measures/test_simulation.py")

@@ -143,13 +143,13 @@ def written(folder: Path, text: str) -> Path:
 
 
 STALE = {
-    "a command": ("'''sh\ncellrisk --version\n'''\n\n'''text\ncellrisk 0\n'''\n", "cellrisk 0.1.0"),
+    "a command": ("'''sh\ncellrisk --version\n'''\n\n'''text\ncellrisk 0\n'''\n", "cellrisk 0.2.0"),
     "code": ("'''python\nx = 2\n'''\n\nand\n\n'''python\nprint(x)\n'''\n\n'''text\n3\n'''\n", "2"),
     "a doctest": ("'''pycon\n>>> x = 2\n>>> x\n3\n'''\n", "2"),
     "an indented block": ("- so\n\n    '''python\n    print(2)\n    '''\n\n    '''text\n    3\n    '''\n", "    2"),
     "a name and a continued line": (
         "'''sh\nWHAT=\"--version\"\ncellrisk \\\n  $WHAT\n'''\n'''text\n'''\n",
-        "cellrisk 0.1.0",
+        "cellrisk 0.2.0",
     ),
     "an expected refusal": (
         "'''sh\ncellrisk inspect none.csv --qid a --sensitive b  # exit 2\n'''\n'''text\n'''\n",
@@ -163,7 +163,7 @@ STALE = {
     "a kept output": (
         "'''sh\ncellrisk --version > it.txt\n'''\n\n'''python\nfrom pathlib import Path\n"
         "print(Path('it.txt').read_text())\n'''\n\n'''text\n'''\n",
-        "cellrisk 0.1.0",
+        "cellrisk 0.2.0",
     ),
 }
 
