@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import builtins
 import contextlib
 import copy
 import gc
@@ -35,7 +36,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import types
 from collections import Counter
@@ -286,13 +286,46 @@ def find_functions(files: set[str]) -> Functions:
     return found
 
 
-def replace_code(functions: list[types.FunctionType], mutant: Mutant, tree: ast.Module, file: str) -> bool:
+class Notes(ast.NodeTransformer):
+    """Before every statement of a function, its lines are noted."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def visit(self, node: ast.AST) -> Any:
+        self.generic_visit(node)
+        for name in ("body", "orelse", "finalbody"):
+            statements = getattr(node, name, None)
+            if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case) and isinstance(statements, list):
+                setattr(node, name, [part for each in statements for part in (*self.note(each), each)])
+        return node
+
+    def note(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+        inner = getattr(statement, "body", None)
+        last = max(inner[0].lineno - 1, statement.lineno) if inner else statement.end_lineno
+        if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            lines = range(statement.lineno, (last or statement.lineno) + 1)
+            source = f"__noted__.update({[(self.file, line) for line in lines]})"
+            yield ast.copy_location(ast.parse(source).body[0], statement)
+
+
+def note_lines(files: set[str], lines: set[tuple[str, int]]) -> None:
+    """From now on, the lines of these files that run inside functions are put into a set."""
+    builtins.__noted__ = lines  # type: ignore[attr-defined]
+    trees = {file: Notes(file).visit(ast.parse(Path(file).read_text(encoding="utf-8"))) for file in files}
+    for (file, function), loaded in find_functions(files).items():
+        replace_code(loaded, function, ast.fix_missing_locations(trees[file]), file)
+
+
+def replace_code(
+    functions: list[types.FunctionType], wanted: tuple[str, int] | None, tree: ast.Module, file: str
+) -> bool:
     """Puts the changed code into the functions that are loaded; False where that cannot be done."""
 
     def find(code: types.CodeType) -> Iterator[types.CodeType]:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                if (constant.co_name, constant.co_firstlineno) == mutant.function:
+                if (constant.co_name, constant.co_firstlineno) == wanted:
                     yield constant
                 else:
                     yield from find(constant)
@@ -384,21 +417,14 @@ class Room:
         """Runs every test once, in a fork, so that nothing stays in a cache; which lines does it reach?"""
         files = {str(self.folder / mutant.path) for mutant in self.mutants}
         result = self.folder / "seen.pickle"
+        for path in {mutant.path for mutant in self.mutants}:
+            importlib.import_module(
+                path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            )
         child = os.fork()
         if child == 0:
             seen: dict[str, Seen] = {}
             current = Seen()
-
-            def follow(frame: types.FrameType, event: str, argument: object) -> Any:
-                if frame.f_code.co_filename not in files:
-                    return None
-                lines, file = current.lines, frame.f_code.co_filename
-
-                def note(frame: types.FrameType, event: str, argument: object) -> Any:
-                    lines.add((file, frame.f_lineno))
-                    return note
-
-                return note(frame, event, argument)
 
             def notice(event: str, arguments: object) -> None:
                 if event in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"):
@@ -412,14 +438,14 @@ class Room:
             quieten(items[0].config)
             items[0].config.pluginmanager.register(Watching())
             sys.addaudithook(notice)
+            lines: set[tuple[str, int]] = set()
+            note_lines(files, lines)
             for item, following in zip(items, [*items[1:], None], strict=True):
                 current = Seen()
                 spent = time.process_time()
-                threading.settrace(follow)
-                sys.settrace(follow)
+                lines.clear()
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                sys.settrace(None)
-                threading.settrace(None)
+                current.lines = set(lines)
                 current.seconds = time.process_time() - spent
                 seen[item.nodeid] = current
             result.write_bytes(pickle.dumps((seen, list(sys.modules))))
@@ -482,7 +508,7 @@ class Room:
 
             file = str(self.folder / mutant.path)
             loaded = [] if mutant.function is None else self.functions.get((file, mutant.function), [])
-            if not replace_code(loaded, mutant, tree, file):
+            if not replace_code(loaded, mutant.function, tree, file):
                 os.dup2(os.open(os.devnull, os.O_RDWR), 1)
                 os.dup2(1, 2)
                 names = [item.nodeid for item in items]
