@@ -261,3 +261,41 @@ def test_refusals(losses: list[Loss], options: dict, kind: type[CellriskError], 
         compose(losses, **options)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_looking_at_operators_changes_nothing_else() -> None:
+    looked, other = compose([pure(0.1)] * 2), compose([pure(0.1)] * 2)
+    assert len(looked.composed) == len(OPERATORS)
+    assert looked == other
+    assert repr(looked) == repr(other)
+    with pytest.raises(TypeError):
+        type(looked)(looked.losses, "pure", 0.0, "basic", {})
+
+
+def test_a_delta_that_is_just_the_sum_suffices() -> None:
+    found = compose([probabilistic(0.1, 1e-6)] * 2, delta=2e-6)
+    assert (found.flavour, found.epsilon, found.chosen.operator) == ("probabilistic", 0.2, "basic")
+
+
+@pytest.mark.parametrize(
+    ("losses", "delta", "said"),
+    [
+        ([pure(0.1)], None, []),
+        ([approximate(0.1, 1e-6)], None, ["the sum of the losses' deltas"]),
+        ([probabilistic(0.1, 1e-6)], None, ["need not outlast", "the sum of the losses' deltas"]),
+        (
+            [probabilistic(0.1, 1e-6), approximate(0.1, 1e-6)],
+            None,
+            ["implies approximate DP at the same", "the sum of the losses' deltas"],
+        ),
+        ([concentrated(0.1)], 1e-6, ["no epsilon of its own", "own add up to", "its parameters may not"]),
+    ],
+    ids=["pure", "approximate", "probabilistic", "mixed", "concentrated"],
+)
+def test_nothing_is_said_that_does_not_apply(losses: list[Loss], delta: float | None, said: list[str]) -> None:
+    every = (
+        *("implies approximate DP at the same", "no epsilon of its own", "need not outlast"),
+        *("the sum of the losses' deltas", "own add up to", "without a known mechanism", "its parameters may not"),
+    )
+    found = " ".join(compose(losses, delta=delta).statements)
+    assert [each for each in every if each in found] == said

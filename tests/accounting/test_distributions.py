@@ -7,7 +7,7 @@ import math
 import pytest
 
 from cellrisk.repeat.accounting import compose
-from cellrisk.repeat.accounting.distributions import MOST_STEPS, choose_step, compose_distributions
+from cellrisk.repeat.accounting.distributions import MOST_STEPS, choose_step, compose_distributions, why_not
 from cellrisk.repeat.accounting.operators import compose_pld, find_rest
 from cellrisk.repeat.accounting.pieces import DiscreteGaussianPiece, GaussianPiece, LaplacePiece, PurePiece, take_apart
 
@@ -191,3 +191,11 @@ def test_the_rest_of_a_delta(delta: float, deltas: list[float]) -> None:
 def test_nothing_is_left_of_a_delta_that_is_used_up() -> None:
     assert find_rest(1e-6, [1e-6]) == 0
     assert find_rest(1e-6, [1e-6, 1e-6]) == 0
+
+
+def test_one_piece_that_cannot_be_listed_is_enough_to_refuse() -> None:
+    wide, plain = (DiscreteGaussianPiece(1e-6), 1), (PurePiece(0.1), 1)
+    assert "too many outcomes" in why_not([wide, plain], 1e-6)
+    assert "too many outcomes" in why_not([plain, wide], 1e-6)
+    assert why_not([plain, (DiscreteGaussianPiece(1e-3), 1)], 1e-6) == ""
+    assert "rounding errors" in why_not([(PurePiece(0.1), 10**9)], 1e-7)

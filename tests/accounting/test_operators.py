@@ -18,7 +18,7 @@ from cellrisk.repeat.accounting.operators import (
     compose_pld,
     compose_renyi,
 )
-from cellrisk.repeat.accounting.pieces import LaplacePiece, PurePiece
+from cellrisk.repeat.accounting.pieces import LaplacePiece, PurePiece, take_apart
 
 from .cases import approximate, concentrated, loss_of, probabilistic, pure
 from .oracle import exact_epsilon, find_epsilon, mp, randomised_response_outcomes
@@ -322,3 +322,17 @@ def test_basic_is_the_same_whatever_the_flavour() -> None:
     assert {compose_basic([pure(0.1)] * 3, flavour, 0.0) for flavour in ("pure", "probabilistic", "approximate")} == {
         0.3
     }
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_few_equal_losses_are_each_counted(times: int) -> None:
+    exact = exact_epsilon([randomised_response_outcomes(0.5)] * times, 1e-4)
+    found = compose_pld([pure(0.5)] * times, "approximate", 1e-4)
+    assert isinstance(found, float)
+    assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-4)
+
+
+def test_pieces_do_not_depend_on_the_order_of_losses() -> None:
+    losses = [loss_of("laplace", 0.5), pure(0.5), loss_of("discrete-gaussian", 0.5, 1e-6), concentrated(0.5)]
+    assert take_apart(losses) == take_apart(losses[::-1])
+    assert [times for _, times in take_apart(losses * 3)] == [3] * 4
