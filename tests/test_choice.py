@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.decide import requirement as required
 from cellrisk.decide.choosing import weigh
 from cellrisk.decide.requirement import Requirement
 from cellrisk.errors import CellriskError
 from cellrisk.risk.people import count_people
-from tests.near import same
+from tests.near import near, same
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +191,38 @@ def test_refusals(bent: cr.FrequencyTable, arguments: dict[str, object], says: s
 
 def test_requirement_in_words() -> None:
     assert Requirement(margin=0.05).describe() == "a risk at most 5.0% above chance"
+
+
+def test_the_ends_of_what_may_be_required() -> None:
+    for fine in ({"max_risk": 0.0}, {"max_risk": 1}, {"margin": 0.0}, {"margin": 1.0}, {"max_people": 0}):
+        assert Requirement(**fine) == Requirement(**fine)  # type: ignore[arg-type]
+    for wrong in ({"max_people": float("inf")}, {"max_people": True}, {"max_people": "5"}, {"margin": "0.1"}):
+        with pytest.raises(CellriskError, match="must be a"):
+            Requirement(**wrong)  # type: ignore[arg-type]
+    for huge, shown in ((10**400, "a number of more than 18 digits"), (10**18, "a number of more than 18 digits")):
+        with pytest.raises(CellriskError, match=shown):
+            Requirement(max_risk=huge)
+    with pytest.raises(CellriskError, match=r"got 999,?999"):
+        Requirement(max_risk=10**18 - 1)
+
+
+def test_the_tighter_of_two_requirements() -> None:
+    one, other = Requirement(max_risk=0.3, max_people=50), Requirement(max_risk=0.2, margin=0.1)
+    assert one.tighter(other) == other.tighter(one) == Requirement(max_risk=0.2, max_people=50, margin=0.1)
+
+
+def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> None:
+    """By what `assess` says of the same table: risk less its limit, people less theirs as a share of records."""
+    choice = cr.choose(bent, max_risk=0.5, form="exact")
+    setting, laplace = choice.options[0].setting, cr.Laplace(epsilon=2.0)
+    risk = risk_at(bent, 2.0, "local", "exact", "records")
+    tight = risk_at(bent, 2.0, "local", "tight", "records")
+    chance = choice.question.limits(setting)[0].chance
+    for limits, excess in (
+        (Requirement(max_risk=0.1), risk - 0.1),
+        (Requirement(margin=0.05), risk - chance - 0.05),
+        (Requirement(max_people=20), tight - 20 / bent.n_records),
+        (Requirement(max_risk=0.1, margin=0.9, max_people=100), risk - 0.1),
+        (Requirement(max_risk=0.9, margin=0.9, max_people=1), tight - 1 / bent.n_records),
+    ):
+        assert required.Test(limits, choice.question, setting).excess(laplace) == near(excess)

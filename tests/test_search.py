@@ -66,3 +66,31 @@ def test_all_and_nothing() -> None:
     nothing = find_admissible(lambda epsilon: epsilon, LOW, HIGH)
     assert (nothing.intervals, nothing.least, nothing.where) == ((), LOW, LOW)
     assert find_admissible(lambda epsilon: epsilon * 0.0, LOW, HIGH).intervals == ((LOW, HIGH),)
+
+
+@pytest.mark.parametrize("edge", [0.0037, 0.9, 77.0])
+@pytest.mark.parametrize("rising", [True, False])
+def test_an_edge_is_found_from_its_safe_side(edge: float, rising: bool) -> None:
+    """Within 1e-7 of where the function is zero, and never beyond, however steep it is there."""
+    for power in (1, 3):
+        for steepness in (1e-3, 1.0, 1e6):
+            found = find_admissible(
+                lambda epsilon, power=power, steepness=steepness: (
+                    (steepness if rising else -steepness) * np.log(epsilon / edge) ** power
+                ),
+                LOW,
+                HIGH,
+            )
+            (low, high), end = found.intervals[0], int(rising)
+            assert len(found.intervals) == 1
+            assert (low, high)[1 - end] == (LOW, HIGH)[1 - end]
+            inward = np.log(edge / high) if rising else np.log(low / edge)
+            assert 0 <= inward < (1e-7 if power == 1 else 1e-3)
+
+
+def test_where_nothing_will_do_the_least_is_found() -> None:
+    for place in (-6.5, -0.123, 2.34):
+        nothing = find_admissible(lambda epsilon, place=place: 0.1 + (np.log(epsilon) - place) ** 2, LOW, HIGH)
+        assert nothing.intervals == ()
+        assert nothing.least == pytest.approx(0.1, abs=1e-5)
+        assert np.log(nothing.where) == pytest.approx(place, abs=1e-2)

@@ -336,3 +336,23 @@ def test_pieces_do_not_depend_on_the_order_of_losses() -> None:
     losses = [loss_of("laplace", 0.5), pure(0.5), loss_of("discrete-gaussian", 0.5, 1e-6), concentrated(0.5)]
     assert take_apart(losses) == take_apart(losses[::-1])
     assert [times for _, times in take_apart(losses * 3)] == [3] * 4
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gaussian-pdp", "gaussian-analytic", "discrete-gaussian"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_gaussian_noise_is_concentrated(name: str, neighbours: str) -> None:
+    """rho = L2^2 / (2 sigma^2) of each release (Bun and Steinke 2016, Proposition 1.6), and Renyi divergences a rho."""
+    loss = loss_of(name, 0.5, 1e-6, neighbours)
+    assert loss.mechanism is not None
+    rho = (1 if neighbours == "add-remove" else 2) / (2 * loss.mechanism.scale**2)
+    pieces = take_apart([loss] * 3)
+    assert math.fsum(times * piece.rho for piece, times in pieces) == pytest.approx(3 * rho, rel=1e-12)
+    orders = np.array([1.5, 20.0])
+    assert sum(times * piece.diverge(orders) for piece, times in pieces) == pytest.approx(3 * rho * orders, rel=1e-12)
+
+
+def test_gaussians_compose_exactly_only_among_themselves() -> None:
+    gaussian, laplace = loss_of("gaussian-analytic", 0.5, 1e-6), loss_of("laplace", 0.5)
+    for losses in ([gaussian, laplace], [laplace, gaussian], [laplace], [gaussian, pure(0.5)]):
+        assert "not every loss" in str(compose_gaussians(losses, "approximate", 1e-5))
+    assert isinstance(compose_gaussians([gaussian], "approximate", 1e-5), float)
