@@ -299,3 +299,9 @@ def test_nothing_is_said_that_does_not_apply(losses: list[Loss], delta: float | 
     )
     found = " ".join(compose(losses, delta=delta).statements)
     assert [each for each in every if each in found] == said
+
+
+def test_one_concentrated_loss_among_others_needs_a_delta() -> None:
+    for losses in ([pure(0.1), concentrated(0.1)], [concentrated(0.1), pure(0.1)]):
+        with pytest.raises(InvalidInput, match="have none of their own"):
+            compose(losses)
