@@ -92,7 +92,7 @@ THINNED = {
     "tests/tables/test_tables_counts.py::test_any_table": 2,
     "tests/test_stopping.py::test_a_signal_ends_a_command_in_time": 4,
     "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 2,
-    "tests/web/test_serving.py::TestDesk::test_cells_of_one_large_table_then_of_another_then_of_the_first": 2,
+    "tests/web/test_serving.py::TestWorkspace::test_cells_of_one_large_table_then_of_another_then_of_the_first": 2,
     "tests/web/test_serving.py::test_uploads_and_workers_are_gone_after_a_signal": 3,
 }
 """Tests of long cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.

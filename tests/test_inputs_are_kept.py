@@ -16,7 +16,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.paper.result import check_folder
+from cellrisk.paper.reproduction import check_folder
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.system import writing
 

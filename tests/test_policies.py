@@ -20,8 +20,8 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy_files import OPEN_TO_OTHERS
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.web import answers
-from cellrisk.web.questions import Limit
 from cellrisk.web.recipes import Recipe
+from cellrisk.web.request_models import Limit
 from cellrisk.web.settings import Settings
 from cellrisk.web.work import write_report
 
@@ -163,7 +163,7 @@ def test_the_page_and_reports_obey(table: cr.FrequencyTable, folder: Path) -> No
     recipe = Recipe("people.csv", "people.csv", ("q", "r"), ("y",))
     arguments: dict[str, Any] = {"sensitive": "y", "mechanism": "geometric", "releases": 2, "top": 1, "policy": None}
     told = write_report(lambda *_: None, table, recipe, ".", epsilon=0.3, max_risk=0.4, **arguments)
-    assert told.headline.startswith("Limits broken")
+    assert told.sentence.startswith("Limits broken")
     assert cr.report(table, "geometric", epsilon=0.3, max_risk=0.4, public=True).verdict == "broken"
 
 

@@ -14,8 +14,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
-from cellrisk.publish.auditing.comparison import Comparison
-from cellrisk.publish.auditing.keys import number_keys
+from cellrisk.publish.auditing.comparison import TableComparison
+from cellrisk.publish.auditing.key_numbers import number_keys
 from cellrisk.publish.simulation.attacks import attack_cells
 from cellrisk.risk.assessment import CURATOR_NOTE
 from tests.auditing import oracle
@@ -233,9 +233,9 @@ def test_comparisons_are_checked() -> None:
     place = np.zeros(1, np.int64)
     parts: dict[str, Any] = {"names": ("sex",), "labels": (("f",),), "levels": ("a",), "codes": place[:, None]}
     with pytest.raises(InvalidInput, match="same length"):
-        Comparison(**parts, cell=place, level=place, original=np.ones(2), released=np.ones(1))
+        TableComparison(**parts, cell=place, level=place, original=np.ones(2), released=np.ones(1))
     with pytest.raises(InvalidInput, match="no records"):
-        Comparison(**parts, cell=place, level=place, original=np.zeros(1), released=np.ones(1))
+        TableComparison(**parts, cell=place, level=place, original=np.zeros(1), released=np.ones(1))
 
 
 def test_keys_too_wide_for_one_number_keep_their_order() -> None:

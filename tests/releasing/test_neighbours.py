@@ -26,7 +26,7 @@ from cellrisk.counts import binning, levels, survey
 from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import domain, release
-from cellrisk.publish.releasing.result import Release
+from cellrisk.publish.releasing.release_result import Release
 from tests.releasing.neighbours import Case, Record, draw_case, look, look_at_command
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")

@@ -20,7 +20,7 @@ import cellrisk as cr
 import cellrisk.publish.releasing as package
 from cellrisk.counts.cells import Domain
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.publish.releasing import Release, exclusions, grid, release
+from cellrisk.publish.releasing import Release, covered_counts, exclusions, release
 from cellrisk.publish.releasing.exclusions import Exclusions, read_rules
 
 pytest.importorskip("opendp")
@@ -218,9 +218,9 @@ def test_nothing_left_to_release_is_refused(table: cr.FrequencyTable, frame: pd.
         release(cr.tabulate(frame, ["sex"], "job", missing="drop"), GEOMETRIC, may_be_missing="sex")
     axes = (Domain("a", ("x",)),)
     with pytest.raises(InvalidInput, match="everything is excluded"):
-        grid.Grid(axes, np.zeros(0, int), np.zeros(0, int), read_rules([{"a": "x"}], axes))
+        covered_counts.CoveredCounts(axes, np.zeros(0, int), np.zeros(0, int), read_rules([{"a": "x"}], axes))
     with pytest.raises(InvalidInput, match="ascending"):
-        grid.Grid(axes, np.zeros(2, int), np.ones(2, int), Exclusions((1,)))
+        covered_counts.CoveredCounts(axes, np.zeros(2, int), np.ones(2, int), Exclusions((1,)))
     with pytest.raises(InvalidInput, match="some labels of some columns"):
         Exclusions((2,), ({0: np.zeros(2, bool)},))
 

@@ -19,8 +19,8 @@ from cellrisk.publish.releasing.waiting import (
     draw_survivals,
     draw_waits,
     enclose_fraction,
-    settle,
-    settle_slowly,
+    resolve,
+    resolve_slowly,
 )
 from tests.releasing.evidence import FALSE_ALARM, misfit
 
@@ -46,7 +46,7 @@ def words_for(number: int) -> np.ndarray:
 @pytest.mark.parametrize("rate", RATES)
 def test_waits_are_those_of_the_definition(rate: float) -> None:
     words, exact = words_for(150), Fraction(rate)
-    waits = settle(words, np.full(len(words), rate), lambda _, digits: enclose_fraction(exact, digits), MOST)
+    waits = resolve(words, np.full(len(words), rate), lambda _, digits: enclose_fraction(exact, digits), MOST)
     with mpmath.workdps(60):
         for word, wait in zip(words.tolist(), waits.tolist(), strict=True):
             ends = [
@@ -59,12 +59,12 @@ def test_waits_are_those_of_the_definition(rate: float) -> None:
 @pytest.mark.parametrize("rate", RATES[1:])
 def test_fast_and_slow_waits_agree(rate: float) -> None:
     words, exact = words_for(300), Fraction(rate)
-    fast = settle(words, np.full(len(words), rate), lambda _, digits: enclose_fraction(exact, digits), MOST)
+    fast = resolve(words, np.full(len(words), rate), lambda _, digits: enclose_fraction(exact, digits), MOST)
     for word, wait in zip(words.tolist(), fast.tolist(), strict=True):
         low, high = waiting.enclose_logarithm(word, 64, 40)
         least, greatest = enclose_fraction(exact, 40)
         if math.floor(low / greatest) == math.floor(min(high / least, MOST)):
-            assert settle_slowly(word, lambda digits: enclose_fraction(exact, digits), MOST) == wait
+            assert resolve_slowly(word, lambda digits: enclose_fraction(exact, digits), MOST) == wait
 
 
 @pytest.mark.parametrize(("bit", "expected"), [(0, 70), (1, 69)])
@@ -80,10 +80,10 @@ def test_more_bits_decide_where_the_first_do_not(bit: int, expected: int, monkey
     with mpmath.workdps(60):
         word = int(mpmath.floor(mpmath.exp(mpmath.mpf(-7) / 10) * 2**64))
     rate = Fraction(1, 100)
-    assert settle_slowly(word, lambda digits: enclose_fraction(rate, digits), MOST, digits=5) == expected
+    assert resolve_slowly(word, lambda digits: enclose_fraction(rate, digits), MOST, digits=5) == expected
     assert len(asked) > 2
     words, rates = np.array([word], np.uint64), np.array([0.01])
-    assert settle(words, rates, lambda _, digits: enclose_fraction(rate, digits), MOST).tolist() == [expected]
+    assert resolve(words, rates, lambda _, digits: enclose_fraction(rate, digits), MOST).tolist() == [expected]
 
 
 def test_waits_have_their_distribution_also_when_no_float_decides(monkeypatch: pytest.MonkeyPatch) -> None:

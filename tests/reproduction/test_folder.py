@@ -16,7 +16,7 @@ import pytest
 import cellrisk.paper.box_pictures as drawing
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.paper import Reproduction, result
+from cellrisk.paper import Reproduction, reproduction
 from cellrisk.paper.bundles import Bundle
 from cellrisk.paper.experiments import Experiment
 from cellrisk.paper.panels import AGREES, DIFFERS, Box, Boxes, Statement
@@ -96,7 +96,7 @@ def test_page_finds_all_its_files(found: Reproduction, tmp_path: Path) -> None:
 
 def test_pictures_are_drawn(found: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The real ones, one of each kind, with a part of the boxes."""
-    monkeypatch.setattr(result, "DOTS", 50)
+    monkeypatch.setattr(reproduction, "DOTS", 50)
     boxes = found.boxes[0]
     few = replace(found, sheets=found.sheets[-1:], boxes=(replace(boxes, ways={1: boxes.ways[1][:8]}),))
     place = few.save(tmp_path / "out")
@@ -115,7 +115,7 @@ def test_what_is_missing_is_on_the_page(found: Reproduction, tmp_path: Path) -> 
 
 
 def test_same_numbers_give_the_same_page(found: Reproduction) -> None:
-    from cellrisk.paper.result import render_page
+    from cellrisk.paper.reproduction import render_page
 
     assert render_page(found) == render_page(replace(found, seconds=found.seconds + 1))
 
@@ -147,13 +147,15 @@ def test_older_folder_is_kept_until_the_new_one_is_whole(
     with pytest.raises(InvalidInput, match="the output folder exists"):
         few.save(place)
     with monkeypatch.context() as patch:
-        patch.setattr(result, "render_page", fail)
+        patch.setattr(reproduction, "render_page", fail)
         with pytest.raises(RuntimeError):
             few.save(place, force=True)
     assert (place / "statements.csv").read_text(encoding="utf-8") == "older"
     with monkeypatch.context() as patch:
-        rename = result.os.rename
-        patch.setattr(result.os, "rename", lambda old, new: fail() if str(old).endswith(".new") else rename(old, new))
+        rename = reproduction.os.rename
+        patch.setattr(
+            reproduction.os, "rename", lambda old, new: fail() if str(old).endswith(".new") else rename(old, new)
+        )
         with pytest.raises(RuntimeError):
             few.save(place, force=True)
     assert (place / "statements.csv").read_text(encoding="utf-8") == "older"
@@ -169,14 +171,14 @@ def test_place_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         (tmp_path / "other" / name).write_text("x", encoding="utf-8")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInput, match="does not exist"):
-        result.check_folder(tmp_path / "none" / "out")
+        reproduction.check_folder(tmp_path / "none" / "out")
     with pytest.raises(InvalidInput, match="is no folder"):
-        result.check_folder(tmp_path / "file", force=True)
+        reproduction.check_folder(tmp_path / "file", force=True)
     with pytest.raises(InvalidInput, match=r"something else .* got 1 other files"):
-        result.check_folder(tmp_path / "other", force=True)
+        reproduction.check_folder(tmp_path / "other", force=True)
     with pytest.raises(InvalidInput, match="exists"):
-        result.check_folder(tmp_path / "empty")
-    assert result.check_folder(tmp_path / "empty", force=True) == tmp_path / "empty"
+        reproduction.check_folder(tmp_path / "empty")
+    assert reproduction.check_folder(tmp_path / "empty", force=True) == tmp_path / "empty"
 
 
 @pytest.fixture

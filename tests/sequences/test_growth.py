@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
-from cellrisk.repeat.sequences.grid import Grid, number_keys
-from cellrisk.risk.explanation.at_risk import ProfiledCells, find_risks
+from cellrisk.repeat.sequences.shared_cells import SharedCells, number_keys
+from cellrisk.risk.explanation.risky_cells import ProfiledCells, find_risks
 from cellrisk.risk.measures import MEASURES, Local, Survival
 from tests.sequences import oracle
 from tests.sequences.people import QIDS, SENSITIVE, make_people, make_steps, tabulate, tell
@@ -242,7 +242,7 @@ def test_keys_too_wide_for_a_number_are_told_apart_and_kept_in_order() -> None:
 
 
 def test_a_child_is_under_its_own_parent(table: cr.FrequencyTable) -> None:
-    fine = Grid.of([table.cells(name) for name in SENSITIVE])
+    fine = SharedCells.of([table.cells(name) for name in SENSITIVE])
     coarse = fine.coarsen(["sex", "age"])
     parents = fine.parents(coarse)
     assert (fine.codes[:, [0, 2]] == coarse.codes[parents]).all()
@@ -252,11 +252,11 @@ def test_a_child_is_under_its_own_parent(table: cr.FrequencyTable) -> None:
 def test_grids_refuse_what_cannot_be_matched(table: cr.FrequencyTable) -> None:
     cells = table.cells("job")
     with pytest.raises(cr.CellriskError, match="same quasi-identifiers"):
-        Grid.of([cells, cells.drop("age")])
+        SharedCells.of([cells, cells.drop("age")])
     nothing = np.zeros(0, np.int64)
     empty = Cells("job", ("a",), cells.domains, np.zeros((0, 3), np.int64), nothing, nothing, nothing)
     with pytest.raises(cr.CellriskError, match="without records"):
-        Grid.of([empty])
+        SharedCells.of([empty])
 
 
 @pytest.mark.parametrize("form", ["published", "exact", "tight"])

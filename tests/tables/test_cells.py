@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts import keys
+from cellrisk.counts import keyed_cells
 from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.errors import InvalidInput, UnknownName
 
@@ -123,7 +123,7 @@ def test_a_source_that_changed_is_refused(people: list[dict[str, Any]], tmp_path
 
 
 def test_too_many_cells_are_refused(people: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "MOST_COUNTS", 5)
+    monkeypatch.setattr(keyed_cells, "MOST_COUNTS", 5)
     with pytest.raises(InvalidInput, match="more than 5 positive counts"):
         cr.tabulate(pd.DataFrame(people), ["sex", "city", "age"], "job").cells()
 

@@ -9,7 +9,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.publish.simulation import SCENARIOS
-from cellrisk.web import models
+from cellrisk.web import answer_models
 from tests.near import near, near_epsilon, same
 from tests.web.conftest import SETTING, Running, load, upload
 
@@ -83,7 +83,7 @@ class TestRisk:
         measures = ["local", "marginal_shrinkage"]
         asked = {"mechanism": mechanism, "measures": measures, "points": 11}
         found = finish(client.post(f"{table}/positions", json=asked))
-        models.Positions(**found)
+        answer_models.Positions(**found)
         deltas = [None] if mechanism == "laplace" else [0.002, 0.0002, 2e-05]
         assert (found["deltas"], found["default_index"]) == (deltas, 0)
         epsilons = found["epsilons"]
@@ -140,7 +140,7 @@ class TestRisk:
     ) -> None:
         asked = {**SETTING, "max_risk": 0.2, "max_tvd": 0.5, "releases": 3, "seed": 4}
         found = finish(client.post(f"{table}/map", json=asked))
-        models.RiskMap(**found)
+        answer_models.RiskMap(**found)
         choice = cr.choose(direct, max_risk=0.2, max_tvd=0.5, releases=3, seed=4)
         assert choice.trade_off is not None
         assert same(found["points"], choice.trade_off.to_dict()["points"])
@@ -183,7 +183,7 @@ class TestRisk:
         b = {"mechanism": "gaussian-analytic", "epsilon": 2.0, "delta": 0.01, "quasi_identifiers": ["age"]}
         asked = {"a": a, "b": {**b, "bins": {"age": "10"}}, "sensitive": "job", "measure": "local", "form": "exact"}
         found = finish(client.post(f"{table}/compare", json=asked))
-        models.Comparison(**found)
+        answer_models.ComparisonAnswer(**found)
         coarse = cr.tabulate(server.folder / "people.csv", ["age"], "job", bins={"age": 10})
         for side, frequencies, mechanism in (
             ("a", direct, cr.Laplace(epsilon=1.0)),

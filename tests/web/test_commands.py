@@ -19,7 +19,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting import Loss
-from cellrisk.web import models
+from cellrisk.web import answer_models
 from cellrisk.web.answers import describe_ledger
 from tests.near import near_epsilon
 from tests.web.conftest import PEOPLE, SETTING, Running, load, start, stop, wait_for
@@ -121,7 +121,7 @@ class TestReleases:
     ) -> None:
         asked = {"kind": "release", **SETTING, "mechanism": "geometric", "observed_levels": True}
         made = finish(client.post(f"{table}/downloads", json=asked))
-        models.Download(**made)
+        answer_models.Download(**made)
         archive = tmp_path / made["name"]
         archive.write_bytes(client.get(made["url"]).content)
         assert archive.stat().st_size == made["bytes"]
@@ -234,7 +234,7 @@ class TestLedger:
             for number, loss in enumerate(losses):
                 fields = {"cohort": f"c{number}", "new_cohort": number > 0} if number else {}
                 ledger.add(attribute="job", quasi_identifiers="sex", loss=loss, **fields)
-        answer = models.LedgerAnswer(**describe_ledger(str(place)))
+        answer = answer_models.LedgerAnswer(**describe_ledger(str(place)))
         told = [(entry.epsilon, entry.delta, entry.rho) for entry in answer.entries]
         assert told == [(1.0, 0.0, None), (0.5, 1e-6, None), (None, 0.0, 0.25)]
         assert [cohort.epsilon is None for cohort in answer.cohorts] == [False, False, True]

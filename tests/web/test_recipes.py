@@ -9,9 +9,9 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.web import Settings
-from cellrisk.web.desk import Kept, open_desk
 from cellrisk.web.recipes import Recipe, narrow, read_bins, settle, settle_delta
 from cellrisk.web.work import Tabulated
+from cellrisk.web.workspace import LoadedTable, open_workspace
 from tests.web.conftest import PEOPLE
 
 
@@ -69,19 +69,19 @@ def test_a_delta_is_found_where_none_is_given() -> None:
 
 
 def test_only_the_last_of_large_tables_keeps_its_keys(recipe: Recipe) -> None:
-    with open_desk(Settings(workers=1)) as desk:
-        origin = desk.sources.open_example()
-        large = [Kept(recipe, origin, Tabulated(recipe.tabulate(), {}, {}), str(each)) for each in range(2)]
+    with open_workspace(Settings(workers=1)) as workspace:
+        origin = workspace.sources.open_example()
+        large = [LoadedTable(recipe, origin, Tabulated(recipe.tabulate(), {}, {}), str(each)) for each in range(2)]
         for kept in large:
             with pytest.raises(CellriskError, match="read first"):
-                desk.cells(kept, "job")
-            job = desk.read_cells(kept, "job")
+                workspace.cells(kept, "job")
+            job = workspace.read_cells(kept, "job")
             assert job.ended.wait(60)
             assert job.result == {"cells": kept.table.n_cells}
-            assert desk.cells(kept, "job").profiles().equals(kept.table.profiles("job"))
+            assert workspace.cells(kept, "job").profiles().equals(kept.table.profiles("job"))
         with pytest.raises(CellriskError, match="read first"):
-            desk.cells(large[0], "job")
+            workspace.cells(large[0], "job")
         table = recipe.tabulate()
         cells = {name: table.cells(name) for name in table.sensitive}
-        small = Kept(recipe, origin, Tabulated(table, {"sex": 2}, {}, cells), "small")
-        assert desk.cells(small, "job") is desk.cells(small, "job")
+        small = LoadedTable(recipe, origin, Tabulated(table, {"sex": 2}, {}, cells), "small")
+        assert workspace.cells(small, "job") is workspace.cells(small, "job")

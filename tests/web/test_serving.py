@@ -18,11 +18,11 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.web import Settings, serve
-from cellrisk.web import desk as module
-from cellrisk.web.desk import Kept, NotRead, NotThere, open_desk
+from cellrisk.web import workspace as module
 from cellrisk.web.jobs import Job
 from cellrisk.web.recipes import Recipe
 from cellrisk.web.work import Tabulated, Written
+from cellrisk.web.workspace import LoadedTable, NotRead, NotThere, open_workspace
 from tests.web.conftest import PEOPLE, SETTING, Running, start, stop, upload, wait_for
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
@@ -158,13 +158,13 @@ class TestMissingPackages:
             serve(open_browser=False)
 
 
-class TestDesk:
+class TestWorkspace:
     def test_it_is_cleared_where_the_block_ends_in_an_error(self, tmp_path: Path, monkeypatch: Any) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         during = []
 
         def fail() -> None:
-            with open_desk(Settings(workers=1)):
+            with open_workspace(Settings(workers=1)):
                 during.extend(tmp_path.iterdir())
                 raise RuntimeError
 
@@ -178,39 +178,39 @@ class TestDesk:
         monkeypatch.setattr(module, "MOST_TABLES", 2)
         monkeypatch.setattr(module, "MOST_DOWNLOADS", 1)
         (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
-        with open_desk(Settings(folder=tmp_path, workers=1)) as desk:
-            origin = desk.sources.open_file("people.csv")
+        with open_workspace(Settings(folder=tmp_path, workers=1)) as workspace:
+            origin = workspace.sources.open_file("people.csv")
             path = str(origin.find())
             recipes = [Recipe(path, "people.csv", (name,), ("job",)) for name in ("sex", "age", "note")]
 
             def count(recipe: Recipe) -> str:
-                job = desk.tabulate(origin, recipe)
+                job = workspace.tabulate(origin, recipe)
                 assert job.ended.wait(60)
                 assert job.result is not None
                 return str(job.result["table"])
 
             first, *others = [count(recipe) for recipe in recipes]
-            assert [desk.table(each).table.n_records for each in others] == [400, 400]
+            assert [workspace.table(each).table.n_records for each in others] == [400, 400]
             with pytest.raises(NotThere, match="load it again"):
-                desk.table(first)
+                workspace.table(first)
             again = count(recipes[0])
             assert again != first
-            assert desk.table(again).table.n_records == 400
+            assert workspace.table(again).table.n_records == 400
 
-            example = desk.sources.open_example()
+            example = workspace.sources.open_example()
             for each in (origin, example, origin):  # the first was dropped, and is made again
-                looking = desk.look(each)
+                looking = workspace.look(each)
                 assert isinstance(looking, Job)
                 assert looking.ended.wait(60)
-                assert desk.preview(each) is not None
-            assert desk.preview(example) is None
+                assert workspace.preview(each) is not None
+            assert workspace.preview(example) is None
 
-            written = [desk.write(write_something, {}) for _ in range(2)]
+            written = [workspace.write(write_something, {}) for _ in range(2)]
             assert all(job.ended.wait(60) for job in written)
             (gone, kept) = [str(job.result["url"]).rpartition("/")[2] for job in written if job.result]
-            assert desk.download(kept).read_text(encoding="utf-8") == "something"
+            assert workspace.download(kept).read_text(encoding="utf-8") == "something"
             with pytest.raises(NotThere, match="make it again"):
-                desk.download(gone)
+                workspace.download(gone)
 
     @pytest.mark.parametrize("others", ["table", "attribute"])
     def test_cells_of_one_large_table_then_of_another_then_of_the_first(self, tmp_path: Path, others: str) -> None:
@@ -218,17 +218,17 @@ class TestDesk:
         path = tmp_path / "people.csv"
         path.write_text(PEOPLE, encoding="utf-8")
         table = cr.tabulate(path, ["sex", "age"], ["job", "note"])
-        with open_desk(Settings(folder=tmp_path, workers=1)) as desk:
-            origin = desk.sources.open_file("people.csv")
+        with open_workspace(Settings(folder=tmp_path, workers=1)) as workspace:
+            origin = workspace.sources.open_file("people.csv")
             recipe = Recipe(str(path), "people.csv", ("sex", "age"), ("job", "note"))
-            large = [Kept(recipe, origin, Tabulated(table, {}, {}), name) for name in "AB"]
+            large = [LoadedTable(recipe, origin, Tabulated(table, {}, {}), name) for name in "AB"]
             asked = [(large[0], "job"), (large[1], "job") if others == "table" else (large[0], "note")]
             for kept, name in [*asked, *asked, asked[1]]:
-                job = desk.read_cells(kept, name)
+                job = workspace.read_cells(kept, name)
                 assert job.ended.wait(60)
-                assert job.result == {"cells": desk.cells(kept, name).n_cells}
+                assert job.result == {"cells": workspace.cells(kept, name).n_cells}
             with pytest.raises(NotRead, match="have to be read first"):
-                desk.cells(*asked[0])
+                workspace.cells(*asked[0])
 
 
 def write_something(report: Any, folder: str) -> Written:

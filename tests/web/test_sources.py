@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import binary, integers, lists
 
 import cellrisk as cr
-from cellrisk.web import questions
+from cellrisk.web import request_models
 from cellrisk.web.guard import TooLarge
 from cellrisk.web.sources import MOST_UPLOADS, Unpacking
 from tests.web.conftest import PEOPLE, Running, upload
@@ -31,7 +31,7 @@ class TestSources:
         assert [each["name"] for each in state["mechanisms"] if each["delta"]] == [
             *("gaussian", "gaussian-pdp", "gaussian-analytic", "discrete-gaussian")
         ]
-        assert [each["name"] for each in state["measures"]] == list(questions.MeasureName.__args__)
+        assert [each["name"] for each in state["measures"]] == list(request_models.MeasureName.__args__)
 
     def test_the_example_comes_with_a_suggestion(self, client: Any, look: Look) -> None:
         source = client.post("/api/sources", json={"example": "adult"}).json()

@@ -32,7 +32,7 @@ def reproduce_command(
     Adult comes with the package; Bankruptcy is fetched from UCI where no file is given. It takes a minute or two.
     """
     from cellrisk.paper import reproduce
-    from cellrisk.paper.result import check_folder
+    from cellrisk.paper.reproduction import check_folder
 
     check_folder(output, force)
     found = reproduce(

@@ -8,7 +8,7 @@ from typing import Any
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.coding import MOST_RECORDS
 from cellrisk.counts.counting import CHANGED, count_cells, tally_nothing
-from cellrisk.counts.keys import collect_cells
+from cellrisk.counts.keyed_cells import collect_cells
 from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_counts
 from cellrisk.counts.packing import Packed, pack
 from cellrisk.counts.resources import Resources

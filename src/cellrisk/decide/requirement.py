@@ -66,7 +66,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, eq=False)
-class Test:
+class RequirementCheck:
     """A requirement put to one table under one setting: how far each epsilon is from meeting it."""
 
     requirement: Requirement
@@ -108,7 +108,7 @@ class Condition:
 
 def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Callable[[tuple[Noise, ...]], Floats]:
     """How far the risks are above the limits of every condition, under many noises at once: (limits, noises)."""
-    tests = [Test(each.requirement, each.question, setting).excesses() for each in conditions]
+    tests = [RequirementCheck(each.requirement, each.question, setting).excesses() for each in conditions]
     return lambda noises: np.concatenate([test(noises) for test in tests])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from cellrisk.errors import InvalidInput
-from cellrisk.paper.result import Reproduction
+from cellrisk.paper.reproduction import Reproduction
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress, share_of
 

@@ -19,7 +19,7 @@ from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats
-from cellrisk.system.progress import Progress, Report
+from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import aligned, percent
@@ -258,7 +258,7 @@ def curve(
     priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     within = {setting: setting.covered(epsilons) for setting in settings}
     steps = len(table.sensitive) * len(asked.measures) * sum(len(epsilons) for epsilons in within.values())
-    report = Report(progress, steps)
+    report = StepCounter(progress, steps)
     lines: list[Line] = []
     for name in table.sensitive:
         profiles = table.profiles(name)

@@ -8,11 +8,11 @@ Progress = Callable[[float], None]
 """Called now and then with the share of the work that is done, from 0 to 1."""
 
 
-class Report:
+class StepCounter:
     """Counts steps, and tells each percent once.
 
     >>> told = []
-    >>> report = Report(told.append, 4)
+    >>> report = StepCounter(told.append, 4)
     >>> report.add(1), report.add(3), told
     (None, None, [0.25, 1.0])
     """

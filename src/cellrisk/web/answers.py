@@ -17,13 +17,13 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
 from cellrisk.publish.simulation import SCENARIOS, Scenario
 from cellrisk.publish.simulation.glimpse import glimpse
-from cellrisk.risk.explanation.at_risk import CellRisks
+from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, usual_delta
-from cellrisk.web import models, questions
-from cellrisk.web.desk import Kept
+from cellrisk.web import answer_models, request_models
 from cellrisk.web.recipes import narrow, settle, settle_delta
 from cellrisk.web.settings import Settings
+from cellrisk.web.workspace import LoadedTable
 
 TITLES = {
     "laplace": "Laplace",
@@ -100,7 +100,7 @@ def hint_at(column: PreviewedColumn, rows: int) -> str | None:
     return None
 
 
-def describe_table(table: str, kept: Kept, preview: Preview | None) -> dict[str, Any]:
+def describe_table(table: str, kept: LoadedTable, preview: Preview | None) -> dict[str, Any]:
     found = kept.tabulated.table
     return {
         "table": table,
@@ -110,7 +110,7 @@ def describe_table(table: str, kept: Kept, preview: Preview | None) -> dict[str,
         "keyed": kept.keyed,
         "dropped": found.dropped_records,
         "sensitive": [
-            {name: getattr(describe_attribute(each), name) for name in models.Attribute.model_fields}
+            {name: getattr(describe_attribute(each), name) for name in answer_models.Attribute.model_fields}
             for each in found.attributes
         ],
         "quasi_identifiers": list(found.quasi_identifiers),
@@ -122,7 +122,7 @@ def describe_table(table: str, kept: Kept, preview: Preview | None) -> dict[str,
     }
 
 
-def describe_sizes(kept: Kept) -> dict[str, Any]:
+def describe_sizes(kept: LoadedTable) -> dict[str, Any]:
     """Cells and records by cell size; bars end with the largest cell."""
     size, cells = kept.tabulated.table.attributes[0].profiles.sizes
     largest = int(size[-1])
@@ -135,7 +135,7 @@ def describe_sizes(kept: Kept) -> dict[str, Any]:
     }
 
 
-def warn(kept: Kept) -> Iterator[str]:
+def warn(kept: LoadedTable) -> Iterator[str]:
     """What a specialist would point out before anything is published."""
     table, records = kept.tabulated.table, kept.tabulated.table.n_records
     for name, values in kept.tabulated.values.items():
@@ -171,7 +171,7 @@ def warn(kept: Kept) -> Iterator[str]:
             yield f"{missing[attribute.name]:,} records have no value of '{attribute.name}'; they {rule}."
 
 
-def warn_unread(kept: Kept, preview: Preview) -> Iterator[str]:
+def warn_unread(kept: LoadedTable, preview: Preview) -> Iterator[str]:
     """The same of the quasi-identifiers of a large table, as far as its columns tell before its cells are read."""
     plain = set(kept.recipe.quasi_identifiers) - {name for name, _ in kept.recipe.bins}
     for column in preview.columns:
@@ -188,7 +188,7 @@ def _many(number: int, noun: str) -> str:
     return f"One {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def find_admissible(kept: Kept, asked: questions.Limit, policy: Policies | None) -> dict[str, Any]:
+def find_admissible(kept: LoadedTable, asked: request_models.Limit, policy: Policies | None) -> dict[str, Any]:
     """The epsilons that keep the limit, and the policies in force."""
     choice = choose(
         narrow(kept.table, asked.sensitive),
@@ -211,14 +211,14 @@ def find_admissible(kept: Kept, asked: questions.Limit, policy: Policies | None)
     }
 
 
-def find_riskiest(kept: Kept, cells: Cells, asked: questions.RiskiestQuestion) -> dict[str, Any]:
+def find_riskiest(kept: LoadedTable, cells: Cells, asked: request_models.RiskiestQuestion) -> dict[str, Any]:
     """The riskiest cells, as `explain` lists them."""
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
     risks = CellRisks.at(mechanism, cells, "tight")
     return {"columns": list(cells.names), "rows": [vars(each) for each in risks.riskiest(asked.top)]}
 
 
-def draw_glimpse(kept: Kept, cells: Cells, asked: questions.GlimpseQuestion) -> dict[str, Any]:
+def draw_glimpse(kept: LoadedTable, cells: Cells, asked: request_models.GlimpseQuestion) -> dict[str, Any]:
     """A few cells before and after one simulated release."""
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
     found = glimpse(cells, mechanism, asked.cells, asked.seed)

@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from cellrisk.web.questions import AtEpsilon
 from cellrisk.web.recipes import Recipe, settle_delta
+from cellrisk.web.request_models import AtEpsilon
 
 NO_OPTION = "# A column or level of this table has a name that no option can hold; use the Python code.\n"
 

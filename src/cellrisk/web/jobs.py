@@ -20,10 +20,10 @@ from typing import Any
 
 from cellrisk.errors import CellriskError
 
-Report = Callable[[str, "float | None"], None]
+TellProgress = Callable[[str, "float | None"], None]
 """Called with what is being done, and the share of it that is done where that is known."""
 Work = Callable[..., Any]
-"""A function of a module: it takes a `Report` first, and what it returns can be pickled."""
+"""A function of a module: it takes a `TellProgress` first, and what it returns can be pickled."""
 MOST_WAITING = 50
 MOST_KEPT = 200
 ENDED_EARLY = "the work ended early; it may have needed more memory than there is"

@@ -14,11 +14,11 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from cellrisk.counts.preview import Preview
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.web import answers, models, places, questions, work
+from cellrisk.web import answer_models, answers, places, request_models, work
 from cellrisk.web.commands import write_commands
-from cellrisk.web.desk import Desk, Kept, NotThere
 from cellrisk.web.jobs import Job
 from cellrisk.web.recipes import Recipe, say_delta, settle, settle_delta
+from cellrisk.web.workspace import LoadedTable, NotThere, Workspace
 
 SECONDS_FOR_A_PREVIEW = 1.5
 """A preview that is ready so soon is the answer; else the answer is its job."""
@@ -29,34 +29,39 @@ SCRIPTS = (
 STATIC = {"app.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")}
 
 
-def find_desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
+def find_desk(request: Request) -> Workspace:
+    workspace: Workspace = request.app.state.workspace
+    return workspace
 
 
-def find_table(table: str, desk: Annotated[Desk, Depends(find_desk)]) -> Kept:
-    return desk.table(table)
+def find_table(table: str, workspace: Annotated[Workspace, Depends(find_desk)]) -> LoadedTable:
+    return workspace.table(table)
 
 
-AtDesk = Annotated[Desk, Depends(find_desk)]
-OfTable = Annotated[Kept, Depends(find_table)]
+InWorkspace = Annotated[Workspace, Depends(find_desk)]
+OfTable = Annotated[LoadedTable, Depends(find_table)]
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": models.Refusal, "description": "The request cannot be read, or names another host."},
-    401: {"model": models.Refusal, "description": "The cookie is missing."},
-    403: {"model": models.Refusal, "description": "The request comes from another site."},
-    422: {"model": models.Refusal, "description": "A value or combination that cannot give a right answer."},
+    400: {"model": answer_models.Refusal, "description": "The request cannot be read, or names another host."},
+    401: {"model": answer_models.Refusal, "description": "The cookie is missing."},
+    403: {"model": answer_models.Refusal, "description": "The request comes from another site."},
+    422: {"model": answer_models.Refusal, "description": "A value or combination that cannot give a right answer."},
 }
-MISSING: dict[int | str, dict[str, Any]] = {404: {"model": models.Refusal, "description": "It is not there."}}
-LARGE: dict[int | str, dict[str, Any]] = {413: {"model": models.Refusal, "description": "The request is too large."}}
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": answer_models.Refusal, "description": "It is not there."}}
+LARGE: dict[int | str, dict[str, Any]] = {
+    413: {"model": answer_models.Refusal, "description": "The request is too large."}
+}
 QUEUED: dict[int | str, dict[str, Any]] = {
-    429: {"model": models.Refusal, "description": "Too much work is waiting."},
+    429: {"model": answer_models.Refusal, "description": "Too much work is waiting."},
     **MISSING,
     **LARGE,
 }
 ASKED = {**MISSING, **LARGE}
 OF_CELLS: dict[int | str, dict[str, Any]] = {
-    409: {"model": models.Refusal, "description": "The cells of so large a table have to be read first, by `cells`."},
+    409: {
+        "model": answer_models.Refusal,
+        "description": "The cells of so large a table have to be read first, by `cells`.",
+    },
     **ASKED,
 }
 
@@ -98,17 +103,17 @@ def read_static(package: str, name: str) -> bytes:
 
 
 @api.get("/state")
-def show_state(desk: AtDesk) -> models.State:
+def show_state(workspace: InWorkspace) -> answer_models.State:
     """What the server can do."""
-    return models.State(**answers.describe_server(desk.settings))
+    return answer_models.State(**answers.describe_server(workspace.settings))
 
 
 @api.get("/files")
-def list_files(desk: AtDesk) -> models.FolderFiles:
+def list_files(workspace: InWorkspace) -> answer_models.FolderFiles:
     """The CSV and Parquet files below the folder; none where the server was started without one."""
-    folder = desk.settings.folder
+    folder = workspace.settings.folder
     found = [] if folder is None else places.list_files(folder)
-    return models.FolderFiles(files=[models.FolderFile(path=path, bytes=size) for path, size in found])
+    return answer_models.FolderFiles(files=[answer_models.FolderFile(path=path, bytes=size) for path, size in found])
 
 
 @api.post(
@@ -129,35 +134,39 @@ def list_files(desk: AtDesk) -> models.FolderFiles:
         }
     },
 )
-async def upload(request: Request, desk: AtDesk) -> models.Source:
+async def upload(request: Request, workspace: InWorkspace) -> answer_models.Source:
     """Takes a CSV or Parquet file in, streamed to a private folder that is removed when the server ends."""
-    origin = await desk.sources.receive(dict(request.headers), request.stream())
-    return models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
+    origin = await workspace.sources.receive(dict(request.headers), request.stream())
+    return answer_models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
 
 
 @api.post("/sources", responses=LARGE)
-def open_source(choice: questions.SourceChoice, desk: AtDesk) -> models.Source:
+def open_source(choice: request_models.SourceChoice, workspace: InWorkspace) -> answer_models.Source:
     """Opens a file of the folder, or the example."""
     if (choice.path is None) == (choice.example is None):
         raise InvalidInput("name a path or an example, one of the two")
-    origin = desk.sources.open_example() if choice.path is None else desk.sources.open_file(choice.path)
-    return models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
+    origin = workspace.sources.open_example() if choice.path is None else workspace.sources.open_file(choice.path)
+    return answer_models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
 
 
 @api.get(
     "/sources/{source}",
-    responses={**MISSING, 429: QUEUED[429], 202: {"model": models.JobTicket, "description": "It is being read."}},
-    response_model=models.SourcePreview,
+    responses={
+        **MISSING,
+        429: QUEUED[429],
+        202: {"model": answer_models.JobTicket, "description": "It is being read."},
+    },
+    response_model=answer_models.SourcePreview,
 )
-async def preview(source: str, desk: AtDesk) -> Any:
+async def preview(source: str, workspace: InWorkspace) -> Any:
     """The columns of a source. Where that takes longer, the answer is a job, to be asked for before asking again."""
-    origin = desk.origin(source)
-    found = await to_thread.run_sync(desk.look, origin)
+    origin = workspace.origin(source)
+    found = await to_thread.run_sync(workspace.look, origin)
     if isinstance(found, Job):
         await to_thread.run_sync(found.ended.wait, SECONDS_FOR_A_PREVIEW)
         if found.state == "failed":
             raise InvalidInput(found.error or "the source cannot be read")
-        found = desk.preview(origin) or found
+        found = workspace.preview(origin) or found
     if not isinstance(found, Preview):
         return _ticket(found)
     described = answers.describe_preview(found)
@@ -165,9 +174,9 @@ async def preview(source: str, desk: AtDesk) -> Any:
 
 
 @api.post("/tables", status_code=202, responses=QUEUED)
-def make_table(choice: questions.TableChoice, desk: AtDesk) -> models.JobTicket:
+def make_table(choice: request_models.TableChoice, workspace: InWorkspace) -> answer_models.JobTicket:
     """Counts the cells of a table: a job, whose result is {table: id}."""
-    origin = desk.origin(choice.source)
+    origin = workspace.origin(choice.source)
     recipe = Recipe(
         path=str(origin.find()),
         name=origin.name,
@@ -180,90 +189,106 @@ def make_table(choice: questions.TableChoice, desk: AtDesk) -> models.JobTicket:
         outside=choice.outside,
     )
     recipe.arguments()
-    return models.JobTicket(job=desk.tabulate(origin, recipe).id)
+    return answer_models.JobTicket(job=workspace.tabulate(origin, recipe).id)
 
 
 @api.get("/jobs/{job}", responses=MISSING)
-def show_job(job: str, desk: AtDesk) -> models.Job:
+def show_job(job: str, workspace: InWorkspace) -> answer_models.Job:
     """How far a job has got, and its result."""
-    return models.Job(**desk.job(job).to_dict())
+    return answer_models.Job(**workspace.job(job).to_dict())
 
 
 @api.delete("/jobs/{job}", responses=MISSING)
-def cancel_job(job: str, desk: AtDesk) -> models.Job:
+def cancel_job(job: str, workspace: InWorkspace) -> answer_models.Job:
     """Cancels a job; one that has ended stays as it is."""
-    found = desk.job(job)
-    desk.jobs.cancel(found)
-    return models.Job(**found.to_dict())
+    found = workspace.job(job)
+    workspace.jobs.cancel(found)
+    return answer_models.Job(**found.to_dict())
 
 
 @api.get("/tables/{table}", responses=MISSING)
-def show_table(table: str, kept: OfTable, desk: AtDesk) -> models.Table:
+def show_table(table: str, kept: OfTable, workspace: InWorkspace) -> answer_models.Table:
     """What a table holds, and what a specialist would say of it."""
-    return models.Table(**answers.describe_table(table, kept, desk.preview(kept.origin)))
+    return answer_models.Table(**answers.describe_table(table, kept, workspace.preview(kept.origin)))
 
 
 @api.post("/tables/{table}/positions", status_code=202, responses=QUEUED)
-def find_positions(table: str, kept: OfTable, asked: questions.PositionsQuestion, desk: AtDesk) -> models.JobTicket:
+def find_positions(
+    table: str, kept: OfTable, asked: request_models.PositionsQuestion, workspace: InWorkspace
+) -> answer_models.JobTicket:
     """Every position of the slider: a job, whose result is `Positions`."""
     kept.table.attribute(asked.sensitive)
     arguments = {"table": kept.sent, **asked.model_dump()}
-    return models.JobTicket(job=desk.jobs.submit(work.position, arguments, key=_key(table, "positions", asked)).id)
+    return answer_models.JobTicket(
+        job=workspace.jobs.submit(work.position, arguments, key=_key(table, "positions", asked)).id
+    )
 
 
 @api.post("/tables/{table}/admissible", responses=ASKED)
-def find_admissible(kept: OfTable, asked: questions.Limit, desk: AtDesk) -> models.AdmissibleAnswer:
+def find_admissible(
+    kept: OfTable, asked: request_models.Limit, workspace: InWorkspace
+) -> answer_models.AdmissibleAnswer:
     """The epsilons that keep a risk within a limit, and every policy that is in force."""
-    return models.AdmissibleAnswer(**answers.find_admissible(kept, asked, desk.settings.policy))
+    return answer_models.AdmissibleAnswer(**answers.find_admissible(kept, asked, workspace.settings.policy))
 
 
 @api.post("/tables/{table}/map", status_code=202, responses=QUEUED)
-def draw_map(table: str, kept: OfTable, asked: questions.MapQuestion, desk: AtDesk) -> models.JobTicket:
+def draw_map(
+    table: str, kept: OfTable, asked: request_models.MapQuestion, workspace: InWorkspace
+) -> answer_models.JobTicket:
     """Risk and utility along epsilon: a job, whose result is `RiskMap`."""
     kept.table.attribute(asked.sensitive)
-    policies = Policies.in_force(desk.settings.policy)
+    policies = Policies.in_force(workspace.settings.policy)
     arguments = {"table": kept.sent, "policy": policies, **asked.model_dump(exclude={"epsilon"})}
     key = (*_key(table, "map", asked), policies.describe())
-    return models.JobTicket(job=desk.jobs.submit(work.draw_map, arguments, key=key).id)
+    return answer_models.JobTicket(job=workspace.jobs.submit(work.draw_map, arguments, key=key).id)
 
 
 @api.post("/tables/{table}/cells", status_code=202, responses=QUEUED)
-def read_cells(kept: OfTable, asked: questions.CellsQuestion, desk: AtDesk) -> models.JobTicket:
+def read_cells(kept: OfTable, asked: request_models.CellsQuestion, workspace: InWorkspace) -> answer_models.JobTicket:
     """Reads the cells of a large table, which `riskiest` and `glimpse` need: a job, whose result is {cells: number}."""
-    return models.JobTicket(job=desk.read_cells(kept, asked.sensitive).id)
+    return answer_models.JobTicket(job=workspace.read_cells(kept, asked.sensitive).id)
 
 
 @api.post("/tables/{table}/riskiest", responses=OF_CELLS)
-def find_riskiest(kept: OfTable, asked: questions.RiskiestQuestion, desk: AtDesk) -> models.Riskiest:
+def find_riskiest(
+    kept: OfTable, asked: request_models.RiskiestQuestion, workspace: InWorkspace
+) -> answer_models.Riskiest:
     """The riskiest cells, with their keys: raw data, for the curator."""
-    return models.Riskiest(**answers.find_riskiest(kept, desk.cells(kept, asked.sensitive), asked))
+    return answer_models.Riskiest(**answers.find_riskiest(kept, workspace.cells(kept, asked.sensitive), asked))
 
 
 @api.post("/tables/{table}/glimpse", responses=OF_CELLS)
-def draw_glimpse(kept: OfTable, asked: questions.GlimpseQuestion, desk: AtDesk) -> models.Glimpse:
+def draw_glimpse(kept: OfTable, asked: request_models.GlimpseQuestion, workspace: InWorkspace) -> answer_models.Glimpse:
     """A few cells before and after one simulated release."""
-    return models.Glimpse(**answers.draw_glimpse(kept, desk.cells(kept, asked.sensitive), asked))
+    return answer_models.Glimpse(**answers.draw_glimpse(kept, workspace.cells(kept, asked.sensitive), asked))
 
 
 @api.post("/tables/{table}/compare", status_code=202, responses=QUEUED)
-def compare(table: str, kept: OfTable, asked: questions.CompareQuestion, desk: AtDesk) -> models.JobTicket:
+def compare(
+    table: str, kept: OfTable, asked: request_models.CompareQuestion, workspace: InWorkspace
+) -> answer_models.JobTicket:
     """Two settings side by side: a job, whose result is `Comparison`."""
     kept.table.attribute(asked.sensitive)
     arguments = {"table": kept.sent, "recipe": kept.recipe, **asked.model_dump()}
-    return models.JobTicket(job=desk.jobs.submit(work.compare, arguments, key=_key(table, "compare", asked)).id)
+    return answer_models.JobTicket(
+        job=workspace.jobs.submit(work.compare, arguments, key=_key(table, "compare", asked)).id
+    )
 
 
 @api.post("/tables/{table}/commands", responses=ASKED)
-def show_commands(kept: OfTable, asked: questions.AtEpsilon) -> models.Commands:
+def show_commands(kept: OfTable, asked: request_models.AtEpsilon) -> answer_models.Commands:
     """The command line and the Python code that give the same result."""
     name = kept.table.attribute(asked.sensitive).name
     settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
     found = write_commands(kept.recipe, kept.origin.command, asked, name, kept.table.n_records)
-    return models.Commands(**found)
+    return answer_models.Commands(**found)
 
 
 @api.post("/tables/{table}/downloads", status_code=202, responses=QUEUED)
-def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk) -> models.JobTicket:
+def make_download(
+    kept: OfTable, asked: request_models.DownloadQuestion, workspace: InWorkspace
+) -> answer_models.JobTicket:
     """A report, a curve or a release: a job, whose result is `Download`."""
     table = kept.table
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, table.n_records)
@@ -274,22 +299,22 @@ def make_download(kept: OfTable, asked: questions.DownloadQuestion, desk: AtDesk
     }
     told = say_delta(asked.mechanism, asked.delta, table.n_records)
     if asked.kind == "release":
-        arguments |= {"mechanism": mechanism, "policy": desk.settings.policy, "disclosures": told}
+        arguments |= {"mechanism": mechanism, "policy": workspace.settings.policy, "disclosures": told}
         arguments |= asked.model_dump(include=RELEASE_FIELDS)
-        if desk.settings.ledger is not None:
+        if workspace.settings.ledger is not None:
             if not (asked.purpose and asked.cohort):
                 raise InvalidInput("the ledger needs to know why this is released, and about whom", fix="say both")
-            where = {"place": desk.settings.ledger, "kept": str(desk.settings.releases)}
+            where = {"place": workspace.settings.ledger, "kept": str(workspace.settings.releases)}
             arguments["entry"] = {**where, **asked.model_dump(include=ENTRY_FIELDS)}
-        return models.JobTicket(job=desk.write(work.write_release, arguments).id)
+        return answer_models.JobTicket(job=workspace.write(work.write_release, arguments).id)
     arguments |= {"mechanism": asked.mechanism, "neighbours": asked.neighbours}
     arguments |= {"delta": settle_delta(asked.mechanism, asked.delta, table.n_records) or None}
     if asked.kind == "report":
-        arguments |= {"policy": desk.settings.policy, "disclosures": told if asked.public else []}
+        arguments |= {"policy": workspace.settings.policy, "disclosures": told if asked.public else []}
         arguments |= asked.model_dump(include=REPORT_FIELDS)
-        return models.JobTicket(job=desk.write(work.write_report, arguments).id)
+        return answer_models.JobTicket(job=workspace.write(work.write_report, arguments).id)
     arguments |= {"kind": asked.kind, "measures": [asked.measure], "spreadsheet_safe": asked.spreadsheet_safe}
-    return models.JobTicket(job=desk.write(work.write_curve, arguments).id)
+    return answer_models.JobTicket(job=workspace.write(work.write_curve, arguments).id)
 
 
 REPORT_FIELDS = {"epsilon", "measure", "form", "weights", "max_risk", "public", "title", "organisation"}
@@ -302,23 +327,23 @@ RELEASE_FIELDS = {"observed_levels", "observed_cells_only", "clamp", "may_be_mis
     responses={**MISSING, 200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
     response_class=FileResponse,
 )
-def fetch_download(download: str, desk: AtDesk) -> FileResponse:
+def fetch_download(download: str, workspace: InWorkspace) -> FileResponse:
     """The file itself."""
-    path: Path = desk.download(download)
+    path: Path = workspace.download(download)
     return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
 
 @api.get("/ledger", responses=MISSING)
-def show_ledger(desk: AtDesk) -> models.LedgerAnswer:
+def show_ledger(workspace: InWorkspace) -> answer_models.LedgerAnswer:
     """What was released so far, and what it has cost."""
-    if desk.settings.ledger is None:
+    if workspace.settings.ledger is None:
         raise NotThere("no ledger was named when the server was started", fix="start it with --ledger FILE")
-    return models.LedgerAnswer(**answers.describe_ledger(desk.settings.ledger))
+    return answer_models.LedgerAnswer(**answers.describe_ledger(workspace.settings.ledger))
 
 
 def _ticket(job: Job) -> JSONResponse:
     return JSONResponse({"job": job.id}, status_code=202)
 
 
-def _key(table: str, what: str, asked: models.Model) -> tuple[str, str, str]:
+def _key(table: str, what: str, asked: answer_models.Model) -> tuple[str, str, str]:
     return table, what, asked.model_dump_json()

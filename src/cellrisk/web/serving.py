@@ -40,7 +40,7 @@ ABOUT = (
 
 
 def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -> FastAPI:
-    """The application: an API under /api, and the page that uses it. Its desk is open from start to shutdown.
+    """The application: an API under /api, and the page that uses it. Its workspace is open from start to shutdown.
 
     ``on_link`` is called when somebody has come by the link.
     """
@@ -52,16 +52,16 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
 
         from cellrisk.system.version import __version__
         from cellrisk.web import routes
-        from cellrisk.web.desk import NotRead, NotThere, open_desk
         from cellrisk.web.guard import Guard
         from cellrisk.web.jobs import Busy
+        from cellrisk.web.workspace import NotRead, NotThere, open_workspace
     except ImportError:
         raise InvalidInput(NEEDED, fix=FIX) from None
 
     @asynccontextmanager
     async def keep_desk(app: FastAPI) -> AsyncIterator[None]:
-        with open_desk(settings) as desk:
-            app.state.desk = desk
+        with open_workspace(settings) as workspace:
+            app.state.workspace = workspace
             yield
 
     app = FastAPI(

@@ -30,7 +30,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
 from cellrisk.system.text import percent
-from cellrisk.web.jobs import Report
+from cellrisk.web.jobs import TellProgress
 from cellrisk.web.recipes import Recipe, narrow, offer_deltas, settle, settle_delta
 
 CELLS_KEPT = 200_000
@@ -57,7 +57,7 @@ def warm_up() -> None:
     preview_file(datasets.adult_path())
 
 
-def look(report: Report, path: str, name: str, unpacked_limit: int | None = None) -> Preview:
+def look(report: TellProgress, path: str, name: str, unpacked_limit: int | None = None) -> Preview:
     report("reading the columns", None)
     try:
         check_unpacked(path, unpacked_limit)
@@ -66,7 +66,7 @@ def look(report: Report, path: str, name: str, unpacked_limit: int | None = None
         raise InvalidInput(Recipe(path, name, (), ()).hide_path(str(refusal))) from None
 
 
-def count(report: Report, recipe: Recipe, unpacked_limit: int | None = None) -> Tabulated:
+def count(report: TellProgress, recipe: Recipe, unpacked_limit: int | None = None) -> Tabulated:
     """The table, with its cells where there are not too many."""
     report("counting", None)
     check_unpacked(recipe.path, unpacked_limit)
@@ -82,7 +82,7 @@ def count(report: Report, recipe: Recipe, unpacked_limit: int | None = None) -> 
     return Tabulated(table, values, once, read)
 
 
-def read_cells(report: Report, table: FrequencyTable, name: str) -> Cells:
+def read_cells(report: TellProgress, table: FrequencyTable, name: str) -> Cells:
     """The cells of a table with their keys."""
     report("reading the cells", None)
     return table.cells(name)
@@ -99,7 +99,7 @@ def slider(points: int) -> Floats:
 
 
 def position(
-    report: Report,
+    report: TellProgress,
     table: FrequencyTable,
     sensitive: str | None,
     mechanism: str,
@@ -154,7 +154,7 @@ def position(
 
 
 def draw_map(
-    report: Report, table: FrequencyTable, sensitive: str | None, max_tvd: float | None, **asked: Any
+    report: TellProgress, table: FrequencyTable, sensitive: str | None, max_tvd: float | None, **asked: Any
 ) -> dict[str, Any]:
     """Risk and utility along epsilon, and the choice between them."""
     narrowed = narrow(table, sensitive)
@@ -183,7 +183,7 @@ def _describe_alternative(each: Alternative) -> dict[str, Any]:
 
 
 def compare(
-    report: Report,
+    report: TellProgress,
     table: FrequencyTable,
     recipe: Recipe,
     a: dict[str, Any],
@@ -262,7 +262,7 @@ class Written:
     remark: str | None = None
 
 
-def write_report(report: Report, table: FrequencyTable, recipe: Recipe, folder: str, **asked: Any) -> Written:
+def write_report(report: TellProgress, table: FrequencyTable, recipe: Recipe, folder: str, **asked: Any) -> Written:
     """The report for a board, as the command line writes it."""
     from cellrisk.show.reporting import report as make_report
 
@@ -279,7 +279,7 @@ def write_report(report: Report, table: FrequencyTable, recipe: Recipe, folder: 
 
 
 def write_curve(
-    report: Report,
+    report: TellProgress,
     table: FrequencyTable,
     recipe: Recipe,
     folder: str,
@@ -298,7 +298,7 @@ def write_curve(
 
 
 def write_release(
-    report: Report,
+    report: TellProgress,
     table: FrequencyTable,
     recipe: Recipe,
     folder: str,

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.usefulness.marginals import Layout, ObservedCells, WholeDomain
-from cellrisk.decide.usefulness.result import CELLS, Utility
 from cellrisk.decide.usefulness.simulation import simulate
+from cellrisk.decide.usefulness.utility_result import CELLS, Utility
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.system.checks import require_whole_number

@@ -11,7 +11,7 @@ import numpy as np
 from cellrisk.decide.usefulness.marginals import Attributes, Layout, Margin
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.progress import Progress, Report
+from cellrisk.system.progress import Progress, StepCounter
 
 COUNTS_AT_ONCE = 1 << 22
 """Counts of several releases that are in memory together, 32 MB; one release at least, however large."""
@@ -46,7 +46,7 @@ def simulate(
     sizes = np.zeros(len(marginals), np.int64)
     tvd = np.zeros((len(mechanisms), len(marginals), releases))
     absolute_error, standard_error = np.zeros((2, len(mechanisms), len(marginals)))
-    report = Report(progress, tvd.size)
+    report = StepCounter(progress, tvd.size)
     step = max(1, COUNTS_AT_ONCE // layout.n_counts)
     for place, mechanism in enumerate(mechanisms):
         generator = np.random.default_rng(seed)

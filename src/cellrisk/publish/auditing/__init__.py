@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.publish.auditing.comparison import Comparison, compare_tables
+from cellrisk.publish.auditing.audit_result import Audit, ExposedCell
+from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
-from cellrisk.publish.auditing.result import Audit, ExposedCell
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -77,7 +77,7 @@ def audit(
     )
 
 
-def _take_notes(released: ReleasedCounts, both: Comparison, left_out: int) -> list[str]:
+def _take_notes(released: ReleasedCounts, both: TableComparison, left_out: int) -> list[str]:
     """What was assumed about the release, and what is unusual about it."""
     notes = []
     count = released.count

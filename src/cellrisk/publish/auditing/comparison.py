@@ -10,7 +10,7 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.auditing.keys import number_keys
+from cellrisk.publish.auditing.key_numbers import number_keys
 from cellrisk.publish.auditing.matching import check_levels, check_shared, match_column
 from cellrisk.publish.auditing.reading import ReleasedCounts
 from cellrisk.system.arrays import Floats, Integers
@@ -18,14 +18,14 @@ from cellrisk.system.pickling import LeavesKeys
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(LeavesKeys):
+class TableComparison(LeavesKeys):
     """Each key that either table has, and for each of its labels the original count d and the released count s.
 
     What is read off a release are its positive counts; negative ones, which unbiased noise makes, are read as zero.
 
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> original, released = np.array([3.0, 0.0, 1.0]), np.array([2.0, -1.0, 1.0])
-    >>> both = Comparison(("sex",), (("f", "m"),), ("a", "b"), codes, cell, level, original, released)
+    >>> both = TableComparison(("sex",), (("f", "m"),), ("a", "b"), codes, cell, level, original, released)
     >>> both.sizes.tolist(), both.shown_sizes.tolist(), both.n_shown.tolist()
     ([3.0, 1.0], [2.0, 1.0], [1, 1])
     """
@@ -105,12 +105,12 @@ class Comparison(LeavesKeys):
         values = zip(self.names, self.labels, self.codes[cell], strict=True)
         return {name: labels[code] for name, labels, code in values}
 
-    def as_it_is(self) -> Comparison:
+    def as_it_is(self) -> TableComparison:
         """The original beside itself: what would be given away if it were released without any change."""
         return replace(self, released=self.original)
 
 
-def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) -> Comparison:
+def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) -> TableComparison:
     """Puts a release beside the original; refuses what cannot be compared.
 
     ``missing_level``: whether the last level of the sensitive attribute stands for missing values.
@@ -129,7 +129,7 @@ def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) 
     level = np.concatenate([cells.level, sensitive.codes])
     first, cell = number_keys(codes, [len(column.labels) for column in quasi])
     pairs, place = np.unique(cell * len(cells.levels) + level, return_inverse=True)
-    return Comparison(
+    return TableComparison(
         cells.names,
         tuple(column.labels for column in quasi),
         cells.levels,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cellrisk.publish.auditing.comparison import Comparison
+from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.simulation.scenarios import SCENARIOS, count_scenarios
 from cellrisk.system.arrays import Floats
 
@@ -57,7 +57,7 @@ FIGURES: dict[str, Figure] = {
 """Every figure, by name, with what it says; the functions below define them."""
 
 
-def find_figures(both: Comparison) -> dict[str, float]:
+def find_figures(both: TableComparison) -> dict[str, float]:
     """All figures of one release, by name, in the order of `FIGURES`."""
     found = {
         **attack_release(both),
@@ -69,7 +69,7 @@ def find_figures(both: Comparison) -> dict[str, float]:
     return {name: float(found[name]) for name in FIGURES}
 
 
-def attack_release(both: Comparison) -> dict[str, float]:
+def attack_release(both: TableComparison) -> dict[str, float]:
     """What do three attackers get right in this release?
 
     homogeneity: where a cell shows one label alone, everyone in it is taken to have it. ``tight`` is the share of
@@ -98,7 +98,7 @@ def attack_release(both: Comparison) -> dict[str, float]:
     }
 
 
-def follow_synthpop(both: Comparison) -> dict[str, float]:
+def follow_synthpop(both: TableComparison) -> dict[str, float]:
     """The measures of synthpop's `disclosure` (Raab, Nowok and Dibben 2024, arXiv 2406.16826).
 
     DiSCO = sum of d_tq with s_tq/s_q = 1, over N. DiS = sum of d_q over the keys q where some s_tq/s_q = 1, over N.
@@ -116,7 +116,7 @@ def follow_synthpop(both: Comparison) -> dict[str, float]:
     }
 
 
-def follow_sdmetrics(both: Comparison) -> dict[str, float]:
+def follow_sdmetrics(both: TableComparison) -> dict[str, float]:
     """The scores of SDMetrics' CategoricalCAP and CategoricalZeroCAP, of which 1 is safest.
 
     CAP = 1 - mean of s_tq/s_q, with t and q those of each original record whose key the release shows; NaN where there
@@ -127,7 +127,7 @@ def follow_sdmetrics(both: Comparison) -> dict[str, float]:
     return {"cap": 1.0 - score / matched if matched else math.nan, "zero_cap": 1.0 - score / both.n_records}
 
 
-def anonymity_of(both: Comparison) -> dict[str, float]:
+def anonymity_of(both: TableComparison) -> dict[str, float]:
     """k-anonymity, l-diversity and re-identification risks of the released table by itself, over the cells it shows.
 
     k = min s_q (Sweeney 2002). Distinct l = the fewest labels in a cell; entropy l = exp of the smallest entropy
@@ -152,7 +152,7 @@ def anonymity_of(both: Comparison) -> dict[str, float]:
     }
 
 
-def count_cells(both: Comparison) -> dict[str, float]:
+def count_cells(both: TableComparison) -> dict[str, float]:
     """How many cells the release shows, how many look homogeneous, and what became of each cell of the original.
 
     The scenarios are those of Liu and Zhao, section 3; a cell that the release does not list shows nothing.
@@ -167,7 +167,7 @@ def count_cells(both: Comparison) -> dict[str, float]:
     }
 
 
-def _shares(both: Comparison) -> Floats:
+def _shares(both: TableComparison) -> Floats:
     """The released share of each label in its cell; 0 where nothing is shown."""
     total = both.shown_sizes[both.cell]
     return np.asarray(both.shown / np.where(total > 0, total, 1.0))

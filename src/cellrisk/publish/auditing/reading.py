@@ -14,7 +14,7 @@ import numpy as np
 
 from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.auditing.keys import number_keys
+from cellrisk.publish.auditing.key_numbers import number_keys
 from cellrisk.publish.auditing.matching import Column
 from cellrisk.system.arrays import Floats, Integers
 
@@ -72,7 +72,7 @@ def read_release(
     """
     from cellrisk.counts.schema import Schema
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.publish.releasing.result import Release
+    from cellrisk.publish.releasing.release_result import Release
 
     if isinstance(released, FrequencyTable):
         _check_plain(count, bins, "a frequency table")

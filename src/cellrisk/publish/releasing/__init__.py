@@ -15,18 +15,18 @@ from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.publish.releasing.consistency import secure_keys
+from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import read_axes, read_columns, take_inside
 from cellrisk.publish.releasing.exclusions import Rule, read_rules
 from cellrisk.publish.releasing.given_parents import read_parents
-from cellrisk.publish.releasing.grid import Grid, lay_grid
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
 from cellrisk.publish.releasing.parents import check_constrained, find_families
-from cellrisk.publish.releasing.result import Release, build_frame, check_format
+from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
 from cellrisk.publish.releasing.saving import check_free, find_count_column
 from cellrisk.publish.releasing.tails import draw_places
 from cellrisk.publish.releasing.waiting import MOST
 from cellrisk.system.arrays import Integers
-from cellrisk.system.progress import Progress, Report
+from cellrisk.system.progress import Progress, StepCounter
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -127,7 +127,7 @@ def release(
     if refused:
         raise _refuse_observed(refused)
     exclusions = read_rules(exclude, axes)
-    grid = lay_grid(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
+    grid = cover_counts(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
     families = None if published is None else find_families(published, grid, grid.every_place())
     if listed:
@@ -168,23 +168,25 @@ def check_output(path: str | os.PathLike[str], force: bool = False) -> None:
     check_free(check_format(path), force)
 
 
-def _add_noise_everywhere(grid: Grid, measurement: Measurement, progress: Progress | None) -> tuple[Integers, Integers]:
+def _add_noise_everywhere(
+    grid: CoveredCounts, measurement: Measurement, progress: Progress | None
+) -> tuple[Integers, Integers]:
     """Every count of the domain with its noise."""
-    report = Report(progress, grid.n_counts)
+    report = StepCounter(progress, grid.n_counts)
     pieces = [(places, measurement.add_noise(counts, report)) for places, counts in grid.pieces()]
     places, counts = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     return places, counts
 
 
 def _draw_survivors(
-    grid: Grid, measurement: Measurement, threshold: float, progress: Progress | None
+    grid: CoveredCounts, measurement: Measurement, threshold: float, progress: Progress | None
 ) -> tuple[Integers, Integers]:
     """The counts that are at least the threshold after noise, without a look at the empty ones that are not.
 
     Successes are drawn at every place as if all were empty, and dropped where the place is not: what is left are
     independent successes at the empty places.
     """
-    noisy = measurement.add_noise(grid.counts, Report(progress, max(len(grid.counts), 1)))
+    noisy = measurement.add_noise(grid.counts, StepCounter(progress, max(len(grid.counts), 1)))
     kept = noisy > threshold
     tail = measurement.tail(threshold)
     drawn = draw_places(tail, grid.size)
@@ -232,7 +234,7 @@ def _refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
     )
 
 
-def _choose_dense(grid: Grid, clamp: bool, dense: bool | None) -> bool:
+def _choose_dense(grid: CoveredCounts, clamp: bool, dense: bool | None) -> bool:
     """Whether every count is listed."""
     small = grid.n_counts <= DENSE_BY_ITSELF and grid.size <= MOST_EXCLUDED * MOST_ROWS
     chosen = (not clamp or small) if dense is None else dense
@@ -248,7 +250,7 @@ def _choose_dense(grid: Grid, clamp: bool, dense: bool | None) -> bool:
     return chosen
 
 
-def _check_rows(grid: Grid, mechanism: Mechanism) -> None:
+def _check_rows(grid: CoveredCounts, mechanism: Mechanism) -> None:
     """Refuses a sparse release that would not be small, and names the smallest threshold at which it is.
 
     Looks at the size of the domain alone: how many counts are positive is not for a refusal to tell.

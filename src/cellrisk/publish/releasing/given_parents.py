@@ -16,7 +16,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing.matching import Column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
 from cellrisk.publish.releasing.parents import Parents
-from cellrisk.publish.releasing.result import COUNT, Release, check_format
+from cellrisk.publish.releasing.release_result import COUNT, Release, check_format
 from cellrisk.publish.releasing.saving import find_count_column, sidecar_of
 from cellrisk.system.arrays import Floats, Integers
 

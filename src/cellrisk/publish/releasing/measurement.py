@@ -15,7 +15,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import DiscreteGaussian, Geometric, Mechanism
 from cellrisk.publish.releasing.tails import GaussianTail, LaplaceTail, Tail
 from cellrisk.system.arrays import Integers
-from cellrisk.system.progress import Report
+from cellrisk.system.progress import StepCounter
 
 COUNTS_AT_ONCE = 25_000
 MOST_THREADS = 4
@@ -48,7 +48,7 @@ class Measurement:
         """What this noise does on a zero at the threshold and above."""
         return self.tail_of(self.scale, math.ceil(threshold))
 
-    def add_noise(self, counts: Integers, report: Report) -> Integers:
+    def add_noise(self, counts: Integers, report: StepCounter) -> Integers:
         """Counts with noise. OpenDP works outside Python's lock, so threads share the work; each has its own noise."""
         opendp = load_opendp()
         pieces = [counts[start : start + COUNTS_AT_ONCE] for start in range(0, len(counts), COUNTS_AT_ONCE)]

@@ -14,7 +14,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.publish.auditing.matching import Column, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
-from cellrisk.publish.releasing.grid import Grid
+from cellrisk.publish.releasing.covered_counts import CoveredCounts
 from cellrisk.publish.releasing.waiting import MOST
 from cellrisk.system.arrays import Integers
 
@@ -91,7 +91,7 @@ def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, obs
         )
 
 
-def find_families(parents: Parents, grid: Grid, places: Integers) -> Families:
+def find_families(parents: Parents, grid: CoveredCounts, places: Integers) -> Families:
     """The parent of the count at each place. Refuses parents whose labels or combinations are not those of the grid."""
     axes = {axis.name: place for place, axis in enumerate(grid.axes)}
     unknown = [column.name for column in parents.columns if column.name not in axes]
@@ -122,7 +122,7 @@ def find_families(parents: Parents, grid: Grid, places: Integers) -> Families:
     return families
 
 
-def _match(column: Column, grid: Grid, axes: dict[str, int]) -> Integers:
+def _match(column: Column, grid: CoveredCounts, axes: dict[str, int]) -> Integers:
     """The codes of a parent column on the axis of its name."""
     axis = grid.axes[axes[column.name]]
     matched = match_column(column, axis.labels, axis.missing)

@@ -86,7 +86,7 @@ def draw_waits(number: int, rate: Rate, most: int = MOST) -> Integers:
     >>> bool((draw_waits(5, Rate.of(Fraction(50)), most=0) == 0).all())
     True
     """
-    return settle(
+    return resolve(
         draw_words(number), np.broadcast_to(rate.nearest, (number,)), lambda _, digits: rate.bounds(digits), most
     )
 
@@ -94,7 +94,7 @@ def draw_waits(number: int, rate: Rate, most: int = MOST) -> Integers:
 def draw_survivals(exponents: Floats, exact: Callable[[int], Fraction]) -> npt.NDArray[np.bool_]:
     """True with probability exp(-x), for each x of ``exponents``; ``exact`` gives the x at a place without error."""
     words = draw_words(len(exponents))
-    return np.asarray(settle(words, exponents, lambda place, digits: enclose_fraction(exact(place), digits), 1) == 1)
+    return np.asarray(resolve(words, exponents, lambda place, digits: enclose_fraction(exact(place), digits), 1) == 1)
 
 
 def draw_words(number: int) -> Words:
@@ -102,7 +102,7 @@ def draw_words(number: int) -> Words:
     return np.frombuffer(os.urandom(8 * number), dtype=np.uint64)
 
 
-def settle(words: Words, rates: Floats, bounds: Callable[[int, int], Bounds], most: int) -> Integers:
+def resolve(words: Words, rates: Floats, bounds: Callable[[int, int], Bounds], most: int) -> Integers:
     """min(floor(-ln U / rate), most) for each U that begins with a word of 64 bits.
 
     rates: within 2^-50 of the true ones in relative terms; ``bounds`` encloses the one at a place with so many digits.
@@ -116,14 +116,14 @@ def settle(words: Words, rates: Floats, bounds: Callable[[int, int], Bounds], mo
     settled = (least == greatest) & (rates > LEAST_RATE)
     waits = np.where(settled, least, 0.0).astype(np.int64)
     for place in np.flatnonzero(~settled):
-        waits[place] = settle_slowly(int(words[place]), partial(bounds, int(place)), most)
+        waits[place] = resolve_slowly(int(words[place]), partial(bounds, int(place)), most)
     return waits
 
 
-def settle_slowly(word: int, bounds: Callable[[int], Bounds], most: int, digits: int = FIRST_DIGITS) -> int:
+def resolve_slowly(word: int, bounds: Callable[[int], Bounds], most: int, digits: int = FIRST_DIGITS) -> int:
     """The same for one U, with more bits and digits until they decide.
 
-    >>> settle_slowly(2**63, lambda digits: enclose_fraction(Fraction(1, 100), digits), 10**9)  # 100 ln 2 = 69.3...
+    >>> resolve_slowly(2**63, lambda digits: enclose_fraction(Fraction(1, 100), digits), 10**9)  # 100 ln 2 = 69.3...
     69
     """
     bits = 64

@@ -12,12 +12,12 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.simulation.comparison import Comparison, Difference
 from cellrisk.publish.simulation.counts import CountLaw
 from cellrisk.publish.simulation.releases import Post, Releases
-from cellrisk.publish.simulation.result import Estimate, Exposed, Simulation, summarise_scenarios
 from cellrisk.publish.simulation.scenarios import SCENARIOS, Scenario
+from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation, summarise_scenarios
 from cellrisk.risk.measures import MEASURES, choose_words
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
-from cellrisk.system.progress import Progress, Report
+from cellrisk.system.progress import Progress, StepCounter
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -76,7 +76,7 @@ def simulate(
     names = tuple(dict.fromkeys(("local", *names)))
     fitted = Priors(alpha, sizes, sizes_fit, zero_truncation).fit(attribute, names)
     drawn = Releases(table.cells(attribute.name), mechanism, int(releases), post)
-    report = Report(progress, drawn.steps * len(names))
+    report = StepCounter(progress, drawn.steps * len(names))
     outcomes = {
         name: drawn.attack(CountLaw(name, fitted.prior, fitted.sizes), _stream(int(seed), name), report)
         for name in names

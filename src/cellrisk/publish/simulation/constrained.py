@@ -12,18 +12,18 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import read_axes, read_columns, take_inside
 from cellrisk.publish.releasing.exclusions import Rule, read_rules
 from cellrisk.publish.releasing.given_parents import read_parents
-from cellrisk.publish.releasing.grid import Grid, lay_grid
 from cellrisk.publish.releasing.parents import Families, check_constrained, find_families
 from cellrisk.publish.simulation.attacks import Key, Outcomes, attack_cells
 from cellrisk.publish.simulation.releases import COUNTS_AT_ONCE
-from cellrisk.publish.simulation.result import Estimate, Simulation, summarise_scenarios
+from cellrisk.publish.simulation.simulation_result import Estimate, Simulation, summarise_scenarios
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
-from cellrisk.system.progress import Progress, Report
+from cellrisk.system.progress import Progress, StepCounter
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -79,7 +79,7 @@ def simulate_constrained(
     axes = read_axes(cells.domains, attribute, columns)
     exclusions = read_rules(exclude, axes)
     cells = take_inside(cells, axes, exclusions, table.outside)
-    grid = lay_grid(cells, axes, exclusions, observed_cells_only=False)
+    grid = cover_counts(cells, axes, exclusions, observed_cells_only=False)
     if max(grid.size, grid.n_counts) > MOST_COUNTS:
         raise InvalidInput(
             "the domain is too large to simulate whole releases",
@@ -89,7 +89,7 @@ def simulate_constrained(
         )
     families = find_families(read_parents(parents, parent_count), grid, grid.every_place())
     drawn = ConstrainedReleases(cells, grid, families, mechanism, number)
-    outcomes = drawn.attack(np.random.default_rng(first), Report(progress, number))
+    outcomes = drawn.attack(np.random.default_rng(first), StepCounter(progress, number))
     return Simulation(
         table=table,
         mechanism=mechanism,
@@ -109,12 +109,12 @@ class ConstrainedReleases:
     """Releases of a whole domain, each made consistent with the same parents."""
 
     cells: Cells
-    grid: Grid
+    grid: CoveredCounts
     families: Families
     mechanism: Mechanism
     releases: int
 
-    def attack(self, generator: np.random.Generator, report: Report) -> Outcomes:
+    def attack(self, generator: np.random.Generator, report: StepCounter) -> Outcomes:
         """What the attackers find, one number a release: shares of the cells, and of the records."""
         shares: dict[Key, Floats] = {}
         exposed = np.zeros(self.releases, np.int64)

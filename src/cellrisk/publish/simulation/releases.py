@@ -14,7 +14,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.simulation.attacks import Key, Outcomes, attack_cells
 from cellrisk.publish.simulation.counts import CountLaw
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.progress import Report
+from cellrisk.system.progress import StepCounter
 
 COUNTS_AT_ONCE = 1 << 16
 """Counts that are drawn together: part of the order that a seed stands for, so never to be changed."""
@@ -49,7 +49,7 @@ class Releases:
         """Calls of a report that `attack` makes, of one step each."""
         return len(self._chunks) * len(self._pieces)
 
-    def attack(self, law: CountLaw, generator: np.random.Generator, report: Report) -> Outcomes:
+    def attack(self, law: CountLaw, generator: np.random.Generator, report: StepCounter) -> Outcomes:
         """What the attackers find, one number a release: shares of the cells, and of the records."""
         shares: dict[Key, Floats] = {}
         exposed = np.zeros(self.releases, np.int64)

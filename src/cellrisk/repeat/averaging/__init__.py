@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.averaging.averaging_result import Averaged, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
-from cellrisk.repeat.averaging.result import Averaged, Averaging, Rule
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import Survival, average_risks
 from cellrisk.risk.priors import Alpha, Fitted, Priors

@@ -29,7 +29,7 @@ from cellrisk.repeat.ledger.entry import (
     read_loss,
     write_time,
 )
-from cellrisk.repeat.ledger.limits import Standing
+from cellrisk.repeat.ledger.limits import LedgerState
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.stopping import NOT_KNOWN, tell_standing
@@ -372,7 +372,7 @@ class Ledger:
         )
 
     def _admit(
-        self, standing: Standing, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
+        self, standing: LedgerState, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
     ) -> Cohort | None:
         """Refuses a release on an unknown cohort or past a limit; the cohort that has to be declared first, if any."""
         declared = standing.find_declaration(cohort, new_cohort, part_of)
@@ -380,7 +380,7 @@ class Ledger:
         return declared
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[Session, Standing]]:
+    def _writing(self) -> Iterator[tuple[Session, LedgerState]]:
         """A transaction in which nobody else writes, and how things stand in it."""
         if self._store.writable:
             self._tidy()
@@ -406,7 +406,7 @@ class Ledger:
             return NOT_KNOWN
         return _say_entry(head) if row is not None and row.digest == head.digest else ""
 
-    def _read(self) -> Standing:
+    def _read(self) -> LedgerState:
         """How things stand. An entry whose file is being moved into its place is waited for."""
         deadline = time.monotonic() + self._store.place.wait
         while True:
@@ -432,7 +432,7 @@ class Ledger:
         time.sleep(PAUSE)
         return True
 
-    def _follow(self, session: Session, pendings: list[Pending]) -> Standing:
+    def _follow(self, session: Session, pendings: list[Pending]) -> LedgerState:
         """The entries, each checked against its digest, those that were read before not again; and what is reserved."""
         known, head = self._known, session.head
         if known:
@@ -444,10 +444,10 @@ class Ledger:
         paths = {number: each.path for number, each in written.items()}
         self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
         if not pendings:
-            return Standing(self._known)
+            return LedgerState(self._known)
         from cellrisk.repeat.ledger.pairing import read_reserved
 
-        return Standing(self._known, read_reserved(pendings))
+        return LedgerState(self._known, read_reserved(pendings))
 
     def _tidy(self) -> list[Pending]:
         """Settles the releases of dead processes, and returns those of the others."""

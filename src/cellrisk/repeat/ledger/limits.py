@@ -31,7 +31,7 @@ class Reserved:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LedgerState:
     """What a ledger's entries and reservations say together, at one moment."""
 
     entries: tuple[Entry, ...]
@@ -134,7 +134,7 @@ class Standing:
 
     def check_release(self, cohort: Cohort, loss: Loss) -> None:
         """Refuses a release past a limit: of its cohort, of one that contains it, or of one inside it."""
-        extended = Standing(self.entries, (*self.reserved, Reserved(cohort.name, loss, True, cohort.part_of)))
+        extended = LedgerState(self.entries, (*self.reserved, Reserved(cohort.name, loss, True, cohort.part_of)))
         done: set[tuple[str, tuple[Loss, ...]]] = set()
         for name in extended.innermost(cohort.name):
             losses = extended.losses(name)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.publish.releasing.result import Release
+from cellrisk.publish.releasing.release_result import Release
 from cellrisk.publish.releasing.saving import Pair, check_free
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.ledger.descriptions import digest_description

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.choosing import CHOICE_NOTE
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
+from cellrisk.repeat.sequences.assessing import SequenceAssessor, make_question
 from cellrisk.repeat.sequences.cumulative import Cumulative
-from cellrisk.repeat.sequences.following import Follower, make_question
-from cellrisk.repeat.sequences.result import NOTHING, Overall, RiskSequence, say_loss
-from cellrisk.repeat.sequences.standing import KINDS, Advance, Standing
+from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, RisksSoFar
+from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, say_loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import WEIGHTS, choose_words
@@ -154,7 +154,7 @@ def largest_epsilon(
     setting = Setting(mechanism, 0.0 if delta is None else delta, neighbours, threshold)
     question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
     first = Step(setting.at(LEAST_EPSILON), attribute, quasi_identifiers)
-    follower = Follower.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))
+    follower = SequenceAssessor.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))
     standing, rows = follower.follow(tuple(past))
     before = rows[-1].overall if rows else NOTHING
     search = Search(follower, tuple(past), first, setting, standing, float(max_risk), kind, weights)
@@ -173,12 +173,12 @@ def largest_epsilon(
 class Search:
     """The overall risk after the next release as a function of its epsilon, and where it is within the limit."""
 
-    follower: Follower
+    follower: SequenceAssessor
     past: tuple[Step, ...]
     first: Step
     """The next release at the smallest epsilon."""
     setting: Setting
-    standing: Standing | None
+    standing: RisksSoFar | None
     """After the past releases."""
     max_risk: float
     kind: str

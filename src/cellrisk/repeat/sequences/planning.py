@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting import Composition
-from cellrisk.repeat.sequences.following import assess_sequence
-from cellrisk.repeat.sequences.result import NOTHING, Overall, RiskSequence, describe_composition, say_loss
-from cellrisk.repeat.sequences.standing import KINDS
+from cellrisk.repeat.sequences.assessing import assess_sequence
+from cellrisk.repeat.sequences.risks_so_far import KINDS
+from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_composition, say_loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import WEIGHTS

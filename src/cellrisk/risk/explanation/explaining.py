@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
-from cellrisk.risk.explanation.at_risk import CellRisks, LevelRisk, RiskyCell
 from cellrisk.risk.explanation.remedies import AS_GIVEN, Coarsening, Groups, Remedies, Removal
+from cellrisk.risk.explanation.risky_cells import CellRisks, LevelRisk, RiskyCell
 from cellrisk.risk.measures import FORMS, WEIGHTS, Survival, choose_words
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result

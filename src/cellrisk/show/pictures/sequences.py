@@ -44,7 +44,7 @@ def draw_sequence(sequence: RiskSequence, by: str = "loss") -> Figure:
     On the left the bounded risk, with the attribute of each release on its own; on the right the unbounded one, where
     there are several attributes.
     """
-    from cellrisk.repeat.sequences.result import VIEWS
+    from cellrisk.repeat.sequences.sequence_result import VIEWS
 
     if by not in VIEWS:
         raise UnknownName("unknown view of a sequence", got=repr(by), allowed=", ".join(VIEWS))

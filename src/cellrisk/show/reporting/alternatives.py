@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cellrisk.show.reporting.blocks import Grid, Section, Words
+from cellrisk.show.reporting.blocks import Section, TableBlock, Words
 from cellrisk.show.reporting.decision import WITHIN, Decision
 from cellrisk.show.reporting.phrases import describe_measure, make_sentence
 from cellrisk.show.reporting.verdict import explain_allowed
@@ -17,7 +17,7 @@ def alternatives_section(decision: Decision) -> Section:
     none, with_tvd, many = decision.kind == "none", decision.trade_off is not None, len(names) > 1
     people = [f"People exposed{f', {name}' if many else ''} (95% interval)" for name in names]
     header = ("Which", "Epsilon", "Noise scale", "Risk", *people, *(["TVD"] if with_tvd else []), "What it means")
-    grid = Grid(
+    grid = TableBlock(
         "What comes nearest" if none else "Three epsilons side by side",
         header,
         tuple(tuple(_row(decision, place)) for place in range(len(decision.candidates))),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cellrisk.counts.table import list_assumptions
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.sweep import Setting
-from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Grid, Section, Words
+from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Section, TableBlock, Words
 from cellrisk.show.reporting.decision import Asked, Decision
 from cellrisk.system.version import __version__
 
@@ -136,7 +136,7 @@ def mechanism_section(decision: Decision, public: bool) -> Section:
     if not public:
         blocks += _describe_priors(decision)
     versions = tuple((name, version) for name, version in list_versions())
-    blocks.append(Grid("Versions", ("Software", "Version"), versions, texts=(0, 1)))
+    blocks.append(TableBlock("Versions", ("Software", "Version"), versions, texts=(0, 1)))
     return Section("mechanism", "Mechanism and versions", (), tuple(blocks))
 
 
@@ -216,7 +216,7 @@ def _describe_domains(table: FrequencyTable, public: bool) -> Iterator[Block]:
         for name in table.quasi_identifiers
     ]
     rows += [(each.name, "sensitive", f"{each.n_levels:,}", origin[each.declared]) for each in table.attributes]
-    yield Grid("The domain", ("Column", "Role", "Values", "Where they come from"), tuple(rows), texts=(0, 1, 3))
+    yield TableBlock("The domain", ("Column", "Role", "Values", "Where they come from"), tuple(rows), texts=(0, 1, 3))
     if any(not domain.declared for domain in known.values()):
         yield Words(
             (

@@ -34,7 +34,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Grid:
+class TableBlock:
     """A table: a caption, a header, rows of text."""
 
     kind: ClassVar[str] = "grid"
@@ -61,7 +61,7 @@ class Picture:
     caption: str = ""
 
 
-Block = Words | Bullets | Facts | Grid | Picture
+Block = Words | Bullets | Facts | TableBlock | Picture
 
 
 @dataclass(frozen=True)

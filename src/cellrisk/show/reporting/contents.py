@@ -14,7 +14,7 @@ from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import Limits, Question
 from cellrisk.show.reporting.alternatives import alternatives_section
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
-from cellrisk.show.reporting.blocks import Block, Bullets, Grid, Page, Picture, Section, Words
+from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
 from cellrisk.show.reporting.decision import Decision, name_policies
 from cellrisk.show.reporting.people_at_risk import people_at_risk_section
 from cellrisk.show.reporting.phrases import describe_measure
@@ -140,7 +140,7 @@ def risk_section(findings: Findings) -> Section:
         )
         for exposure, chance in zip(exposures, findings.chance, strict=True)
     )
-    blocks: list[Block] = [Grid("Share of people whose value is read off the table correctly", header, rows)]
+    blocks: list[Block] = [TableBlock("Share of people whose value is read off the table correctly", header, rows)]
     asked = decision.asked
     if (asked.measure, asked.form, asked.weights) != ("local", "tight", "records"):
         blocks.append(_asked_grid(findings))
@@ -150,7 +150,7 @@ def risk_section(findings: Findings) -> Section:
     return Section("risk", "Risk before, after and by chance", tuple(lead), (*blocks, Words((HOW_TO_READ,))))
 
 
-def _asked_grid(findings: Findings) -> Grid:
+def _asked_grid(findings: Findings) -> TableBlock:
     """The risk that the limits are on, where it is another than the share of people exposed."""
     decision = findings.decision
     asked = decision.asked
@@ -164,7 +164,7 @@ def _asked_grid(findings: Findings) -> Grid:
         for name, limits in zip(asked.table.sensitive, findings.limits, strict=True)
     )
     header = ("Sensitive attribute", "Before: raw table", f"After: epsilon {decision.shown_epsilon:.12g}", "By chance")
-    return Grid(f"The {describe_measure(decision)}", header, rows)
+    return TableBlock(f"The {describe_measure(decision)}", header, rows)
 
 
 def curve_section(findings: Findings) -> Section:
@@ -201,7 +201,7 @@ def utility_section(decision: Decision) -> Section:
     else:
         points = zip(trade_off.epsilon.tolist(), trade_off.risk.tolist(), trade_off.tvd.tolist(), strict=True)
         rows = tuple((f"{epsilon:.3g}", percent(risk), f"{tvd:.3g}") for epsilon, risk, tvd in points)
-        shown = Grid("Risk and TVD along epsilon", ("Epsilon", "Risk", "TVD"), rows, texts=())
+        shown = TableBlock("Risk and TVD along epsilon", ("Epsilon", "Risk", "TVD"), rows, texts=())
     noised = "every count of the domain" if trade_off.cells == "domain" else "the counts of cells that hold records"
     how = f"An estimate from {trade_off.releases:,} simulated releases with noise on {noised}; seed {trade_off.seed}."
     notes = [how]

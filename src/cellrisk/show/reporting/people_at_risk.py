@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cellrisk.risk.explanation import Explanation
 from cellrisk.risk.explanation.explaining import KEYS_NOTE
-from cellrisk.show.reporting.blocks import Block, Grid, Section, Words
+from cellrisk.show.reporting.blocks import Block, Section, TableBlock, Words
 from cellrisk.system.text import percent
 
 TITLE = "Who is at risk, and what would help"
@@ -29,11 +29,11 @@ def people_at_risk_section(explanations: Sequence[Explanation], measure: str) ->
     return Section("at-risk", TITLE, lead, (*blocks, Words((KEYS_NOTE,))))
 
 
-def _tables(found: Explanation, of: str) -> Iterator[Grid]:
+def _tables(found: Explanation, of: str) -> Iterator[TableBlock]:
     yield _cells(found, of)
     yield _levels(found, of)
     now = f"{of}; the risk is {percent(found.baseline)} as it is"
-    yield Grid(
+    yield TableBlock(
         f"Without a quasi-identifier{now}",
         ("Dropped", "Cells", "Risk", "Change, in points"),
         tuple(
@@ -54,10 +54,10 @@ def _tables(found: Explanation, of: str) -> Iterator[Grid]:
             for each in found.coarser
         )
         header = ("Coarser", "What is merged", "Values left", "Cells", "Risk", "Change, in points")
-        yield Grid(f"With a coarser quasi-identifier{now}", header, rows, texts=(0, 1))
+        yield TableBlock(f"With a coarser quasi-identifier{now}", header, rows, texts=(0, 1))
 
 
-def _cells(found: Explanation, of: str) -> Grid:
+def _cells(found: Explanation, of: str) -> TableBlock:
     """A column for each quasi-identifier, or one for all where a page is too narrow for that."""
     names = tuple(found.riskiest[0].key)
     apart = len(names) <= MOST_COLUMNS
@@ -72,10 +72,10 @@ def _cells(found: Explanation, of: str) -> Grid:
     )
     words = names if apart else ("Cell",)
     header = (*words, "Records", "Risk", "People exposed")
-    return Grid(f"The riskiest cells{of}", header, rows, texts=tuple(range(len(words))))
+    return TableBlock(f"The riskiest cells{of}", header, rows, texts=tuple(range(len(words))))
 
 
-def _levels(found: Explanation, of: str) -> Grid:
+def _levels(found: Explanation, of: str) -> TableBlock:
     levels = sorted(found.by_level, key=lambda level: (-level.risk, -level.people))[:LEVELS_SHOWN]
     rows = tuple(
         (
@@ -89,7 +89,9 @@ def _levels(found: Explanation, of: str) -> Grid:
         for level in levels
     )
     header = ("Quasi-identifier", "Value", "Records", "Risk", "People exposed", "Raw table")
-    return Grid(f"The riskiest values{of}, {len(levels):,} of {len(found.by_level):,}", header, rows, texts=(0, 1))
+    return TableBlock(
+        f"The riskiest values{of}, {len(levels):,} of {len(found.by_level):,}", header, rows, texts=(0, 1)
+    )
 
 
 def describe_points(change: float) -> str:

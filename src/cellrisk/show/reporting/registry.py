@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold, read_domains
-from cellrisk.show.reporting.blocks import Grid, Section
+from cellrisk.show.reporting.blocks import Section, TableBlock
 from cellrisk.show.reporting.decision import Decision
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def registry_section(
     return Section("registry", "Record for the deployments registry", lead, (_grid(rows),))
 
 
-def _grid(rows: tuple[tuple[str, str], ...]) -> Grid:
-    return Grid("Fields of the record", ("Field", "Value"), rows, texts=(0, 1))
+def _grid(rows: tuple[tuple[str, str], ...]) -> TableBlock:
+    return TableBlock("Fields of the record", ("Field", "Value"), rows, texts=(0, 1))
 
 
 def list_fields(

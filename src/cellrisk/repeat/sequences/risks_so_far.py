@@ -11,8 +11,8 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import LevelCounts
-from cellrisk.repeat.sequences.grid import Grid
-from cellrisk.risk.explanation.at_risk import ProfiledCells
+from cellrisk.repeat.sequences.shared_cells import SharedCells
+from cellrisk.risk.explanation.risky_cells import ProfiledCells
 from cellrisk.risk.measures import Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
@@ -38,7 +38,7 @@ class CellQuestion:
         default_factory=dict, init=False, repr=False
     )
 
-    def ask(self, grid: Grid, name: str, survival: Survival) -> Floats:
+    def ask(self, grid: SharedCells, name: str, survival: Survival) -> Floats:
         """(cells, noises): the risk of one attribute in each cell; 0 in a cell that has no record of it."""
         key = grid.names, name
         if key not in self._known:
@@ -52,7 +52,7 @@ class CellQuestion:
         found[place] = risk[profiled.place]
         return found
 
-    def _fit(self, grid: Grid, name: str) -> Measure:
+    def _fit(self, grid: SharedCells, name: str) -> Measure:
         attribute = self.table.attribute(name)
         if grid.names != self.table.quasi_identifiers:
             attribute = describe_cells(attribute, grid.cells[name])
@@ -71,10 +71,10 @@ def describe_cells(attribute: Attribute, cells: Cells) -> Attribute:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class RisksSoFar:
     """What some releases have given away: for each attribute released, its largest risk so far in every cell."""
 
-    grid: Grid
+    grid: SharedCells
     risks: Mapping[str, Floats]
 
     def overall(self, kind: str) -> Floats:
@@ -95,22 +95,22 @@ class Advance:
     """
 
     question: CellQuestion
-    before: Standing
+    before: RisksSoFar
     """In the cells after the release."""
     anew: tuple[str, ...]
 
     @staticmethod
-    def of(question: CellQuestion, before: Standing | None, grid: Grid, attribute: str | None) -> Advance:
+    def of(question: CellQuestion, before: RisksSoFar | None, grid: SharedCells, attribute: str | None) -> Advance:
         released = () if attribute is None else (attribute,)
         if before is None:
-            return Advance(question, Standing(grid, {}), released)
+            return Advance(question, RisksSoFar(grid, {}), released)
         if before.grid.names == grid.names:
             return Advance(question, before, released)
         parents = grid.parents(before.grid)
-        held = Standing(grid, {name: risk[parents] for name, risk in before.risks.items()})
+        held = RisksSoFar(grid, {name: risk[parents] for name, risk in before.risks.items()})
         return Advance(question, held, tuple(dict.fromkeys((*before.risks, *released))))
 
-    def take(self, survival: Survival) -> tuple[Standing, dict[str, Floats]]:
+    def take(self, survival: Survival) -> tuple[RisksSoFar, dict[str, Floats]]:
         """How the cells stand after it, under the first noise; and the risks as assessed now, of each attribute.
 
         What was given away stays given away: an attribute keeps the larger of its old risk and its new one, so the sum
@@ -119,7 +119,7 @@ class Advance:
         grid, held = self.before.grid, self.before.risks
         now = {name: self.question.ask(grid, name, survival)[:, 0] for name in self.anew}
         kept = {name: np.maximum(held[name], risk) if name in held else risk for name, risk in now.items()}
-        return Standing(grid, {**held, **kept}), now
+        return RisksSoFar(grid, {**held, **kept}), now
 
     def overall(self, survival: Survival, kind: str, weights: str) -> Floats:
         """The average overall risk after it, under each noise."""
@@ -133,7 +133,7 @@ class Advance:
 
     def _overall(self, few: Survival, kind: str) -> Floats:
         grid, held = self.before.grid, self.before.risks
-        others = Standing(grid, {name: risk for name, risk in held.items() if name not in self.anew})
+        others = RisksSoFar(grid, {name: risk for name, risk in held.items() if name not in self.anew})
         total = np.repeat(others.overall(kind)[:, None], len(few), axis=1)
         for name in self.anew:
             risk = self.question.ask(grid, name, few)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.publish.auditing.comparison import Comparison
+from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.auditing.figures import FIGURES
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.system.checks import require_whole_number
@@ -50,7 +50,7 @@ class Audit(Result):
 
     original: FrequencyTable
     sensitive: str
-    comparison: Comparison
+    comparison: TableComparison
     released: Mapping[str, float]
     """The figures of the release, by name."""
     raw: Mapping[str, float]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from cellrisk.web.models import Model
+from cellrisk.web.answer_models import Model
 
 MechanismName = Literal["laplace", "gaussian", "gaussian-pdp", "gaussian-analytic", "geometric", "discrete-gaussian"]
 MeasureName = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
@@ -51,7 +51,7 @@ class TableChoice(Model):
     )
 
 
-class Setting(Model):
+class MechanismAsked(Model):
     """What the page shows: a mechanism, a risk and a limit. Each question looks at its own part of it."""
 
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
@@ -65,11 +65,11 @@ class Setting(Model):
     max_risk: Share | None = None
 
 
-class AtEpsilon(Setting):
+class AtEpsilon(MechanismAsked):
     epsilon: Epsilon
 
 
-class Limit(Setting):
+class Limit(MechanismAsked):
     max_risk: Share = Field(examples=[0.3])
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.sequences.cumulative import Cumulative
-from cellrisk.repeat.sequences.grid import Grid
-from cellrisk.repeat.sequences.result import Overall, Released, RiskSequence
-from cellrisk.repeat.sequences.standing import Advance, CellQuestion, Standing
+from cellrisk.repeat.sequences.risks_so_far import Advance, CellQuestion, RisksSoFar
+from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
+from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.repeat.sequences.step import Step, check_steps
 from cellrisk.risk.measures import FORMS, MEASURES, Survival, choose_words
 from cellrisk.risk.priors import Alpha, Priors
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Follower:
+class SequenceAssessor:
     """Follows releases one after the other: their losses composed, and how every cell stands after each."""
 
     table: FrequencyTable
@@ -31,20 +31,22 @@ class Follower:
     cumulative: Cumulative
     attributes: tuple[str, ...]
     """Those that some release releases."""
-    _grids: dict[tuple[str, ...], Grid] = field(default_factory=dict, init=False, repr=False)
+    _grids: dict[tuple[str, ...], SharedCells] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
-    def of(table: FrequencyTable, steps: Sequence[Step], question: CellQuestion, cumulative: Cumulative) -> Follower:
+    def of(
+        table: FrequencyTable, steps: Sequence[Step], question: CellQuestion, cumulative: Cumulative
+    ) -> SequenceAssessor:
         check_steps(table, steps)
         released = [step.attribute for step in steps if step.attribute is not None]
-        return Follower(table, question, cumulative, tuple(dict.fromkeys(released)))
+        return SequenceAssessor(table, question, cumulative, tuple(dict.fromkeys(released)))
 
     @cached_property
-    def finest(self) -> Grid:
+    def finest(self) -> SharedCells:
         """The cells of all quasi-identifiers."""
-        return Grid.of([self.table.cells(name) for name in self.attributes or self.table.sensitive[:1]])
+        return SharedCells.of([self.table.cells(name) for name in self.attributes or self.table.sensitive[:1]])
 
-    def grid(self, steps: Sequence[Step]) -> Grid:
+    def grid(self, steps: Sequence[Step]) -> SharedCells:
         """The cells after these releases: of all their quasi-identifiers together."""
         used = {name for step in steps for name in step.quasi_identifiers or self.table.quasi_identifiers}
         names = tuple(name for name in self.table.quasi_identifiers if name in used)
@@ -52,11 +54,11 @@ class Follower:
             self._grids[names] = self.finest.coarsen(names)
         return self._grids[names]
 
-    def advance(self, before: Standing | None, steps: Sequence[Step]) -> Advance:
+    def advance(self, before: RisksSoFar | None, steps: Sequence[Step]) -> Advance:
         """What the last of these releases does to the cells."""
         return Advance.of(self.question, before, self.grid(steps), steps[-1].attribute)
 
-    def take(self, before: Standing | None, steps: Sequence[Step]) -> tuple[Standing, Released]:
+    def take(self, before: RisksSoFar | None, steps: Sequence[Step]) -> tuple[RisksSoFar, Released]:
         """How the cells stand after the last of these releases."""
         step, advance, found = steps[-1], self.advance(before, steps), self.cumulative.compose(steps)
         after, mechanism, uniform, records = advance.before, None, None, None
@@ -82,7 +84,7 @@ class Follower:
         )
         return after, row
 
-    def follow(self, steps: Sequence[Step]) -> tuple[Standing | None, tuple[Released, ...]]:
+    def follow(self, steps: Sequence[Step]) -> tuple[RisksSoFar | None, tuple[Released, ...]]:
         """How the cells stand after all these releases, and a row for each."""
         standing, rows = None, []
         for number in range(1, len(steps) + 1):
@@ -145,5 +147,5 @@ def assess_sequence(
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
     question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
-    follower = Follower.of(table, steps, question, Cumulative(operator, delta, assess_as))
+    follower = SequenceAssessor.of(table, steps, question, Cumulative(operator, delta, assess_as))
     return follower.result(follower.follow(steps)[1])

@@ -37,7 +37,7 @@ class NotRead(CellriskError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class LoadedTable:
     """A table, and how it was made."""
 
     recipe: Recipe
@@ -61,8 +61,11 @@ class Kept:
         return SentTable(self.tabulated.table, self.recipe, self.tabulated.cells)
 
 
-class Desk:
-    """Everything that pages work with. The least recently used tables and downloads make room for new ones."""
+class Workspace:
+    """The sources, tables, jobs and downloads of one server.
+
+    The least recently used tables and downloads make room for new ones.
+    """
 
     def __init__(self, settings: Settings, private: Path) -> None:
         self.settings = settings
@@ -72,7 +75,7 @@ class Desk:
         self.sources = Sources(private / "uploads", settings.folder, settings.upload_limit)
         self.jobs = Jobs(settings.workers, private, work.warm_up)
         self._previews: OrderedDict[str, Preview] = OrderedDict()
-        self._tables: OrderedDict[str, Kept] = OrderedDict()
+        self._tables: OrderedDict[str, LoadedTable] = OrderedDict()
         self._downloads: OrderedDict[str, Path] = OrderedDict()
         self._lock = threading.Lock()
         self._read: tuple[tuple[str, str, str], Cells] | None = None
@@ -89,14 +92,14 @@ class Desk:
             raise NotThere("there is no such job")
         return found
 
-    def table(self, table: str) -> Kept:
+    def table(self, table: str) -> LoadedTable:
         with self._lock:
             if table not in self._tables:
                 raise NotThere("there is no such table, or it was dropped to make room", fix="load it again")
             self._tables.move_to_end(table)
             return self._tables[table]
 
-    def cells(self, kept: Kept, sensitive: str | None) -> Cells:
+    def cells(self, kept: LoadedTable, sensitive: str | None) -> Cells:
         """The cells of a table with their keys; those of a large table have to be read first."""
         name = kept.table.attribute(sensitive).name
         if kept.keyed:
@@ -106,7 +109,7 @@ class Desk:
             raise NotRead("the cells of so large a table have to be read first", fix="ask for them: cells")
         return read[1]
 
-    def read_cells(self, kept: Kept, sensitive: str | None) -> Job:
+    def read_cells(self, kept: LoadedTable, sensitive: str | None) -> Job:
         """A job that reads the cells of a table; of large tables, the last one alone is kept."""
         name = kept.table.attribute(sensitive).name
         key = ("cells", kept.id, name)
@@ -154,7 +157,7 @@ class Desk:
         def keep(tabulated: work.Tabulated) -> dict[str, Any]:
             table = secrets.token_urlsafe(16)
             with self._lock:
-                self._tables[table] = Kept(recipe, origin, tabulated, table)
+                self._tables[table] = LoadedTable(recipe, origin, tabulated, table)
                 while len(self._tables) > MOST_TABLES:
                     self._tables.popitem(last=False)
             return {"table": table}
@@ -187,11 +190,11 @@ class Desk:
 
 
 @contextmanager
-def open_desk(settings: Settings) -> Iterator[Desk]:
-    """A desk with a private folder; workers and folder are gone after the block, however it ends."""
+def open_workspace(settings: Settings) -> Iterator[Workspace]:
+    """A workspace with a private folder; workers and folder are gone after the block, however it ends."""
     with private_folder("web") as folder:
-        desk = Desk(settings, folder)
+        workspace = Workspace(settings, folder)
         try:
-            yield desk
+            yield workspace
         finally:
-            desk.jobs.close()
+            workspace.jobs.close()

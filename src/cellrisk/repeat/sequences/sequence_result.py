@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Composition, Loss
-from cellrisk.repeat.sequences.standing import KINDS, Standing
+from cellrisk.repeat.sequences.risks_so_far import KINDS, RisksSoFar
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import WEIGHTS, choose_words
 from cellrisk.system.results import Result
@@ -32,7 +32,7 @@ class Overall:
     sum_records: float
 
     @staticmethod
-    def of(standing: Standing) -> Overall:
+    def of(standing: RisksSoFar) -> Overall:
         return Overall(*(standing.average(kind, weights) for kind in KINDS for weights in WEIGHTS))
 
     def value(self, kind: str = "max", weights: str = "records") -> float:

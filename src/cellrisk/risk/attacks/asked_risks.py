@@ -18,7 +18,7 @@ Words = str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
-class Risks:
+class AskedRisks:
     """The words of a question, checked: attack, measures, forms and weights."""
 
     attack: str
@@ -33,11 +33,11 @@ class Risks:
 
 def choose_risks(
     attack: str = "homogeneity", measures: Words = None, forms: Words = None, weights: Words = None
-) -> Risks:
+) -> AskedRisks:
     """Checks what is asked for; all that the attack has where nothing is named.
 
     >>> choose_risks("plurality")
-    Risks(attack='plurality', measures=('local',), forms=('tight',), weights=('uniform', 'records'))
+    AskedRisks(attack='plurality', measures=('local',), forms=('tight',), weights=('uniform', 'records'))
     """
     if attack not in ATTACKS:
         raise UnknownName("unknown attack", got=repr(attack), allowed=", ".join(ATTACKS))
@@ -48,4 +48,4 @@ def choose_risks(
         if guesses and words != (only,):
             other = ", ".join(word for word in words if word != only)
             raise InvalidInput(f"the {attack} attack has one {what}", got=other, allowed=only)
-    return Risks(attack, chosen, shaped, choose_words("weights", weights, WEIGHTS))
+    return AskedRisks(attack, chosen, shaped, choose_words("weights", weights, WEIGHTS))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import InvalidInput
 from cellrisk.paper.experiments import Experiment
 from cellrisk.paper.panels import AGREES, DIFFERS, ON_CONDITION, Boxes, Sheet, Statement
-from cellrisk.system.progress import Progress, Report
+from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import write_frame, write_rows
 from cellrisk.system.stopping import unfinished
@@ -165,7 +165,7 @@ def write_folder(
     """Writes pictures, numbers and the page; where anything fails, what was there before is still there."""
     target = check_folder(path, force)
     with _staged(target, force) as place:
-        report = Report(progress, len(found.pictures) + 1)
+        report = StepCounter(progress, len(found.pictures) + 1)
         for name, figure in _figures(found):
             _save(figure, place, name)
             report.add(1)

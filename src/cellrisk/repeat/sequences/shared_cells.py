@@ -14,14 +14,14 @@ from cellrisk.system.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class SharedCells:
     """Every cell that holds a record, in the order of its key, with the place of each attribute's own cells among them.
 
     >>> from cellrisk.counts.cells import Domain
     >>> sex, one = (Domain("sex", ("f", "m")),), np.array([0])
     >>> cook = Cells("job", ("cook",), sex, np.array([[1]]), one, one, np.array([3]))
     >>> both = Cells("pay", ("low",), sex, np.array([[0], [1]]), np.array([0, 1]), np.array([0, 0]), np.array([2, 3]))
-    >>> grid = Grid.of([cook, both])
+    >>> grid = SharedCells.of([cook, both])
     >>> grid.sizes.tolist(), grid.places["job"].tolist()
     ([2, 3], [1])
     """
@@ -39,7 +39,7 @@ class Grid:
     """Records in each cell."""
 
     @staticmethod
-    def of(cells: Sequence[Cells]) -> Grid:
+    def of(cells: Sequence[Cells]) -> SharedCells:
         """The cells of all these attributes together, which must have the same quasi-identifiers."""
         names = cells[0].names
         if any(each.names != names for each in cells):
@@ -58,18 +58,18 @@ class Grid:
             place = places[each.sensitive] = where[start : start + each.n_cells]
             sizes[place] = np.maximum(sizes[place], each.sizes)
             start += each.n_cells
-        return Grid({each.sensitive: each for each in cells}, places, codes[first], widths, names, sizes)
+        return SharedCells({each.sensitive: each for each in cells}, places, codes[first], widths, names, sizes)
 
     @property
     def n_cells(self) -> int:
         return len(self.sizes)
 
-    def coarsen(self, names: Sequence[str]) -> Grid:
+    def coarsen(self, names: Sequence[str]) -> SharedCells:
         """The cells of some of the quasi-identifiers alone."""
         dropped = [name for name in self.names if name not in names]
-        return Grid.of([reduce(Cells.drop, dropped, each) for each in self.cells.values()]) if dropped else self
+        return SharedCells.of([reduce(Cells.drop, dropped, each) for each in self.cells.values()]) if dropped else self
 
-    def parents(self, coarser: Grid) -> Integers:
+    def parents(self, coarser: SharedCells) -> Integers:
         """For each cell, the cell of a coarser grid that it is a part of."""
         columns = [self.names.index(name) for name in coarser.names]
         key = number_keys(np.concatenate([coarser.codes, self.codes[:, columns]]), coarser.widths)

@@ -24,7 +24,7 @@ from cellrisk.system.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cellrisk.publish.releasing.grid import Grid
+    from cellrisk.publish.releasing.covered_counts import CoveredCounts
     from cellrisk.publish.releasing.measurement import Measurement
     from cellrisk.publish.releasing.parents import Parents
 
@@ -265,7 +265,7 @@ def check_format(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def build_frame(grid: Grid, places: Any, counts: Any) -> pd.DataFrame:
+def build_frame(grid: CoveredCounts, places: Any, counts: Any) -> pd.DataFrame:
     """Labels and counts as a frame; a label that is not declared is in it only where a row has it."""
     import pandas as pd
 

@@ -224,7 +224,7 @@ class Compared(Model):
     at: At
 
 
-class Comparison(Model):
+class ComparisonAnswer(Model):
     """The result of a job."""
 
     a: Compared
@@ -270,7 +270,7 @@ class Job(Model):
     state: JobState
     progress: float | None = Field(description="From 0 to 1, null where it is not known.")
     step: str = Field(description="What is being done, in words.")
-    result: TableMade | SourceRead | CellsRead | Positions | RiskMap | Comparison | Download | None = Field(
+    result: TableMade | SourceRead | CellsRead | Positions | RiskMap | ComparisonAnswer | Download | None = Field(
         description="What the work has found; null until it is done."
     )
     error: str | None

@@ -20,11 +20,11 @@ PLACES_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class CoveredCounts:
     """The counts that get noise: combinations of labels, or the observed cells with every level, less exclusions.
 
     >>> sex, job = Domain("sex", ("f", "m"), declared=True), Domain("job", ("cook", "smith"), declared=True)
-    >>> grid = Grid((sex, job), np.array([3]), np.array([7]), Exclusions((2, 2)))
+    >>> grid = CoveredCounts((sex, job), np.array([3]), np.array([7]), Exclusions((2, 2)))
     >>> grid.size, [column.tolist() for column in grid.codes(np.array([0, 3]))]
     (4, [[0, 1], [0, 1]])
     """
@@ -107,16 +107,18 @@ class Grid:
             yield places[kept], counts[kept]
 
 
-def lay_grid(cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, observed_cells_only: bool) -> Grid:
+def cover_counts(
+    cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, observed_cells_only: bool
+) -> CoveredCounts:
     """The grid of cells that are inside the axes, which have the same labels as the cells, or more at their end."""
     if observed_cells_only:
         places = cells.cell * len(axes[-1]) + cells.level
     else:
         if math.prod(len(axis) for axis in axes) > MOST_PLACES:  # the numbers below would overflow: Grid refuses
-            return Grid(tuple(axes), cells.cell[:0], cells.count[:0], Exclusions(()))
+            return CoveredCounts(tuple(axes), cells.cell[:0], cells.count[:0], Exclusions(()))
         places = np.zeros(len(cells.count), np.int64)
         for code, axis in zip((*cells.codes[cells.cell].T, cells.level), axes, strict=True):
             places = places * len(axis) + code
     order = np.argsort(places, kind="stable")
     observed = cells.codes if observed_cells_only else None
-    return Grid(tuple(axes), places[order], cells.count[order], exclusions, observed)
+    return CoveredCounts(tuple(axes), places[order], cells.count[order], exclusions, observed)
