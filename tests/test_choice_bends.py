@@ -18,6 +18,7 @@ from cellrisk.decide import requirement as required
 from cellrisk.decide.requirement import Requirement
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.sweep import Question, Setting
 from tests.near import near
 
@@ -91,7 +92,7 @@ def test_random_tables(
     """Limits just above and below the bends of the curve, in ranges that begin or end beside one."""
     delta = None if MECHANISMS[mechanism].pure else 0.01
     attribute: Any = SimpleNamespace(profiles=cr.Profiles.from_cells(cells, 3))
-    question = Question((attribute,), (cr.measures.Local(),), form, "uniform")
+    question = Question((attribute,), (Local(),), form, "uniform")
     setting = Setting(mechanism, delta or 0.0)
     grid = np.geomspace(LOW, HIGH, 200 if delta is None else 60)
     risk = question.ask(setting, grid)[0]
@@ -144,7 +145,7 @@ def test_interpolation_is_as_good_as_its_bound(kind: type[Noise], n_levels: int)
         spot = generator.uniform(-1.0, 1.0, 50)
         logs = np.concatenate([piece.places, piece.middle + piece.half * spot])
         noises = tuple(kind(math.exp(each)) for each in logs)
-        risk = cr.measures.Local().average(profiles, cr.measures.Survival(noises), ("exact",))["exact", "uniform"]
+        risk = Local().average(profiles, Survival(noises), ("exact",))["exact", "uniform"]
         series = piece._coefficients(risk[None, : piece.points])[:, 0]
         found = np.polynomial.chebyshev.chebval(spot, series)
         assert np.abs(found - risk[piece.points :]).max() < analytic.RESOLUTION
