@@ -96,6 +96,10 @@ processors: setup
 	OPENBLAS_NUM_THREADS=1 OPENBLAS_NUM_THREADS=2; do echo "$$setting"; \
 	env "$$setting" nice $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not ($(NOT_NUMERICAL))' $(NUMERICAL) || exit 1; done
 
+# Each mutant is the package with one small change; a room with many of them takes a quarter of an hour.
+mutants: setup
+	$(BIN)/python tools/mutants.py --number $(MUTANTS) --seed $(SEED) $(ROOMS)
+
 bench: setup
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/scale.py --rows $(ROWS)
