@@ -68,7 +68,7 @@ def test_all_and_nothing() -> None:
     assert find_admissible(lambda epsilon: epsilon * 0.0, LOW, HIGH).intervals == ((LOW, HIGH),)
 
 
-@pytest.mark.parametrize("edge", [0.0037, 0.9, 77.0])
+@pytest.mark.parametrize("edge", [0.00103, 0.0037, 0.9, 77.0, 97.0])  # also in the first and the last step
 @pytest.mark.parametrize("rising", [True, False])
 def test_an_edge_is_found_from_its_safe_side(edge: float, rising: bool) -> None:
     """Within 1e-7 of where the function is zero, and never beyond, however steep it is there."""
