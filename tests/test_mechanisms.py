@@ -199,3 +199,10 @@ def test_unknown_name_is_a_key_error_with_a_plain_message() -> None:
     with pytest.raises(KeyError) as refusal:
         mechanism("nope", epsilon=1.0)
     assert str(refusal.value).startswith("unknown mechanism; got 'nope'; allowed: laplace")
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-9, 0.01])
+def test_discrete_gaussian_has_the_largest_rho_that_will_do(epsilon: float, delta: float) -> None:
+    rho = make("discrete-gaussian", epsilon, delta=delta).rho  # type: ignore[attr-defined]
+    assert zcdp_log_delta(rho, epsilon) <= math.log(delta) < zcdp_log_delta(rho * (1 + 1e-8), epsilon)
