@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 import cellrisk as cr
 from cellrisk.counts.table import Summary
@@ -70,6 +71,10 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "release": lambda table, _: cr.release(table, MECHANISM, observed_levels=["town"]),
     "report": lambda table, _: cr.report(table, epsilon=1.0),
 }
+
+
+SEVERAL_PANELS = {"utility": 3}
+"""Kinds of answers whose picture, as they are made here, has panels that say as much as each other."""
 
 
 def kinds_of_results() -> Iterator[type[Result]]:
@@ -139,6 +144,45 @@ class TestAnswers:
         assert isinstance(result.plot(), Figure)
         assert result.plot(tmp_path / "picture.svg") == tmp_path / "picture.svg"
         assert (tmp_path / "picture.svg").read_bytes().startswith(b"<?xml")
+
+    def test_picture_in_a_figure_of_ones_own(self, result: Result, kind: str, tmp_path: Path) -> None:
+        if not (result.picture or isinstance(result, cr.Plan)):
+            return
+        import matplotlib
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.5, 3.0))
+        figure.suptitle("mine")
+        other, ax = figure.subplots(1, 2)
+        other.plot([1, 2], [3, 4], label="mine")
+        other.legend()
+        before, settings = describe(figure), dict(matplotlib.rcParams)
+        where, empty = ax.get_position().bounds, len(ax.findobj())
+        with pytest.raises(InvalidInput, match="path and ax exclude each other"):
+            result.plot(tmp_path / "picture.svg", ax=ax)
+        assert not (tmp_path / "picture.svg").exists()
+        if kind in SEVERAL_PANELS:
+            with pytest.raises(InvalidInput, match=rf"got {SEVERAL_PANELS[kind]} panels; allowed: 1 panel; \w+"):
+                result.plot(ax=ax)
+            assert len(ax.findobj()) == empty
+        else:
+            assert result.plot(ax=ax) is ax
+            assert ax.has_data()
+            assert ax.get_xlabel()
+            assert not any(ax.get_title(loc) for loc in ("left", "center", "right"))
+            assert "\u202e" not in "".join(text.get_text() for text in ax.findobj(Text))
+        assert describe(figure) == before
+        assert dict(matplotlib.rcParams) == settings
+        assert ax.get_position().bounds == where
+
+
+def describe(figure: Any) -> Any:
+    """A figure but for what is in its last axes."""
+    own = [(type(each), each.get_visible()) for each in figure.get_children()]
+    of_other = [(type(each), getattr(each, "get_text", str)(), each.get_visible()) for each in figure.axes[0].findobj()]
+    limits = figure.axes[0].get_xlim(), figure.axes[0].get_ylim(), figure.axes[0].get_position().bounds
+    said = [text.get_text() for text in figure.texts]
+    return own, of_other, limits, said, tuple(figure.get_size_inches()), figure.dpi, figure.get_layout_engine()
 
 
 def test_a_table_as_a_frame_is_the_table(table: cr.FrequencyTable) -> None:

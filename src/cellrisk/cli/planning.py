@@ -106,7 +106,7 @@ def risk_command(
         raise InvalidInput("the ledger has no releases on this cohort yet", fix="ledger plan looks ahead")
     found = assess_sequence(table.cover(steps, None), steps, **options)
     if plot is not None:
-        found.plot(plot, by)
+        found.plot(plot, by=by)
     answer(found, output.as_json)
 
 

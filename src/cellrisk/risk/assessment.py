@@ -82,7 +82,9 @@ class Exposure:
 
 @dataclass(frozen=True, repr=False)
 class Assessment(Result):
-    """The answer of `assess`. Prints as a sentence and a table; `value` picks one number."""
+    """The answer of `assess`. Prints as a sentence and a table; `value` picks one number, `plot` draws them all."""
+
+    picture = "draw_assessment"
 
     table: FrequencyTable
     mechanism: Mechanism

@@ -15,6 +15,7 @@ from cellrisk.system.text import paragraphs
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 PICTURES = "cellrisk.show.pictures"
 MOST_ROWS = 30
@@ -28,7 +29,8 @@ class Result(LeavesKeys):
     """
 
     picture: ClassVar[str] = ""
-    """The function of the room of pictures that draws this kind of answer; empty where no picture helps."""
+    """The function of the room of pictures that draws this kind of answer; empty where no picture helps. Another whose
+    name ends in ``_into`` draws its panel into axes that are there."""
 
     @property
     @abstractmethod
@@ -53,15 +55,29 @@ class Result(LeavesKeys):
 
         return pd.DataFrame(self._numbers())
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """The picture of the answer; saved where a path is given, in the format of its ending."""
-        return self._draw(path)
+    def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None) -> Any:
+        """The picture of the answer: a figure of matplotlib.
 
-    def _draw(self, path: str | os.PathLike[str] | None, **how: Any) -> Any:
+        Parameters
+        ----------
+        path
+            Saves the picture there, in the format of its ending (.svg, .png, .pdf), and returns the path.
+        ax
+            Draws the panel, without the title and the words around it, into these axes of a figure of your own, and
+            returns them. A picture of several panels that say as much as each other is refused.
+        """
+        return self._draw(path, ax)
+
+    def _draw(self, path: str | os.PathLike[str] | None, ax: Axes | None, **how: Any) -> Any:
         if not self.picture:
             raise InvalidInput(f"there is no picture of this kind of answer, {type(self).__name__}")
+        if ax is not None and path is not None:
+            raise InvalidInput("path and ax exclude each other", fix="draw into ax, then save its figure yourself")
         # Pictures know the answers that they draw, so answers reach them late, and here alone.
         pictures = importlib.import_module(PICTURES)
+        if ax is not None:
+            getattr(pictures, f"{self.picture}_into")(ax, self, **how)
+            return ax
         figure = getattr(pictures, self.picture)(self, **how)
         return figure if path is None else pictures.save(figure, path)
 

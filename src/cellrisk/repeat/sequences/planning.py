@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from cellrisk.counts.table import FrequencyTable
 
@@ -95,9 +96,9 @@ class Plan(Result):
             "sentence": self.headline,
         }
 
-    def plot(self, path: str | os.PathLike[str] | None = None, by: str = "loss") -> Any:
+    def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None, by: str = "loss") -> Any:
         """The sequence with the planned release."""
-        return self.sequence.plot(path, by)
+        return self.sequence.plot(path, ax, by)
 
     def _paragraphs(self) -> list[str]:
         rows = [

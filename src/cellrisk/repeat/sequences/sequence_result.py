@@ -17,6 +17,7 @@ from cellrisk.system.text import aligned, percent
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 VIEWS = ("loss", "release")
 """What a picture shows the risk along."""
@@ -158,9 +159,9 @@ class RiskSequence(Result):
             "sentence": self.headline,
         }
 
-    def plot(self, path: str | os.PathLike[str] | None = None, by: str = "loss") -> Any:
+    def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None, by: str = "loss") -> Any:
         """The risk along the cumulative ``loss``, or ``release`` by release; saved where a path is given."""
-        return self._draw(path, by=by)
+        return self._draw(path, ax, by=by)
 
     def _paragraphs(self) -> list[str]:
         body = [

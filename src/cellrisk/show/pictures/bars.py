@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import (
     ALARM,
     COLOURS,
@@ -36,25 +37,43 @@ MOST_COARSENINGS = 20
 def draw_explanation(explanation: Explanation) -> Figure:
     """The risk with all quasi-identifiers, without each of them, and with coarser ones. No cell is shown."""
     with house_style():
-        removals = sorted(explanation.without, key=lambda removal: removal.risk)
+        removals = _sort(explanation.without)
         coarser = sorted(explanation.coarser, key=lambda coarsening: coarsening.risk)[:MOST_COARSENINGS]
         rows = [len(removals) + 1] + ([len(coarser)] if coarser else [])
         figure = start_figure(sum(ROW * many + 0.35 for many in rows) + 0.3)
         grid = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)[:, 0]
         _draw_removals(grid[0], explanation, removals)
+        grid[0].set_title("Without a quasi-identifier")
         if coarser:
             _draw_coarsenings(grid[1], explanation, coarser)
-        risks = [explanation.baseline, *(each.risk for each in removals), *(each.risk for each in coarser)]
-        for axes in grid:
-            axes.set_xlim(0.0, 1.18 * max(risks) if max(risks) > 0 else 0.01)
-            percent_axis(axes.xaxis)
-            axes.grid(axis="x")
-            axes.tick_params(axis="y", length=0)
-            axes.spines["left"].set_visible(False)
-            axes.axvline(explanation.baseline, color=GREY, linewidth=0.7, zorder=1.5)
-        grid[-1].set_xlabel(f"risk for {brief(explanation.sensitive, 60)}")
+        _dress(list(grid), explanation, [*(each.risk for each in removals), *(each.risk for each in coarser)])
         finish(figure, title=_title(explanation), subtitle=_subtitle(explanation))
         return figure
+
+
+def draw_explanation_into(ax: Axes, explanation: Explanation) -> None:
+    """The risk with all quasi-identifiers and without each of them: the first panel."""
+    check_axes(ax)
+    with dressed(ax):
+        removals = _sort(explanation.without)
+        _draw_removals(ax, explanation, removals)
+        _dress([ax], explanation, [each.risk for each in removals])
+
+
+def _sort(removals: Sequence[Removal]) -> list[Removal]:
+    return sorted(removals, key=lambda removal: removal.risk)
+
+
+def _dress(panels: Sequence[Axes], explanation: Explanation, risks: Sequence[float]) -> None:
+    largest = max([explanation.baseline, *risks])
+    for axes in panels:
+        axes.set_xlim(0.0, 1.18 * largest if largest > 0 else 0.01)
+        percent_axis(axes.xaxis)
+        axes.grid(axis="x")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.axvline(explanation.baseline, color=GREY, linewidth=0.7, zorder=1.5)
+    panels[-1].set_xlabel(f"risk for {brief(explanation.sensitive, 60)}")
 
 
 def _draw_removals(axes: Axes, explanation: Explanation, removals: Sequence[Removal]) -> None:
@@ -76,7 +95,6 @@ def _draw_removals(axes: Axes, explanation: Explanation, removals: Sequence[Remo
             size=SMALL,
             color="white" if inside and colours[place] != PALE else INK,
         )
-    axes.set_title("Without a quasi-identifier")
 
 
 def _draw_coarsenings(axes: Axes, explanation: Explanation, coarser: Sequence[Coarsening]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import COLOURS, INK, TINY, finish, house_style, plain, start_figure
 
 if TYPE_CHECKING:
@@ -41,13 +42,30 @@ def draw_utility(utility: Utility) -> Figure:
         grid = figure.subplots(*shape, sharey=True, sharex=True, squeeze=False).ravel()
         for axes, way in zip(grid, ways, strict=True):
             _draw(axes, utility, way)
+            _name(axes, utility, way)
             axes.set_ylabel("TVD" if not beside or axes is grid[0] else "")
             axes.set_xlabel("epsilon" if beside or axes is grid[-1] else "")
-        places = range(len(mechanisms))
-        largest = max(float(np.quantile(utility.values(place, way), 0.95)) for place in places for way in ways)
-        grid[0].set_ylim(0.0, 1.15 * largest if largest > 0 else 0.01)
+        grid[0].set_ylim(0.0, _top(utility))
         finish(figure, title=_title(utility), subtitle=_subtitle(utility), key=_key(mechanisms), caption=CAPTION)
         return figure
+
+
+def draw_utility_into(ax: Axes, utility: Utility) -> None:
+    """The panel of the only way of marginals."""
+    check_axes(ax, len(utility.ways), "ask utility for one way, for example ways=2")
+    with dressed(ax):
+        _draw(ax, utility, utility.ways[0])
+        ax.set_ylabel(f"TVD of {utility.ways[0]}-way marginals")
+        ax.set_xlabel("epsilon")
+        ax.set_ylim(0.0, _top(utility))
+        add_key(ax, _key(utility.mechanisms))
+
+
+def _top(utility: Utility) -> float:
+    """Where the axis ends: above all whiskers."""
+    places = range(len(utility.mechanisms))
+    largest = max(float(np.quantile(utility.values(place, way), 0.95)) for place in places for way in utility.ways)
+    return 1.15 * largest if largest > 0 else 0.01
 
 
 def _groups(mechanisms: tuple[Mechanism, ...]) -> dict[str, list[int]]:
@@ -83,6 +101,9 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
     axes.set_xlim(-spare, len(epsilons) - 1 + spare)
     axes.tick_params(axis="x", length=0)
     axes.grid(axis="y")
+
+
+def _name(axes: Axes, utility: Utility, way: int) -> None:
     many = sum(len(columns) == way for columns in utility.marginals)
     axes.set_title(f"{way}-way ({many:,} {'marginals' if many != 1 else 'marginal'})")
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cellrisk.show.pictures.labels import Box, Path, Wish, label_right, mark_box, place_labels, spread_right
+from cellrisk.show.pictures.labels import (
+    Box,
+    Path,
+    Wish,
+    label_right,
+    mark_box,
+    place_labels,
+    spread_right,
+    wish_right,
+)
+from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import (
     ALARM,
     COLOURS,
@@ -49,15 +59,39 @@ def draw_choice(choice: Choice) -> Figure:
     Shaded is what the limits admit; the filled mark is the recommended epsilon, open ones are half and twice it.
     """
     with house_style():
-        return _draw_line(choice) if choice.trade_off is None else _draw_map(choice, choice.trade_off)
+        strips = len(choice.options) > 1 and choice.trade_off is None
+        panel = 3.0 if choice.trade_off is None else 3.5
+        figure = start_figure(panel + (0.45 + 0.2 * len(choice.options) if strips else 0.0))
+        ratios = [3.0, 0.2 * len(choice.options)] if strips else [1.0]
+        grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+        write = _draw_panel(choice, grid[0], grid[-1], inside=False)
+        if strips:
+            _draw_strips(grid[1], choice)
+        finish(figure, title=_title(choice), subtitle=_subtitle(choice), caption=choice.headline, note=_note())
+        write()
+        return figure
 
 
-def _draw_line(choice: Choice) -> Figure:
-    strips = len(choice.options) > 1
-    figure = start_figure(3.0 + (0.45 + 0.2 * len(choice.options) if strips else 0.0))
-    ratios = [3.0, 0.2 * len(choice.options)] if strips else [1.0]
-    grid = figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
-    axes, epsilon, risk = grid[0], choice.scan_epsilon, choice.scan_risk
+def draw_choice_into(ax: Axes, choice: Choice) -> None:
+    """The same without the strips that several mechanisms have below the risk."""
+    check_axes(ax)
+    with dressed(ax):
+        write = _draw_panel(choice, ax, ax, inside=True)
+        write()
+
+
+def _draw_panel(choice: Choice, axes: Axes, lowest: Axes, *, inside: bool) -> Callable[[], None]:
+    """Draws all but the words that need to know how large the axes are in the end; what is returned writes those.
+
+    The lowest axes are those that carry epsilon. Inside a reader's own axes no word stands beside them.
+    """
+    if choice.trade_off is None:
+        return _draw_line(choice, axes, lowest, inside)
+    return _draw_map(choice, choice.trade_off, axes, inside)
+
+
+def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callable[[], None]:
+    epsilon, risk = choice.scan_epsilon, choice.scan_risk
     for low, high in choice.admissible:
         axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0)
     axes.plot(epsilon, risk, color=LINE, linewidth=1.4)
@@ -69,41 +103,47 @@ def _draw_line(choice: Choice) -> Figure:
     axes.axhline(choice.limits.chance, color=GREY, linewidth=0.6, zorder=1.5)
     for level, _ in levels:
         axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
-    texts = label_right(axes, right)
+    texts = [] if inside else label_right(axes, right)
     points = [(each.epsilon, each.risk) for each in choice.alternatives]
     first = choice.options[0]
     low, high = min([first.searched[0], *(x for x, _ in points)]), max([first.searched[1], *(x for x, _ in points)])
     heights = [float(risk.max()), choice.limits.raw, choice.limits.chance, *(y for _, y in points)]
     risk_axis(axes, max([*heights, *(level for level, _ in levels)]))
-    epsilon_axis(grid[-1], low, high)
-    if strips:
-        _draw_strips(grid[1], choice)
-    title, subtitle = _title(choice), _subtitle(choice)
-    finish(figure, title=title, subtitle=subtitle, caption=choice.headline, note=_note())
-    spread_right(axes, texts)
-    ends = np.array([low, high])
-    flat = [choice.limits.raw, choice.limits.chance, *(level for level, _ in levels)]
-    paths, faint = [(epsilon, risk)], [(ends, np.array([level, level])) for level in flat]
-    if first.epsilon is None:
-        taken = _mark_nearest(axes, choice, paths, faint)
+    if inside:
+        epsilon_axis(lowest, low, high, "epsilon")
     else:
-        taken = _mark(axes, choice.alternatives, [each.epsilon for each in choice.alternatives], paths, faint)
-    chance, y = f"chance {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
-    place_labels(axes, [Wish(chance, ends, y, GREY, 0.0, distance=1.5, must=True)], paths, taken, faint)
-    if choice.admissible:
-        start, end = max(choice.admissible, key=lambda span: math.log(span[1] / span[0]))
-        axes.text(
-            math.sqrt(start * end),
-            0.015 * axes.get_ylim()[1],
-            "admissible",
-            color=darker(SAFE),
-            size=SMALL,
-            weight="bold",
-            ha="center",
-            va="bottom",
-            clip_on=True,
-        )
-    return figure
+        epsilon_axis(lowest, low, high)
+
+    def write() -> None:
+        spread_right(axes, texts)
+        ends = np.array([low, high])
+        flat = [choice.limits.raw, choice.limits.chance, *(level for level, _ in levels)]
+        paths, faint = [(epsilon, risk)], [(ends, np.array([level, level])) for level in flat]
+        chance, y = f"chance {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
+        wishes = [Wish(chance, ends, y, GREY, 0.0, distance=1.5, must=True)]
+        levels_inside = [*wishes, *wish_right(axes, right)] if inside else []
+        if first.epsilon is None:
+            taken = _mark_nearest(axes, choice, paths, faint, levels_inside)
+        else:
+            across = [each.epsilon for each in choice.alternatives]
+            taken = _mark(axes, choice.alternatives, across, paths, faint, levels_inside)
+        if not inside:
+            place_labels(axes, wishes, paths, taken, faint)
+        if choice.admissible:
+            start, end = max(choice.admissible, key=lambda span: math.log(span[1] / span[0]))
+            axes.text(
+                math.sqrt(start * end),
+                0.015 * axes.get_ylim()[1],
+                "admissible",
+                color=darker(SAFE),
+                size=SMALL,
+                weight="bold",
+                ha="center",
+                va="bottom",
+                clip_on=True,
+            )
+
+    return write
 
 
 def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floats) -> None:
@@ -144,9 +184,7 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
     axes.set_title("Admissible epsilons")
 
 
-def _draw_map(choice: Choice, trade_off: TradeOff) -> Figure:
-    figure = start_figure(3.5)
-    axes = figure.subplots()
+def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> Callable[[], None]:
     epsilon, tvd, risk = _with_alternatives(choice, trade_off)
     levels = _levels(choice)
     right = [(level, words, darker(ALARM)) for level, words in levels]
@@ -165,28 +203,34 @@ def _draw_map(choice: Choice, trade_off: TradeOff) -> Figure:
     axes.axhline(choice.limits.raw, color=GREY, linewidth=0.6, zorder=1.5)
     axes.plot(tvd, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, tvd, risk)
-    axes.annotate(
-        f"TVD limit {trade_off.max_tvd:g}",
-        (trade_off.max_tvd, axes.get_ylim()[1]),
-        (0, 2),
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        size=SMALL,
-        color=darker(ALARM),
-        annotation_clip=False,
-    )
-    texts = label_right(axes, right)
-    finish(figure, title=_title(choice), subtitle=_subtitle(choice), caption=choice.headline, note=_note())
-    spread_right(axes, texts)
-    ends, height = np.array(axes.get_xlim()), np.array(axes.get_ylim())
-    paths, faint = [(tvd, risk)], [(np.array([trade_off.max_tvd] * 2), height)]
-    faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
-    words = "within both limits" if trade_off.max_tvd > 0.22 * ends[1] else "within\nboth"
-    axes.annotate(words, (0, 0), (4, 4), textcoords="offset points", size=SMALL, color=darker(SAFE), weight="bold")
-    taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint)
-    _mark_epsilons(axes, (epsilon, tvd, risk), [*paths, *faint], taken)
-    return figure
+    if inside:  # above the axes stands the reader's own title
+        axes.set_xlabel(f"mean TVD of {trade_off.way}-way marginals (limit {trade_off.max_tvd:g})")
+    else:
+        axes.annotate(
+            f"TVD limit {trade_off.max_tvd:g}",
+            (trade_off.max_tvd, axes.get_ylim()[1]),
+            (0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            size=SMALL,
+            color=darker(ALARM),
+            annotation_clip=False,
+        )
+    texts = [] if inside else label_right(axes, right)
+
+    def write() -> None:
+        spread_right(axes, texts)
+        ends, height = np.array(axes.get_xlim()), np.array(axes.get_ylim())
+        paths, faint = [(tvd, risk)], [(np.array([trade_off.max_tvd] * 2), height)]
+        faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
+        words = "within both limits" if trade_off.max_tvd > 0.22 * ends[1] else "within\nboth"
+        axes.annotate(words, (0, 0), (4, 4), textcoords="offset points", size=SMALL, color=darker(SAFE), weight="bold")
+        levels_inside = wish_right(axes, right) if inside else []
+        taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint, levels_inside)
+        _mark_epsilons(axes, (epsilon, tvd, risk), [*paths, *faint], taken)
+
+    return write
 
 
 def _with_alternatives(choice: Choice, trade_off: TradeOff) -> tuple[Floats, Floats, Floats]:
@@ -219,9 +263,17 @@ def _mark_epsilons(
 
 
 def _mark(
-    axes: Axes, points: Sequence[Alternative], across: Sequence[float], paths: Sequence[Path], faint: Sequence[Path]
+    axes: Axes,
+    points: Sequence[Alternative],
+    across: Sequence[float],
+    paths: Sequence[Path],
+    faint: Sequence[Path],
+    levels: Sequence[Wish],
 ) -> list[Box]:
-    """The recommended point filled, the stricter and the looser one open, each with its words."""
+    """The recommended point filled, the stricter and the looser one open, each with its words.
+
+    Names of levels are placed after that of the recommended point: they matter more than those of the others.
+    """
     wishes, boxes = [], []
     order = sorted(zip(points, across, strict=True), key=lambda pair: pair[0].role != "recommended")
     for each, x in order:
@@ -244,17 +296,19 @@ def _mark(
         wish = Wish(words, here, y, INK, at=x, distance=1.0, must=True, off=6.5)
         bold = replace(wish, colour=darker(LINE), off=8.0, size=TEXT, weight="bold")
         wishes.append(bold if chosen else wish)
-    return place_labels(axes, wishes, paths, boxes, faint) or []
+    return place_labels(axes, [*wishes[:1], *levels, *wishes[1:]], paths, boxes, faint) or []
 
 
-def _mark_nearest(axes: Axes, choice: Choice, paths: Sequence[Path], faint: Sequence[Path]) -> list[Box]:
+def _mark_nearest(
+    axes: Axes, choice: Choice, paths: Sequence[Path], faint: Sequence[Path], levels: Sequence[Wish]
+) -> list[Box]:
     """Where no epsilon will do: the one that comes nearest."""
     option = choice.options[0]
     x, y = option.lowest_epsilon, option.lowest_risk
     axes.plot(x, y, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
     words, here = f"nearest: {percent(y)} at epsilon {plain(x)}", np.array([x])
     wish = Wish(words, here, np.array([y]), darker(ALARM), at=x, distance=1.0, weight="bold", must=True, off=8.0)
-    return place_labels(axes, [wish], paths, [mark_box(axes, x, y, 5.0)], faint) or []
+    return place_labels(axes, [wish, *levels], paths, [mark_box(axes, x, y, 5.0)], faint) or []
 
 
 def _levels(choice: Choice) -> list[tuple[float, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.show.pictures.labels import Path, Wish, label_right, place_labels, spread_right
+from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     COLOURS,
     DASHES,
@@ -81,6 +82,15 @@ def draw_curve(curve: RiskCurve) -> Figure:
         return Painter(curve).paint()
 
 
+def draw_curve_into(ax: Axes, curve: RiskCurve) -> None:
+    """The one panel of a curve that has no more."""
+    painter = Painter(curve, inside=True)
+    panels = sum(len(each) for each in painter.panels.values())
+    check_axes(ax, panels, "ask for the curve of one sensitive attribute, one measure and one mechanism")
+    with dressed(ax):
+        painter.paint_into(ax)
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
     """A panel whose lines are drawn, and the labels that still want a place in it."""
@@ -108,6 +118,8 @@ class Painter:
     """Draws the lines of one curve, each with the same colour and style in every panel."""
 
     curve: RiskCurve
+    inside: bool = False
+    """Whether every word stands within the axes, as in a figure that is not ours."""
 
     @cached_property
     def split(self) -> Split:
@@ -175,6 +187,15 @@ class Painter:
             panel.write()
         return figure
 
+    def paint_into(self, axes: Axes) -> None:
+        """The only panel there is, into axes that are there."""
+        panel = self._draw(axes, self.curve.lines)
+        self._dress(axes, self.curve.lines, left=True, bottom=True, wide=False)
+        axes.set_ylabel(f"risk for {brief(self.curve.lines[0].sensitive)}")
+        if len(self.forms) > 1:
+            add_key(axes, [*(panel.samples if len(panel.samples) > 1 else []), *self._key(long=False)])
+        panel.write()
+
     def _draw(self, axes: Axes, lines: Sequence[Line]) -> Panel:
         """The lines and bands of one panel."""
         groups: Groups = {}
@@ -205,7 +226,7 @@ class Painter:
         levels = {line.limits.raw for line in lines} | {line.limits.chance for line in leading.values()}
         faint = [(ends, np.array([level, level])) for level in sorted(levels)]
         values = self._show_values(axes, leading) if len(groups) == 1 and not self.split.small else []
-        names = [] if self.split.small else self._call(leading)
+        names = [] if self.split.small or (self.inside and len(self.forms) > 1) else self._call(leading)
         return Panel(axes, [*values, *raws, *chances], names, samples, right, drawn, faint)
 
     def _name(self, key: Any, among: Sequence[Any]) -> str:
@@ -238,7 +259,7 @@ class Painter:
             axes.axhline(
                 exact, xmin=0.8 if len(raw) > 1 and not small else 0.0, color=colour, linewidth=0.6, zorder=1.5
             )
-            if small:
+            if small or self.inside:
                 x, y = np.array(_ends(self.curve.lines)), np.array([level, level])
                 within.append(Wish(f"raw {percent(level)}", x, y, colour, 1.0, distance=1.5, size=TINY, must=True))
             else:
@@ -281,7 +302,7 @@ class Painter:
         return [
             Wish(self._name(key, list(leading)), line.epsilon, line.risk, darker(self.colours[key]))
             for (key, line), end in zip(leading.items(), ends, strict=True)
-            if ends.count(end) > 1
+            if len(ends) > 1 and (self.inside or ends.count(end) > 1)
         ]
 
     def _dress(self, axes: Axes, lines: Sequence[Line], *, left: bool, bottom: bool, wide: bool) -> None:
@@ -306,7 +327,8 @@ class Painter:
                 parts.append(lines[0].setting.describe() if len(settings) == 1 else lines[0].setting.name)
             if self.varies(lambda line: line.measure):
                 parts.append(lines[0].measure.replace("_", " "))
-        axes.set_title(", ".join(parts))
+        if not self.inside:
+            axes.set_title(", ".join(parts))
 
     def _key(self, long: bool) -> list[Any]:
         """Samples of what a colour and a style mean, where direct labels do not say it."""

@@ -111,7 +111,10 @@ def _best(
     points = np.concatenate([line for line, _ in others]) if others else np.zeros((0, 2))
     costs = np.concatenate([np.full(len(line), cost) for line, cost in others]) if others else np.zeros(0)
     best, least = None, np.inf
-    for box, cost in _around(axes, wish, width, height) if wish.at is not None else _beside(own, frame, width, height):
+    around = list(_around(axes, wish, width, height)) if wish.at is not None else []
+    if around and wish.must and all(box[0] < frame.x0 or box[2] > frame.x1 + 3 for box, _ in around):
+        around = [(_within(box, frame), cost) for box, cost in around]  # a label nearly as wide as the axes
+    for box, cost in around or _beside(own, frame, width, height):
         if box[0] < frame.x0 or box[2] > frame.x1 + 3 or box[1] < frame.y0 + 1 or box[3] > frame.y1 + 0.5 * height:
             continue
         if any(_overlap(box, other) for other in taken):
@@ -128,6 +131,12 @@ def _best(
         if cost < least - 1e-9:
             best, least = box, cost
     return best
+
+
+def _within(box: Box, frame: Any) -> Box:
+    """A box moved to the left or the right, into the axes."""
+    left = max(float(frame.x0), min(box[0], float(frame.x1) - (box[2] - box[0])))
+    return left, box[1], left + box[2] - box[0], box[3]
 
 
 def _beside(own: Floats, frame: Any, width: float, height: float) -> Iterator[tuple[Box, float]]:
@@ -206,6 +215,15 @@ def label_right(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[An
             ha="left",
             linespacing=1.1,
         )
+        for height, words, colour in labels
+    ]
+
+
+def wish_right(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[Wish]:
+    """The same words within the axes, beside levels that go all the way, where nothing may stand outside."""
+    ends = np.array(axes.get_xlim())
+    return [
+        Wish(words, ends, np.array([height, height]), colour, 1.0, distance=1.5, must=True)
         for height, words, colour in labels
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from cellrisk.errors import UnknownName
 from cellrisk.show.pictures.curves import WEIGHT_COLOURS, WEIGHT_WORDS
 from cellrisk.show.pictures.labels import Wish, label_right, mark_box, place_labels, spread_right
+from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     DASHES,
     GREY,
@@ -44,16 +46,13 @@ def draw_sequence(sequence: RiskSequence, by: str = "loss") -> Figure:
     On the left the bounded risk, with the attribute of each release on its own; on the right the unbounded one, where
     there are several attributes.
     """
-    from cellrisk.repeat.sequences.sequence_result import VIEWS
-
-    if by not in VIEWS:
-        raise UnknownName("unknown view of a sequence", got=repr(by), allowed=", ".join(VIEWS))
+    _check_view(by)
     with house_style():
         kinds = ("max", "sum") if len(sequence.attributes) > 1 else ("max",)
         figure = start_figure(2.6)
         grid = figure.subplots(1, len(kinds), squeeze=False)[0]
         x = _across(sequence, by)
-        right = [_draw(axes, sequence, kind, x) for axes, kind in zip(grid, kinds, strict=True)]
+        right = [label_right(axes, _draw(axes, sequence, kind, x)) for axes, kind in zip(grid, kinds, strict=True)]
         for axes, kind in zip(grid, kinds, strict=True):
             _dress(axes, sequence, kind, by, x)
         finish(figure, title=_title(sequence), subtitle=_subtitle(sequence), key=_key(sequence), caption=CAPTION)
@@ -61,6 +60,30 @@ def draw_sequence(sequence: RiskSequence, by: str = "loss") -> Figure:
             spread_right(axes, texts)
         _name_releases(grid[0], sequence, x)
         return figure
+
+
+def draw_sequence_into(ax: Axes, sequence: RiskSequence, by: str = "loss") -> None:
+    """The bounded risk alone."""
+    _check_view(by)
+    check_axes(ax)
+    with dressed(ax):
+        x = _across(sequence, by)
+        ends = _draw(ax, sequence, "max", x)
+        _dress(ax, sequence, "max", by, x, inside=True)
+        at = float(x[-1])
+        wishes = [
+            Wish(words, x[-1:], np.array([risk]), colour, at=at, distance=1.0, must=True)
+            for risk, words, colour in ends
+        ]
+        add_key(ax, _key(sequence))
+        _name_releases(ax, sequence, x, wishes)
+
+
+def _check_view(by: str) -> None:
+    from cellrisk.repeat.sequences.sequence_result import VIEWS
+
+    if by not in VIEWS:
+        raise UnknownName("unknown view of a sequence", got=repr(by), allowed=", ".join(VIEWS))
 
 
 def _across(sequence: RiskSequence, by: str) -> Floats:
@@ -78,20 +101,21 @@ def _own(sequence: RiskSequence, x: Floats) -> list[tuple[float, float, str]]:
     return [(across, row.records, row.name) for across, row in rows if row.records is not None]
 
 
-def _draw(axes: Axes, sequence: RiskSequence, kind: str, x: Floats) -> list[Any]:
-    right = []
+def _draw(axes: Axes, sequence: RiskSequence, kind: str, x: Floats) -> list[tuple[float, str, str]]:
+    """Draws the lines; returned is where each of them ends, in words and in its colour."""
+    ends = []
     for weights, dashes in LINES:
         risk, colour = _along(sequence, kind, weights), WEIGHT_COLOURS[weights]
         axes.plot(x, risk, color=colour, linestyle=dashes, linewidth=1.6, zorder=3, label=f"{kind}, {weights}")
         axes.plot(x, risk, "o", color=colour, markersize=3.5, zorder=3.5, clip_on=False, label="_")
-        right.append((float(risk[-1]), percent(risk[-1]) if kind == "max" else f"{risk[-1]:.3g}", darker(colour)))
+        ends.append((float(risk[-1]), percent(risk[-1]) if kind == "max" else f"{risk[-1]:.3g}", darker(colour)))
     if kind == "max":
         for across, own, _ in _own(sequence, x):
             axes.plot(across, own, "D", color=GREY, markerfacecolor="white", markersize=4.5, zorder=3.2, label="own")
-    return label_right(axes, right)
+    return ends
 
 
-def _dress(axes: Axes, sequence: RiskSequence, kind: str, by: str, x: Floats) -> None:
+def _dress(axes: Axes, sequence: RiskSequence, kind: str, by: str, x: Floats, inside: bool = False) -> None:
     from matplotlib.ticker import MaxNLocator
 
     largest = max(float(_along(sequence, kind, weights).max()) for weights, _ in LINES)
@@ -99,7 +123,11 @@ def _dress(axes: Axes, sequence: RiskSequence, kind: str, by: str, x: Floats) ->
     risk_axis(axes, max([largest, *own]), "overall risk" if kind == "max" else "")
     if kind == "sum":
         axes.yaxis.set_major_formatter(plain_or_zero)
-    axes.set_title(TITLES[kind] if len(sequence.attributes) > 1 else "")
+    several = len(sequence.attributes) > 1
+    if inside:
+        axes.set_ylabel("overall risk (riskiest attribute)" if several else "overall risk")
+    else:
+        axes.set_title(TITLES[kind] if several else "")
     if by == "loss":
         axes.set_xlim(0.0, 1.04 * float(x.max()))
         axes.set_xlabel("cumulative epsilon")
@@ -115,8 +143,8 @@ def plain_or_zero(value: float, place: float | None = None) -> str:
     return "0" if abs(value) < 1e-12 else plain(value)
 
 
-def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats) -> None:
-    """The name of each attribute beside its own risk, where there is room."""
+def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats, ends: Sequence[Wish] = ()) -> None:
+    """The name of each attribute beside its own risk, where there is room; before them the ends of the lines."""
     own = _own(sequence, x)
     drawn = [(x, _along(sequence, "max", weights)) for weights, _ in LINES]
     boxes = [mark_box(axes, across, risk, 4.0) for across, risk, _ in own]
@@ -124,7 +152,7 @@ def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats) -> None:
         Wish(brief(name, 16), np.array([across]), np.array([risk]), INK, at=across, distance=1.0, size=TINY, off=5.0)
         for across, risk, name in own
     ]
-    place_labels(axes, wishes, drawn, boxes)
+    place_labels(axes, [*ends, *wishes], drawn, boxes)
 
 
 def _key(sequence: RiskSequence) -> list[Any]:

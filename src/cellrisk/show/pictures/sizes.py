@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.profiles import SIZE_CLASSES, Profiles
+from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import ALARM, CALM, SMALL, TINY, brief, finish, house_style, start_figure
 from cellrisk.system.arrays import Integers
 from cellrisk.system.text import percent
@@ -29,8 +30,7 @@ def draw_sizes(table: FrequencyTable) -> Figure:
     small ones can be read too.
     """
     with house_style():
-        largest = int(table.attributes[0].profiles.sizes[0][-1])
-        bins = [each for each in SIZE_CLASSES if each[0] <= largest]
+        bins = _choose_bins(table)
         figure = start_figure(2.6 if len(table.attributes) == 1 else 1.9 * len(table.attributes))
         grid = figure.subplots(len(table.attributes), 1, squeeze=False)[:, 0]
         for axes, attribute in zip(grid, table.attributes, strict=True):
@@ -38,6 +38,20 @@ def draw_sizes(table: FrequencyTable) -> Figure:
             axes.set_xlabel("people in the cell" if axes is grid[-1] else "")
         finish(figure, title=_title(table), subtitle=_subtitle(table), key=_key(table))
         return figure
+
+
+def draw_sizes_into(ax: Axes, table: FrequencyTable) -> None:
+    """The panel of the only sensitive attribute."""
+    check_axes(ax, len(table.attributes), "tabulate with one sensitive attribute")
+    with dressed(ax):
+        draw_attribute(ax, table.attributes[0], _choose_bins(table), many=False)
+        ax.set_xlabel("people in the cell")
+        add_key(ax, _key(table))
+
+
+def _choose_bins(table: FrequencyTable) -> Bins:
+    largest = int(table.attributes[0].profiles.sizes[0][-1])
+    return [each for each in SIZE_CLASSES if each[0] <= largest]
 
 
 def _count(profiles: Profiles, bins: Bins, homogeneous: bool) -> Integers:
