@@ -25,7 +25,7 @@ def bent() -> cr.FrequencyTable:
 
 
 def risk_at(table: cr.FrequencyTable, epsilon: float, measure: str, form: str, weights: str) -> float:
-    return cr.assess(table, cr.Laplace(epsilon=epsilon)).value(measure, form, weights)
+    return cr.assess(table, cr.Geometric(epsilon=epsilon)).value(measure, form, weights)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_none_says_why(adult: cr.FrequencyTable) -> None:
     line = cr.curve(adult, measures="local", forms="tight", weights="records").lines[0]
     assert lowest.lowest_risk == pytest.approx(line.risk.min(), abs=1e-6)
     assert "chance alone gives 25.0%" in choice.why
-    assert choice.headline.startswith("No epsilon of laplace gives a risk of at most 20.0%")
+    assert choice.headline.startswith("No epsilon of geometric gives a risk of at most 20.0%")
     document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
     assert (document["epsilon"], document["admissible"]) == (None, [])
     assert document["lowest"]["risk"] == lowest.lowest_risk
@@ -82,7 +82,7 @@ def test_people_and_margin_are_limits_on_the_same_risk(adult: cr.FrequencyTable)
     by_risk = cr.choose(adult, max_risk=8000 / adult.n_records)
     assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7)
     assert by_people.epsilon is not None
-    assert count_people(adult.profiles(), cr.Laplace(epsilon=by_people.epsilon)).mean <= 8000
+    assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon)).mean <= 8000
     by_margin = cr.choose(adult, margin=0.05)
     assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7)
     both = cr.choose(adult, max_risk=0.3, max_people=8000)
@@ -124,7 +124,7 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
     assert looser.verdict == "breaks the limit on the risk"
     assert recommended.verdict == stricter.verdict == "within every limit"
     for each in choice.alternatives:
-        assert same(each.people[0], count_people(adult.profiles(), cr.Laplace(epsilon=each.epsilon)))
+        assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon)))
         assert f"{each.people[0].mean:,.0f}" in str(choice)
     free = weigh(choice.question, choice.options[0].setting, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}
@@ -145,7 +145,7 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     assert least is not None
     assert choice.admissible[0][0] == max(least, choice.admissible[0][0])
     simulated = [
-        cr.utility(table, cr.Laplace(epsilon=epsilon), ways=2, releases=10).mean_tvd(2)[0]
+        cr.utility(table, cr.Geometric(epsilon=epsilon), ways=2, releases=10).mean_tvd(2)[0]
         for epsilon in (least, least / 1.01)
     ]
     assert simulated[0] <= 0.05 < simulated[1]

@@ -99,8 +99,9 @@ def test_inspect(capsys: Capture, table: Path) -> None:
 def test_demo(capsys: Capture) -> None:
     code, out, err = run(capsys, "demo")
     assert (code, err) == (0, "")
-    assert out.startswith("At epsilon 1, about 8,143 of 27,504 people (29.6%; standard deviation 255, 95% ")
-    assert "0.4677" in out
+    assert out.startswith("At epsilon 1, about 8,454 of 27,504 people (30.7%; standard deviation 246, 95% ")
+    assert "geometric, epsilon 1" in out
+    assert "0.5012" in out
     code, out, _ = run(capsys, "demo", "--epsilon", "0.1", "--json")
     assert json.loads(out)["mechanism"]["epsilon"] == 0.1
 
@@ -340,7 +341,7 @@ def test_the_interface_page_example(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "ff.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     arguments = ("assess", path, "--qid", "IR,MR,OR,CR,CO", "--sensitive", "FF", "--count", "n", "--epsilon", "1")
-    document = json.loads(run(capsys, *arguments, "--json")[1])
+    document = json.loads(run(capsys, *arguments, "--mechanism", "laplace", "--json")[1])
     assert document["table"] == {
         "records": 250,
         "cells": 78,

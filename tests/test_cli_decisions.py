@@ -59,7 +59,7 @@ def test_curve(capsys: Capture, people: Path) -> None:
         capsys, "curve", people, *BASIC, "--epsilon", "0.001:100:51", "--plot", "curve.svg", "--csv", "curve.csv"
     )
     assert (code, err) == (0, "")
-    assert out.startswith("illness, laplace")
+    assert out.startswith("illness, geometric")
     assert "As epsilon falls to 0" in out
     written = pd.read_csv("curve.csv")
     expected = cr.curve(table(people), epsilon=np.geomspace(1e-3, 100, 51)).to_frame()
@@ -125,7 +125,7 @@ def test_utility(capsys: Capture, people: Path) -> None:
     )  # fmt: skip
     expected = cr.utility(
         table(people),
-        [cr.Laplace(epsilon=0.1), cr.Laplace(epsilon=1.0)],
+        [cr.Geometric(epsilon=0.1), cr.Geometric(epsilon=1.0)],
         ways=(1, 2),
         releases=7,
         seed=3,
@@ -151,7 +151,7 @@ def test_explain(capsys: Capture, people: Path) -> None:
         "--plot",
         "why.svg",
     )
-    expected = cr.explain(table(people), cr.Laplace(epsilon=1.0), top=4, merge={"ward": {"w": ["w1", "w2"]}})
+    expected = cr.explain(table(people), cr.Geometric(epsilon=1.0), top=4, merge={"ward": {"w": ["w1", "w2"]}})
     assert found == json.loads(json.dumps(expected.to_dict()))
     assert Path("why.svg").exists()
 

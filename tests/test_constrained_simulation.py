@@ -189,8 +189,8 @@ def test_a_level_for_missing_values_is_part_of_the_domain() -> None:
 
 def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     table, geometric, published = make(CELLS), cr.Geometric(epsilon=1.0), totals(CELLS)
-    with pytest.raises(InvalidInput, match="simulate_constrained needs a mechanism; got str"):
-        simulate_constrained(table, "geometric", published)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="no epsilon was given for geometric"):
+        simulate_constrained(table, "geometric", published)
     with pytest.raises(InvalidInput, match="a threshold would take counts away from their parents"):
         simulate_constrained(table, cr.Geometric(epsilon=1.0, threshold=1.5), published)
     for settings, what in (({"releases": 1}, "from 2 to 1,000,000"), ({"seed": -1}, "from 0 on")):

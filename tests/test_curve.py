@@ -92,7 +92,7 @@ def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
         rows[0]
     )
     text = str(found)
-    assert text.startswith("y, laplace")
+    assert text.startswith("y, geometric")
     assert "not themselves differentially private" in text
 
 

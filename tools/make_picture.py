@@ -2,7 +2,7 @@
 
     .venv/bin/python tools/make_picture.py
 
-The numbers are those of the README's sentence: Adult, six quasi-identifiers, Laplace noise, the local risk, tight, by
+The numbers are those of the README's sentence: Adult, six quasi-identifiers, geometric noise, the local risk, tight, by
 records. The same version of matplotlib gives the same bytes.
 """
 
@@ -47,7 +47,7 @@ LARGE = 9.5
 def compute_curve() -> cr.RiskCurve:
     """The share of people whose income is read off the released table, along epsilon."""
     table = cr.tabulate(adult_as_published(), quasi_identifiers=QIDS, sensitive="income", bins=BINS)
-    return cr.curve(table, "laplace", measures="local", forms="tight", weights="records")
+    return cr.curve(table, "geometric", measures="local", forms="tight", weights="records")
 
 
 def draw(curve: cr.RiskCurve) -> Figure:
@@ -63,9 +63,8 @@ def draw(curve: cr.RiskCurve) -> Figure:
         risk_axis(axes, line.limits.raw, "people whose\nincome is read off")
         epsilon_axis(axes, float(line.epsilon[0]), float(line.epsilon[-1]))
         table = curve.table
-        about = (
-            f"{table.n_records:,} people in {table.n_cells:,} cells of six quasi-identifiers (UCI Adult); Laplace noise"
-        )
+        people = f"{table.n_records:,} people in {table.n_cells:,} cells of six quasi-identifiers (UCI Adult)"
+        about = f"{people}; geometric noise"
         finish(figure, title="What a table with noise still gives away", subtitle=about, note="")
         return figure
 

@@ -2,7 +2,7 @@
 
     import cellrisk as cr
     table = cr.tabulate("adult.parquet", quasi_identifiers=["age", "sex"], sensitive="income", bins={"age": 5})
-    print(cr.assess(table, cr.Laplace(epsilon=1.0)))
+    print(cr.assess(table, epsilon=1.0))
 
 Names load when they are first used, so that importing the package costs next to nothing.
 """

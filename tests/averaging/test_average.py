@@ -67,7 +67,7 @@ def test_agrees_with_simulated_averages(mechanism: cr.Mechanism, number: int) ->
 def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int, delta: float | None) -> None:
     """In every measure and form: the rule's noise has scale sigma/sqrt T, which is what averaging leaves."""
     mechanism = cr.mechanism(name, epsilon=0.5, delta=0.02)
-    found = average(make(CELLS), mechanism, releases=number, operator="gaussian", delta=delta)
+    found = average(make(CELLS), mechanism, releases=number, operator="gaussian", total_delta=delta)
     rule = found.rules[-1]
     assert rule.mechanism is not None
     assert math.isclose(rule.mechanism.scale, mechanism.scale / math.sqrt(number), rel_tol=1e-11)
@@ -147,14 +147,16 @@ def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
     assert "by basic composition has no answer: the classical gaussian mechanism" in found.headline
     assert found.to_dict()["risks"][0]["larger"][0] is None
     assert found.to_dict()["rules"][0]["mechanism"] is None
-    many = average(make(CELLS), cr.AnalyticGaussian(epsilon=0.5, delta=0.3), releases=4, measures="local", delta=0.1)
+    many = average(
+        make(CELLS), cr.AnalyticGaussian(epsilon=0.5, delta=0.3), releases=4, measures="local", total_delta=0.1
+    )
     assert "deltas of the losses add up to 1 or more" in many.rules[0].why
     assert many.row().larger(1) == "equal"
 
 
 def test_what_is_assumed_is_said() -> None:
     even = average(
-        make(CELLS), cr.Geometric(epsilon=0.5), releases=2, measures="local", operator="advanced", delta=1e-3
+        make(CELLS), cr.Geometric(epsilon=0.5), releases=2, measures="local", operator="advanced", total_delta=1e-3
     )
     assert [rule.operator for rule in even.rules] == ["basic", "advanced"]
     said = " ".join(even.statements)
@@ -194,12 +196,14 @@ def test_bad_questions_are_refused() -> None:
     with pytest.raises(UnknownName, match="unknown operator; got 'best'; allowed: tightest, basic"):
         average(table, laplace, releases=2, operator="best")
     for delta in (1.0, -0.1, "small"):
-        with pytest.raises(InvalidInput, match="delta must be a number from 0 to below 1"):
-            average(table, laplace, releases=2, delta=delta)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="total_delta must be a number from 0 to below 1"):
+            average(table, laplace, releases=2, total_delta=delta)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="unknown measure"):
         average(table, laplace, releases=2, measures="global")
-    with pytest.raises(InvalidInput, match="average needs a mechanism; got str"):
-        average(table, "laplace", releases=2)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="no epsilon was given for laplace"):
+        average(table, "laplace", releases=2)
+    with pytest.raises(InvalidInput, match="total_delta= is that of all releases together"):
+        average(table, laplace, releases=2, delta=0.1)
     found = average(table, laplace, releases=2, measures="local", forms="tight")
     with pytest.raises(UnknownName, match="that risk was not assessed"):
         found.row(form="exact")

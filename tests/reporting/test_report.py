@@ -262,7 +262,7 @@ def test_what_a_report_refuses(table: cr.FrequencyTable) -> None:
         report(table)
     with pytest.raises(InvalidInput, match="needs a decision to ask for"):
         report(table, max_tvd=0.1)
-    with pytest.raises(InvalidInput, match="one mechanism"):
+    with pytest.raises(InvalidInput, match="a mechanism is an object or a name; got list"):
         report(table, ["laplace", "geometric"], epsilon=1.0)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="epsilon below 1 only"):
         report(table, "gaussian", epsilon=2.0)

@@ -236,7 +236,8 @@ def test_progress_reaches_the_end() -> None:
         ({"measures": []}, "no measure was chosen"),
         ({"post": 3}, "post must be a function; got int"),
         ({"sensitive": "nothing"}, "no sensitive attribute 'nothing'"),
-        ({"mechanism": "laplace"}, "simulate needs a mechanism; got str"),
+        ({"mechanism": "laplace"}, "no epsilon was given for laplace"),
+        ({"mechanism": 1.0}, "a mechanism is an object or a name; got float"),
     ],
     ids=lambda value: str(value)[:40],
 )

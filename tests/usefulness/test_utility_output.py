@@ -36,8 +36,10 @@ REFUSALS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"cells": "all"}, UnknownName, "unknown cells; got 'all'; allowed: domain, observed"),
     ({"sensitive": "age"}, UnknownName, "no sensitive attribute 'age'"),
     ({"mechanism": []}, InvalidInput, "no mechanism was given"),
-    ({"mechanism": [LAPLACE, 1.0]}, InvalidInput, "utility needs mechanisms; got float"),
-    ({"mechanism": None}, InvalidInput, "utility needs mechanisms; got NoneType"),
+    ({"mechanism": [LAPLACE, 1.0]}, InvalidInput, "a list of mechanisms holds objects and names"),
+    ({"mechanism": None}, InvalidInput, "a mechanism is an object or a name; got NoneType"),
+    ({"epsilon": 1.0}, InvalidInput, "takes none beside it: epsilon="),
+    ({"mechanism": "laplace"}, InvalidInput, "no epsilon was given for laplace"),
 ]
 
 

@@ -92,8 +92,8 @@ class MechanismOptions:
     """How the noise is made."""
 
     mechanism: Annotated[
-        str, option("laplace, gaussian, gaussian-pdp, gaussian-analytic, geometric or discrete-gaussian.", "NAME")
-    ] = "laplace"
+        str, option("geometric, laplace, gaussian, gaussian-pdp, gaussian-analytic or discrete-gaussian.", "NAME")
+    ] = "geometric"
     epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = None
     delta: Annotated[Text, option("For the Gaussian mechanisms.", "NUMBER")] = None
     neighbours: Annotated[str, option("add-remove or replace.", "RULE")] = "add-remove"

@@ -49,7 +49,7 @@ class LossOptions:
     """What one release costs: by its mechanism, or as another tool states it."""
 
     mechanism: Annotated[
-        Text, option("laplace, gaussian, gaussian-pdp, gaussian-analytic, geometric or discrete-gaussian.", "NAME")
+        Text, option("geometric, laplace, gaussian, gaussian-pdp, gaussian-analytic or discrete-gaussian.", "NAME")
     ] = None
     epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = None
     delta: Annotated[Text, option("For approximate and probabilistic DP.", "NUMBER")] = None

@@ -181,7 +181,7 @@ def average_command(
         mechanism.one(),
         releases=parsing.parse_whole("--releases", releases),
         operator=operator,
-        delta=None if total_delta is None else parsing.parse_number("--total-delta", total_delta),
+        total_delta=None if total_delta is None else parsing.parse_number("--total-delta", total_delta),
         **asked,
     )
     answer(found, output.as_json)
@@ -214,16 +214,15 @@ def find_largest(
     options: dict[str, Any],
 ) -> Any:
     """The largest epsilon of the next release that keeps the overall risk."""
+    from cellrisk.noise.mechanisms import USUAL_MECHANISM
     from cellrisk.repeat.sequences import largest_epsilon
 
     if table.source is None:
         raise InvalidInput("--max-risk needs the cohort's records", fix="name their file after the ledger")
-    if loss.mechanism is None:
-        raise InvalidInput("no mechanism was named", fix="name that of the next release: --mechanism laplace")
     return largest_epsilon(
         table.cover(steps, attribute),
         steps,
-        mechanism=loss.mechanism,
+        mechanism=loss.mechanism or USUAL_MECHANISM,
         attribute=attribute,
         delta=None if loss.delta is None else parsing.parse_number("--delta", loss.delta),
         max_risk=parsing.parse_number("--max-risk", max_risk, "a number from 0 to 1"),

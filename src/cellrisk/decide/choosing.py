@@ -15,6 +15,7 @@ from cellrisk.decide.requirement import Condition, Requirement, describe_conditi
 from cellrisk.decide.search import Admissible
 from cellrisk.decide.tradeoff import TradeOff, find_trade_off
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import Alpha, Priors
@@ -177,7 +178,7 @@ class Choice(Result):
 
 def choose(
     table: FrequencyTable,
-    mechanism: str | Sequence[str] = "laplace",
+    mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
     *,
     max_risk: float | None = None,
     max_people: float | None = None,
@@ -193,8 +194,8 @@ def choose(
     sizes: str = "poisson",
     sizes_fit: str = "mle",
     zero_truncation: bool = True,
-    neighbours: str = "add-remove",
-    threshold: float = 0.5,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     attack: str = "homogeneity",
     way: int = 2,
     releases: int = 20,
@@ -207,7 +208,8 @@ def choose(
 
     Risk is not monotone in epsilon, so the whole admissible set between ``least_epsilon`` and ``largest_epsilon`` comes
     back, each edge on its safe side and within one part in a million. With several mechanisms or deltas each has its
-    own answer; the first is the headline. With ``max_tvd`` the mean total variation distance of the ``way``-way
+    own answer; the first is the headline. Of a mechanism that is an object, the epsilon does not matter, and its delta,
+    neighbours and threshold are taken. With ``max_tvd`` the mean total variation distance of the ``way``-way
     marginals of simulated releases must stay within it too, which sets a smallest epsilon.
 
     A policy that is in force (`Policies.in_force`) is obeyed whatever is asked for, and so is ``policy``: the tightest

@@ -16,6 +16,7 @@ from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.risk.sweep import list_mechanisms
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -160,15 +161,19 @@ class Policies:
         found = [each.policy.largest_delta(records) for each in self.obeyed]
         return min((delta for delta in found if delta is not None), default=None)
 
-    def settle_delta(self, mechanism: str | Sequence[str], delta: Any, records: int) -> Any:
-        """The delta given, which must be within the rules; the rules' own where none was given and one is taken."""
+    def settle_delta(self, mechanism: Mechanism | str | Sequence[Mechanism | str], delta: Any, records: int) -> Any:
+        """The delta given, which must be within the rules; the rules' own where none was given and one is taken.
+
+        Mechanisms that are objects have their own.
+        """
         largest = self.largest_delta(records)
         if largest is None:
             return delta
-        if delta is None:
-            names = [mechanism] if isinstance(mechanism, str) else mechanism
-            return largest if any(name in MECHANISMS and not MECHANISMS[name].pure for name in names) else None
-        given = [delta] if isinstance(delta, (int, float)) else list(delta)
+        mechanisms = list_mechanisms(mechanism)
+        own = [each.delta for each in mechanisms if isinstance(each, Mechanism)]
+        if delta is None and not own:
+            return largest if any(name in MECHANISMS and not MECHANISMS[name].pure for name in mechanisms) else None
+        given = own if delta is None else [delta] if isinstance(delta, (int, float)) else list(delta)
         if given and max(given) > largest:
             raise InvalidInput("delta is larger than the policy allows", got=max(given), allowed=f"up to {largest:.4g}")
         return delta

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,13 @@ from cellrisk.system.arrays import Floats
 
 NEIGHBOURS = ("add-remove", "replace")
 USUAL_THRESHOLD = 0.5
+USUAL_MECHANISM = "geometric"
+"""What `release` makes where nothing else is said, and so what everything else speaks of."""
 SAFE = 4e-12
 """More than rounding moves the logarithm of a delta, down to 1e-300."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Mechanism(ABC):
     """A differentially private way to release counts: noise on each, rounding, and a threshold below which it is zero.
 
@@ -40,6 +42,7 @@ class Mechanism(ABC):
     pure: ClassVar[bool] = False
 
     epsilon: float
+    _: KW_ONLY
     delta: float = 0.0
     neighbours: str = "add-remove"
     threshold: float = USUAL_THRESHOLD
@@ -111,7 +114,7 @@ class Mechanism(ABC):
         return {**named, "neighbours": self.neighbours, **unusual}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Laplace(Mechanism):
     """epsilon-DP with noise Lap(0, L1/epsilon).
 
@@ -127,7 +130,7 @@ class Laplace(Mechanism):
         return LaplaceNoise(self.l1 / self.epsilon)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Geometric(Mechanism):
     """epsilon-DP with integer noise, P(j) proportional to exp(-|j| epsilon/L1) (Ghosh, Roughgarden, Sundararajan)."""
 
@@ -139,7 +142,7 @@ class Geometric(Mechanism):
         return GeometricNoise(self.l1 / self.epsilon)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Gaussian(Mechanism):
     """(epsilon, delta)-DP for epsilon < 1: sigma = L2 sqrt(2 ln(1.25/delta))/epsilon (paper, Eq. 3).
 
@@ -163,7 +166,7 @@ class Gaussian(Mechanism):
         return GaussianNoise(self.l2 * math.sqrt(2.0 * math.log(1.25 / self.delta)) / self.epsilon)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ProbabilisticGaussian(Mechanism):
     """(epsilon, delta)-probabilistic DP: sigma = L2 (sqrt(z^2 + 2 epsilon) - z)/(2 epsilon), z = Phi^-1(delta/2).
 
@@ -184,7 +187,7 @@ class ProbabilisticGaussian(Mechanism):
         return GaussianNoise(self.l2 * (math.sqrt(z * z + 2.0 * self.epsilon) - z) / (2.0 * self.epsilon))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class AnalyticGaussian(Mechanism):
     """(epsilon, delta)-DP at any epsilon with the smallest sigma that gives it (Balle and Wang 2018, Theorem 8).
 
@@ -208,7 +211,7 @@ class AnalyticGaussian(Mechanism):
         return GaussianNoise(self.l2 / (2.0 * math.sqrt(2.0) * float(erfinv(self.delta))))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DiscreteGaussian(Mechanism):
     """rho-zCDP with integer Gaussian noise, and (epsilon, delta)-DP through it: sigma^2 = L2^2/(2 rho).
 
@@ -243,23 +246,86 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 }
 
 
-def mechanism(
-    name: str,
+class Described(NamedTuple):
+    """A mechanism as it was given: None where epsilon or delta was left out."""
+
+    name: str
+    epsilon: float | None
+    delta: Any
+    neighbours: str
+    threshold: float
+
+
+def describe_mechanism(
+    given: Mechanism | str,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    delta: Any = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
+) -> Described:
+    """What a mechanism, or its name and the numbers beside it, say; every function that takes one reads it here.
+
+    An object says everything itself, so that nothing is allowed beside it: two epsilons could disagree.
+
+    >>> describe_mechanism("geometric", epsilon=2.0) == describe_mechanism(Geometric(2.0))
+    True
+    """
+    if isinstance(given, Mechanism):
+        beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
+        extra = " and ".join(f"{word}=" for word, value in beside.items() if value is not None)
+        if extra:
+            raise InvalidInput(
+                f"a mechanism that is an object has its own epsilon and settings, and takes none beside it: {extra}",
+                got=f"{type(given).__name__}(epsilon={given.epsilon:g}) with {extra}",
+                fix=f'leave {extra} out, or give the name: "{given.name}"',
+            )
+        return Described(
+            given.name, given.epsilon, None if given.pure else given.delta, given.neighbours, given.threshold
+        )
+    if not isinstance(given, str):
+        raise InvalidInput(
+            "a mechanism is an object or a name",
+            got=type(given).__name__,
+            allowed='for example Geometric(epsilon=1.0), or "geometric" with epsilon=1.0',
+        )
+    if given not in MECHANISMS:
+        raise UnknownName("unknown mechanism", got=repr(given), allowed=", ".join(MECHANISMS))
+    return Described(
+        given,
+        epsilon,
+        delta,
+        "add-remove" if neighbours is None else neighbours,
+        USUAL_THRESHOLD if threshold is None else threshold,
+    )
+
+
+def mechanism(
+    name: Mechanism | str = USUAL_MECHANISM,
+    *,
+    epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str = "add-remove",
-    threshold: float = 0.5,
+    neighbours: str | None = None,
+    threshold: float | None = None,
 ) -> Mechanism:
-    """A mechanism by its name.
+    """A mechanism by its name, with its epsilon beside it; one that is made already comes back as it is.
 
     >>> mechanism("laplace", epsilon=2.0).scale
     0.5
     """
-    if name not in MECHANISMS:
-        raise UnknownName("unknown mechanism", got=repr(name), allowed=", ".join(MECHANISMS))
-    return MECHANISMS[name](
-        epsilon=epsilon, delta=0.0 if delta is None else delta, neighbours=neighbours, threshold=threshold
+    said = describe_mechanism(name, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    if isinstance(name, Mechanism):
+        return name
+    if said.epsilon is None:
+        made = f"{MECHANISMS[said.name].__name__}(epsilon=1.0)"
+        raise InvalidInput(
+            f"no epsilon was given for {said.name}", fix=f"give it beside the name, epsilon=1.0, or with it: {made}"
+        )
+    return MECHANISMS[said.name](
+        epsilon=said.epsilon,
+        delta=0.0 if said.delta is None else said.delta,
+        neighbours=said.neighbours,
+        threshold=said.threshold,
     )
 
 

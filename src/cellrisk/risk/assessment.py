@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import UnknownName
-from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.attacks import GUESSES, Confidence, choose_risks, find_confidence
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks, choose_words
 from cellrisk.risk.people import People, count_people
@@ -175,8 +176,12 @@ class Assessment(Result):
 
 def assess(
     table: FrequencyTable,
-    mechanism: Mechanism,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     measures: str | Sequence[str] | None = None,
     forms: str | Sequence[str] | None = None,
     weights: str | Sequence[str] | None = None,
@@ -189,6 +194,9 @@ def assess(
 ) -> Assessment:
     """How much does the homogeneity attack still reveal, if this table is published through this mechanism?
 
+    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
+    ``neighbours`` and ``threshold``, beside it.
+
     ``attack`` "plurality" names the largest released count of a person's cell instead, "proportional" draws a value in
     proportion to the counts; they have one measure and form, local and tight. ``measures``, ``forms`` and ``weights``
     default to all. ``alpha`` is "mle", "moments" or the values themselves in the order of the levels; with several
@@ -197,9 +205,10 @@ def assess(
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
-    >>> round(cr.assess(table, cr.Laplace(epsilon=1.0), measures="local").value(form="exact"), 6)
+    >>> round(cr.assess(table, "geometric", epsilon=1.0, measures="local").value(form="exact"), 6)
     0.034845
     """
+    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
     survival = Survival((mechanism.noise,), mechanism.threshold)
     priors = Priors(alpha, sizes, sizes_fit, zero_truncation)

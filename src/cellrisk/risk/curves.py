@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import MEASURES
@@ -224,7 +225,7 @@ def _rows(line: Line) -> dict[str, Any]:
 
 def curve(
     table: FrequencyTable,
-    mechanism: str | Sequence[str] = "laplace",
+    mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
     *,
     epsilon: float | Sequence[float] | Floats | None = None,
     delta: float | Sequence[float] | None = None,
@@ -235,14 +236,15 @@ def curve(
     sizes: str = "poisson",
     sizes_fit: str = "mle",
     zero_truncation: bool = True,
-    neighbours: str = "add-remove",
-    threshold: float = 0.5,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     attack: str = "homogeneity",
     progress: Progress | None = None,
 ) -> RiskCurve:
     """How does the risk change with epsilon, and between which two ends?
 
-    mechanism: one name or several, side by side. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm;
+    mechanism: one name or several, side by side; of an object, the epsilon does not matter, and its delta, neighbours
+    and threshold are taken. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm;
     the classical Gaussian mechanism stops below 1. delta: one or several, for the Gaussian mechanisms; default about
     one over the number of records. The rest as in `assess`.
 
@@ -265,7 +267,7 @@ def curve(
         fitted = priors.fit(table.attribute(name), asked.measures)
         for measure in (asked.make(each, fitted.measure) for each in asked.measures):
             for setting in settings:
-                limits = find_limits(profiles, measure, asked.forms, threshold, setting.limit_noise)
+                limits = find_limits(profiles, measure, asked.forms, setting.threshold, setting.limit_noise)
                 survival = setting.survival(within[setting])
                 parts = []
                 for few in survival.groups:

@@ -12,7 +12,7 @@ import numpy as np
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, mechanism
 from cellrisk.risk.attacks import GUESSES, choose_risks
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.priors import Priors
@@ -136,17 +136,21 @@ def usual_delta(records: int) -> float:
 
 
 def read_settings(
-    mechanisms: str | Sequence[str],
+    mechanisms: Mechanism | str | Sequence[Mechanism | str],
     delta: float | Sequence[float] | None,
-    neighbours: str,
-    threshold: float,
+    neighbours: str | None,
+    threshold: float | None,
     records: int,
 ) -> tuple[Setting, ...]:
-    """Each mechanism by its name, with each delta where it takes one; the usual delta where none is given."""
-    names = [mechanisms] if isinstance(mechanisms, str) else list(mechanisms)
-    if not names:
+    """Each mechanism with each delta where it takes one; the usual delta where none is given.
+
+    A mechanism that is an object brings its own delta, neighbours and threshold; its epsilon is not looked at.
+    """
+    given = list_mechanisms(mechanisms)
+    if not given:
         raise InvalidInput("no mechanism was chosen", allowed=", ".join(MECHANISMS))
-    pure = [name in MECHANISMS and MECHANISMS[name].pure for name in names]
+    said = [describe_mechanism(each, delta=delta, neighbours=neighbours, threshold=threshold) for each in given]
+    pure = [MECHANISMS[each.name].pure for each in said]
     if delta is None:
         deltas = [0.0 if all(pure) else usual_delta(records)]
     else:
@@ -155,11 +159,24 @@ def read_settings(
             raise InvalidInput("the list of deltas is empty", allowed="one number between 0 and 1, or more")
     for_pure = deltas if all(pure) and delta is not None else [0.0]  # a mechanism refuses what it does not take
     settings = [
-        Setting(name, value, neighbours, threshold)
-        for name, is_pure in zip(names, pure, strict=True)
-        for value in (for_pure if is_pure else deltas)
+        Setting(each.name, value, each.neighbours, each.threshold)
+        for made, each, is_pure in zip(given, said, pure, strict=True)
+        for value in (for_pure if is_pure else [each.delta] if isinstance(made, Mechanism) else deltas)
     ]
     return tuple(dict.fromkeys(settings))
+
+
+def list_mechanisms(given: Mechanism | str | Sequence[Mechanism | str]) -> list[Mechanism | str]:
+    """Mechanisms as a user gives them, one or several: names alone, or objects alone.
+
+    What stands beside them, such as a delta, is for names; in a mixed list it would be for some and not for others.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return [given]
+    listed = list(given)
+    if len({isinstance(each, Mechanism) for each in listed}) > 1:
+        raise InvalidInput("a list of mechanisms holds objects and names", allowed="names alone, or objects alone")
+    return listed
 
 
 @dataclass(frozen=True, eq=False)

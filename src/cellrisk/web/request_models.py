@@ -55,7 +55,7 @@ class MechanismAsked(Model):
     """What the page shows: a mechanism, a risk and a limit. Each question looks at its own part of it."""
 
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
-    mechanism: MechanismName = "laplace"
+    mechanism: MechanismName = "geometric"
     epsilon: Epsilon | None = None
     delta: Delta
     neighbours: NeighboursName = "add-remove"
@@ -79,7 +79,7 @@ class CellsQuestion(Model):
 
 class PositionsQuestion(Model):
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
-    mechanism: MechanismName = "laplace"
+    mechanism: MechanismName = "geometric"
     neighbours: NeighboursName = "add-remove"
     deltas: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(
         default=None, min_length=1, max_length=5, description="Null: about one over the records, and two smaller ones."
@@ -106,7 +106,7 @@ class GlimpseQuestion(AtEpsilon):
 
 
 class Side(Model):
-    mechanism: MechanismName = "laplace"
+    mechanism: MechanismName = "geometric"
     delta: Delta
     epsilon: Epsilon
     quasi_identifiers: list[Name] | None = Field(default=None, min_length=1, max_length=100)

@@ -11,7 +11,10 @@ from cellrisk.decide.usefulness.marginals import Layout, ObservedCells, WholeDom
 from cellrisk.decide.usefulness.simulation import simulate
 from cellrisk.decide.usefulness.utility_result import CELLS, Utility
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.risk.sweep import list_mechanisms, read_epsilons
+from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.progress import Progress
 
@@ -31,8 +34,12 @@ LAYOUTS: dict[str, type[Layout]] = {"domain": WholeDomain, "observed": ObservedC
 
 def utility(
     table: FrequencyTable,
-    mechanism: Mechanism | Sequence[Mechanism],
+    mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
     *,
+    epsilon: float | Sequence[float] | Floats | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     ways: int | Sequence[int] = (1, 2, 3),
     releases: int = 100,
     seed: int = 0,
@@ -47,6 +54,9 @@ def utility(
     Zhao, section 5.3). An estimate from simulated releases; the expected absolute error of a marginal's counts beside
     it. A release with no count left has no proportions; its TVD counts as 1.
 
+    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, one or several, and where it takes
+    them ``delta``, ``neighbours`` and ``threshold``, beside it; or a list of either.
+
     cells: which counts get noise. "domain": every combination of the values of the quasi-identifiers, declared or
     observed, with every level, as a release that is differentially private must. "observed": the non-empty cells with
     every level, as the paper's authors did; which cells are there is then outside the guarantee.
@@ -57,11 +67,18 @@ def utility(
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 10})
-    >>> found = utility(table, [cr.Laplace(epsilon=0.1), cr.Laplace(epsilon=1.0)], releases=50)
+    >>> found = utility(table, "geometric", epsilon=[0.1, 1.0], releases=50)
     >>> found.mean_tvd(way=2).round(4).tolist()
     [0.0034, 0.0004]
     """
-    mechanisms = _read_mechanisms(mechanism)
+    epsilons = [None] if epsilon is None else read_epsilons(epsilon).tolist()
+    mechanisms = tuple(
+        read_mechanism(each, epsilon=one, delta=delta, neighbours=neighbours, threshold=threshold)
+        for each in list_mechanisms(mechanism)
+        for one in epsilons
+    )
+    if not mechanisms:
+        raise InvalidInput("no mechanism was given", fix="give one, for example Geometric(epsilon=1.0)")
     require_whole_number("releases", releases, 1)
     require_whole_number("seed", seed, 0)
     if cells not in CELLS:
@@ -99,16 +116,6 @@ def utility(
         domain_size=keyed.domain_size,
         observed=[*(domain.declared for domain in keyed.domains), table.attribute(name).declared].count(False),
     )
-
-
-def _read_mechanisms(given: Mechanism | Sequence[Mechanism]) -> tuple[Mechanism, ...]:
-    mechanisms = tuple(given) if isinstance(given, Sequence) else (given,)
-    if not mechanisms:
-        raise InvalidInput("no mechanism was given", fix="give one, for example Laplace(epsilon=1.0)")
-    for each in mechanisms:
-        if not isinstance(each, Mechanism):
-            raise InvalidInput("utility needs mechanisms", got=type(each).__name__, fix="make one with mechanism(name)")
-    return mechanisms
 
 
 def _read_ways(given: int | Sequence[int], n_attributes: int) -> tuple[int, ...]:

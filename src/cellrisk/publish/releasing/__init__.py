@@ -13,7 +13,8 @@ import numpy as np
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, USUAL_THRESHOLD, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.consistency import secure_keys
 from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import read_axes, read_columns, take_inside
@@ -42,8 +43,12 @@ MOST_EXCLUDED = 20
 
 def release(
     table: FrequencyTable,
-    mechanism: Mechanism,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     sensitive: str | None = None,
     exclude: Sequence[Rule] = (),
     may_be_missing: str | Sequence[str] = (),
@@ -63,6 +68,9 @@ def release(
     Every count of the domain, the empty ones too, gets independent integer noise from OpenDP, and OpenDP's own privacy
     map confirms the loss. The domain is every combination of declared labels; it must not depend on the records.
     Counts below the mechanism's threshold become zero.
+
+    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
+    ``neighbours`` and ``threshold``, beside it.
 
     Records outside the domain are refused or left out, as ``outside`` said when the table was made: those with a
     missing value in a declared column that is not in ``may_be_missing``, and those in an excluded combination. Where
@@ -101,6 +109,7 @@ def release(
     >>> len(released.to_frame()), released.measurement.loss
     (6, 1.0)
     """
+    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     _check_modes(mechanism, clamp, dense)
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
@@ -202,7 +211,7 @@ def _check_modes(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
         return
     if dense is False:
         raise InvalidInput("counts that keep their sign are all listed", fix="leave dense out, or clamp")
-    if isinstance(mechanism, Mechanism) and mechanism.threshold != USUAL_THRESHOLD:
+    if mechanism.threshold != USUAL_THRESHOLD:
         raise InvalidInput(
             "a threshold sets counts to zero and needs clamp", got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}"
         )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.simulation.comparison import Comparison, Difference
 from cellrisk.publish.simulation.counts import CountLaw
 from cellrisk.publish.simulation.releases import Post, Releases
@@ -27,8 +28,12 @@ __all__ = ["SCENARIOS", "Comparison", "Difference", "Estimate", "Exposed", "Scen
 
 def simulate(
     table: FrequencyTable,
-    mechanism: Mechanism,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     measures: str | Sequence[str] = ("local",),
     releases: int = 1000,
     seed: int = 0,
@@ -46,6 +51,9 @@ def simulate(
     of `cellrisk.publish.simulation.attacks` read the release. Every number is an estimate, the mean over the releases,
     with its standard error. No formula of a risk is used, so this is a check on all of them, and the only answer where
     ``post`` changes the release.
+
+    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
+    ``neighbours`` and ``threshold``, beside it.
 
     measures: "local" keeps the table's counts; it is always among them, for people and scenarios come from it. The
     others ("expected", "shrinkage", "marginal", "marginal_shrinkage") draw the counts anew for each release, as they
@@ -66,8 +74,7 @@ def simulate(
     (0.0324, 0.0016)
     """
     names = choose_words("measure", measures, tuple(MEASURES))
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput("simulate needs a mechanism", got=type(mechanism).__name__, fix="for example Laplace")
+    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     require_whole_number("releases", releases, 2, MOST_RELEASES)
     require_whole_number("seed", seed, 0)
     if post is not None and not callable(post):

@@ -12,6 +12,7 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import read_axes, read_columns, take_inside
 from cellrisk.publish.releasing.exclusions import Rule, read_rules
@@ -34,9 +35,13 @@ MOST_COUNTS = 20_000_000
 
 def simulate_constrained(
     table: FrequencyTable,
-    mechanism: Mechanism,
+    mechanism: Mechanism | str,
     parents: Any,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     sensitive: str | None = None,
     parent_count: str | None = None,
     exclude: Sequence[Rule] = (),
@@ -52,6 +57,8 @@ def simulate_constrained(
     `cellrisk.publish.simulation.attacks` read the non-empty cells. The parents are taken as they are published, so what
     varies is the noise of this release alone. Every number is an estimate, with its standard error.
 
+    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
+    ``neighbours`` and ``threshold``, beside it.
     ``parents``, ``parent_count``, ``exclude`` and ``may_be_missing`` are those of `release`; ``releases``, ``seed`` and
     ``progress`` those of `simulate`.
 
@@ -69,8 +76,7 @@ def simulate_constrained(
     >>> round(found.mean, 2), round(found.standard_error, 3), round(cr.assess(table, mechanism).value(), 2)
     (0.53, 0.008, 0.32)
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput("simulate_constrained needs a mechanism", got=type(mechanism).__name__)
+    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     check_constrained(mechanism, clamp=True, dense=True, observed_cells_only=False)
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
     attribute = table.attribute(sensitive)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting import Loss, compose
 from cellrisk.repeat.averaging.averaging_result import Averaged, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
@@ -23,9 +24,13 @@ __all__ = ["Averaged", "Averaging", "MeanNoise", "Rule", "average"]
 
 def average(
     table: FrequencyTable,
-    mechanism: Mechanism,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
     *,
     releases: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     measures: str | Sequence[str] | None = None,
     forms: str | Sequence[str] | None = None,
     weights: str | Sequence[str] | None = None,
@@ -34,15 +39,18 @@ def average(
     sizes_fit: str = "mle",
     zero_truncation: bool = True,
     operator: str = "tightest",
-    delta: float | None = None,
+    total_delta: float | None = None,
 ) -> Averaging:
     """The same table is released ``releases`` = T times with independent noise. What does averaging reveal?
 
     The attacker takes the mean of the T noisy counts of each cell and level, and attacks as if it were one release: the
     homogeneity risk with q(m) = P(m + mean < threshold), exact. Beside it stands the paper's rule (section 4.3): the
     risk of one release by the same mechanism at the cumulative loss, by basic composition and by ``operator`` (of
-    `cellrisk.repeat.accounting`) at a total ``delta``. Where the mechanism cannot be set at that loss, the answer says
-    so.
+    `cellrisk.repeat.accounting`) at a ``total_delta``, by default the sum of theirs. Where the mechanism cannot be set
+    at that loss, the answer says so.
+
+    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
+    ``neighbours`` and ``threshold``, beside it.
 
     Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
     two agree. Laplace noise at T epsilon has a standard deviation of sqrt(2) b/T, where averaging leaves sqrt(2/T) b,
@@ -63,11 +71,14 @@ def average(
     [3, 0] 0.3925 0.6681 rule
     [3, 2] 0.4405 0.1434 averaging
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput("average needs a mechanism", got=type(mechanism).__name__, fix="for example Laplace")
+    if isinstance(mechanism, Mechanism) and delta is not None:
+        raise InvalidInput(
+            "delta= is that of a mechanism which is named", fix="total_delta= is that of all releases together"
+        )
+    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks("homogeneity", measures, forms, weights)
     mean = MeanNoise.of(mechanism.noise, releases)
-    rules = _find_rules(mechanism, mean.releases, operator, delta)
+    rules = _find_rules(mechanism, mean.releases, operator, total_delta)
     set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
     survival = Survival((mechanism.noise, mean, *set_up), mechanism.threshold)
     priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
@@ -90,7 +101,7 @@ def average(
 def _find_rules(mechanism: Mechanism, number: int, operator: str, delta: float | None) -> tuple[Rule, ...]:
     """The rule by basic composition, and by another operator where that says something else."""
     if delta is not None and (isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1):
-        raise InvalidInput("delta must be a number from 0 to below 1", got=delta)
+        raise InvalidInput("total_delta must be a number from 0 to below 1", got=delta)
     basic = _find_rule(mechanism, number, "basic", None)
     other = basic if operator == "basic" and delta is None else _find_rule(mechanism, number, operator, delta)
     same = (basic.operator, basic.epsilon, basic.delta) == (other.operator, other.epsilon, other.delta)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.choosing import CHOICE_NOTE
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.sequences.assessing import SequenceAssessor, make_question
 from cellrisk.repeat.sequences.cumulative import Cumulative
 from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, RisksSoFar
@@ -112,15 +113,15 @@ def largest_epsilon(
     table: FrequencyTable,
     past: Sequence[Step],
     *,
-    mechanism: str,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
     attribute: str | None,
     max_risk: float,
     kind: str = "max",
     weights: str = "records",
     delta: float | None = None,
     quasi_identifiers: str | Sequence[str] | None = None,
-    neighbours: str = "add-remove",
-    threshold: float = 0.5,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     operator: str = "tightest",
     total_delta: float | None = None,
     assess_as: str | None = None,
@@ -134,7 +135,8 @@ def largest_epsilon(
     """Which is the largest epsilon for the next release that keeps the overall risk at ``max_risk`` or below?
 
     ``mechanism``, ``delta``, ``neighbours``, ``threshold``, ``attribute`` and ``quasi_identifiers`` describe the next
-    release; ``total_delta`` is the ``delta`` of `assess_sequence`, and the rest is as there. Risk is not monotone in
+    release; of a mechanism that is an object, the epsilon does not matter, and its delta, neighbours and threshold are
+    taken. ``total_delta`` is the ``delta`` of `assess_sequence`, and the rest is as there. Risk is not monotone in
     epsilon, so the whole admissible set between 0.001 and 100 comes back. It is looked for along the cumulative epsilon
     and taken back to the next release's own, which grows with it; each end is admissible by `assess_sequence` itself,
     and one part in a million beyond it is not.
@@ -151,7 +153,8 @@ def largest_epsilon(
     choose_words("weights", weights, WEIGHTS)
     if isinstance(max_risk, bool) or not isinstance(max_risk, (int, float)) or not 0 < max_risk < math.inf:
         raise InvalidInput("max_risk must be a number above 0", got=max_risk, allowed="for example 0.1")
-    setting = Setting(mechanism, 0.0 if delta is None else delta, neighbours, threshold)
+    said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
+    setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
     question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
     first = Step(setting.at(LEAST_EPSILON), attribute, quasi_identifiers)
     follower = SequenceAssessor.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))

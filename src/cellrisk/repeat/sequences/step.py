@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting import Loss
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False)
 class Step:
-    """A release to the same people as the others of its sequence. A mechanism stands for the loss that it causes.
+    """A release to the same people as the others of its sequence.
 
-    >>> from cellrisk import Laplace
-    >>> Step(Laplace(epsilon=0.5), "job").describe()
+    A mechanism, as an object or as its name with ``epsilon`` beside it, stands for the loss that it causes.
+
+    >>> Step("geometric", "job", epsilon=0.5).describe()
     'job at 0.5-DP'
     """
 
@@ -31,14 +33,24 @@ class Step:
 
     def __init__(
         self,
-        loss: Mechanism | Loss,
+        loss: Mechanism | Loss | str,
         attribute: str | None = None,
         quasi_identifiers: str | Sequence[str] | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbours: str | None = None,
+        threshold: float | None = None,
     ) -> None:
-        if isinstance(loss, Mechanism):
-            loss = Loss.of(loss)
+        if not isinstance(loss, (Mechanism, Loss, str)):
+            raise InvalidInput(
+                "a step needs a mechanism or a loss", got=type(loss).__name__, fix="for example Geometric"
+            )
+        beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
         if not isinstance(loss, Loss):
-            raise InvalidInput("a step needs a mechanism or a loss", got=type(loss).__name__, fix="for example Laplace")
+            loss = Loss.of(read_mechanism(loss, **beside))  # type: ignore[arg-type]
+        elif any(value is not None for value in beside.values()):
+            raise InvalidInput("a loss says itself what is spent", fix="leave epsilon= and what goes with it out")
         if attribute is not None and not isinstance(attribute, str):
             raise InvalidInput("the attribute of a step must be a name", got=type(attribute).__name__)
         if isinstance(quasi_identifiers, str):

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation.remedies import AS_GIVEN, Coarsening, Groups, Remedies, Removal
 from cellrisk.risk.explanation.risky_cells import CellRisks, LevelRisk, RiskyCell
@@ -157,8 +158,12 @@ class Explanation(Result):
 
 def explain(
     table: FrequencyTable,
-    mechanism: Mechanism,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
     *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     sensitive: str | None = None,
     form: str = "tight",
     weights: str = "records",
@@ -172,6 +177,8 @@ def explain(
     share a value, for the table without each quasi-identifier, and with coarser ones. ``merge`` adds a way to make
     values one: {"quasi-identifier": {"new value": ["old value", "old value"]}}.
 
+    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
+    ``neighbours`` and ``threshold``, beside it.
     ``sensitive`` may be left out where the table has one sensitive attribute.
 
     >>> import cellrisk as cr
@@ -180,6 +187,7 @@ def explain(
     >>> found.most_raising, round(found.baseline, 6)
     ('age', 0.075976)
     """
+    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     form = choose_words("form", [form], FORMS)[0]
     weights = choose_words("weights", [weights], WEIGHTS)[0]
     top = require_whole_number("top", top, 1)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.risk.priors import Alpha
 from cellrisk.show.reporting.document import Report, check_report_path, render
 from cellrisk.system.progress import Progress, share_of
@@ -20,7 +21,7 @@ __all__ = ["Report", "check_public_delta", "check_report_path", "report"]
 
 def report(
     table: FrequencyTable,
-    mechanism: str = "laplace",
+    mechanism: Mechanism | str = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -31,8 +32,8 @@ def report(
     measure: str = "local",
     form: str = "tight",
     weights: str = "records",
-    neighbours: str = "add-remove",
-    threshold: float = 0.5,
+    neighbours: str | None = None,
+    threshold: float | None = None,
     alpha: Alpha | Mapping[str, Alpha] = "mle",
     sizes: str = "poisson",
     sizes_fit: str = "mle",
@@ -52,11 +53,12 @@ def report(
 ) -> Report:
     """What does a disclosure review board need to see to decide whether this table may be published?
 
-    With ``epsilon`` that one is put to the board, and checked where limits are given too; without it, the limits choose
-    it as `choose` does. ``source`` and ``preparation`` are printed as they are: the name of the data, and what was done
-    to them beforehand, a line each. ``public`` leaves out every figure that was computed from the raw data, and takes
-    no delta from the number of records; ``disclosures`` are sentences on what else was taken from the raw data, for the
-    public. The rest is as in `choose`, and so are policies: the report says which were obeyed; ``top`` as in `explain`.
+    With ``epsilon``, or a mechanism that is an object and brings its own, that one is put to the board, and checked
+    where limits are given too; without it, the limits choose it as `choose` does. ``source`` and ``preparation`` are
+    printed as they are: the name of the data, and what was done to them beforehand, a line each. ``public`` leaves out
+    every figure that was computed from the raw data, and takes no delta from the number of records; ``disclosures`` are
+    sentences on what else was taken from the raw data, for the public. The rest is as in `choose`, and so are policies:
+    the report says which were obeyed; ``top`` as in `explain`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -70,14 +72,15 @@ def report(
     from cellrisk.show.reporting.public import public_page
     from cellrisk.show.reporting.verdict import name_table
 
+    said = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
-        check_public_delta(mechanism, delta)
+        check_public_delta(said.name, said.delta)
     policies = Policies.in_force(policy)
     asked = Asked(
         table=table,
-        mechanism=mechanism,
-        epsilon=epsilon,
-        delta=delta,
+        mechanism=said.name,
+        epsilon=said.epsilon,
+        delta=said.delta,
         max_risk=max_risk,
         max_people=max_people,
         margin=margin,
@@ -85,8 +88,8 @@ def report(
         measure=measure,
         form=form,
         weights=weights,
-        neighbours=neighbours,
-        threshold=threshold,
+        neighbours=said.neighbours,
+        threshold=said.threshold,
         alpha=alpha,
         sizes=sizes,
         sizes_fit=sizes_fit,
@@ -125,8 +128,6 @@ def report(
 
 def check_public_delta(mechanism: str, delta: object) -> None:
     """Refuses a report for the public whose delta would be set from the number of records."""
-    from cellrisk.noise.mechanisms import MECHANISMS
-
     if delta is None and mechanism in MECHANISMS and not MECHANISMS[mechanism].pure:
         raise InvalidInput(
             "a report for the public needs a delta: one that is set from the number of records would tell of it",

@@ -56,7 +56,7 @@ function showServer() {
   setOptions(at("missing"), page.server.missing.map((rule) => [rule, MISSING[rule] ?? rule]), "category");
   const lists = { mechanism: "mechanisms", measure: "measures", form: "forms", weights: "weights", neighbours: "neighbours" };
   for (const [id, list] of Object.entries(lists)) setOptions(at(id), named(list));
-  [at("form").value, at("weights").value] = ["tight", "records"];
+  [at("mechanism").value, at("form").value, at("weights").value] = ["geometric", "tight", "records"];
   at("ledger-fields").hidden = !page.server.ledger;
 }
 
