@@ -69,7 +69,8 @@ def check_choice(choice: cr.Choice, limit: float, points: int) -> None:
     ids=["a dip in the first step", "a peak in the first step"],
 )
 def test_a_bend_at_the_end_of_the_range(cells: list[list[int]], limit: float, least: float) -> None:
-    choice = cr.choose(make_table(cells), max_risk=limit, form="exact", weights="uniform", least_epsilon=least)
+    asked: dict[str, Any] = {"form": "exact", "weights": "uniform", "least_epsilon": least}
+    choice = cr.choose(make_table(cells), "laplace", max_risk=limit, **asked)
     assert choice.epsilon is not None
     check_choice(choice, limit, 4001)
 

@@ -22,11 +22,11 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("attack", GUESSES)
 def test_assess_curve_and_choose_agree(adult: cr.FrequencyTable, attack: str) -> None:
-    assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), attack=attack)
+    assessment = cr.assess(adult, epsilon=1.0, attack=attack)
     assert {(row.attack, row.measure, row.form) for row in assessment.risks} == {(attack, "local", "tight")}
     line = cr.curve(adult, epsilon=[0.5, 1.0], attack=attack, weights="records").lines[0]
     assert line.at(1.0) == near(assessment.value())
-    exact = GUESSES[attack]().average(adult.profiles(), Survival((cr.Laplace(epsilon=1.0).noise,)), ("tight",))
+    exact = GUESSES[attack]().average(adult.profiles(), Survival((cr.Geometric(epsilon=1.0).noise,)), ("tight",))
     assert assessment.value(weights="uniform") == near(exact["tight", "uniform"][0])
     assert assessment.exposures[0].share == pytest.approx(assessment.value(), rel=1e-12)
     choice = cr.choose(adult, max_risk=assessment.value(), attack=attack, least_epsilon=0.5, largest_epsilon=2.0)

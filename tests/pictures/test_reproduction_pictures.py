@@ -48,8 +48,8 @@ def table() -> cr.FrequencyTable:
 @pytest.fixture(scope="module")
 def lines(table: cr.FrequencyTable) -> tuple[Line, ...]:
     paper = cr.curve(table, list(NAMES), epsilon=EPSILONS, delta=DELTAS, measures="local", forms="published")
-    exact = cr.curve(table, epsilon=EPSILONS, measures="local", forms="exact")
-    tight = cr.curve(table, epsilon=EPSILONS, forms="tight")
+    exact = cr.curve(table, "laplace", epsilon=EPSILONS, measures="local", forms="exact")
+    tight = cr.curve(table, "laplace", epsilon=EPSILONS, forms="tight")
     geometric = cr.curve(table, "geometric", epsilon=EPSILONS, measures="local", forms="tight")
     guesses = cr.curve(table, "laplace", epsilon=EPSILONS, attack="plurality")
     return tuple(line for curve in (paper, exact, tight, geometric, guesses) for line in curve.lines)

@@ -26,7 +26,7 @@ def test_the_board_sees_every_section(chosen: Report, page: Reader) -> None:
     assert page.headings == ["Disclosure review of trade by town and age", *SECTIONS]
     assert chosen.verdict == "recommended"
     assert chosen.to_html() == chosen.html
-    assert "Approve publication of the frequency table of trade by town and age with laplace noise" in page.text
+    assert "Approve publication of the frequency table of trade by town and age with geometric noise" in page.text
     for line in (CURATOR_NOTE, CHOICE_NOTE, "Office", "as it came", "Do not publish"):
         assert line in page.text
     assert all(name in page.text for name in ("Prepared by", "Reviewed by", "Signature", "Date"))
@@ -35,7 +35,7 @@ def test_the_board_sees_every_section(chosen: Report, page: Reader) -> None:
 def test_numbers_are_those_of_choose_assess_and_explain(table: cr.FrequencyTable, chosen: Report, page: Reader) -> None:
     choice = choose(table, max_risk=0.3, max_tvd=0.5, releases=2)
     assert chosen.epsilon == down(choice.epsilon)
-    assert chosen.mechanism == cr.Laplace(epsilon=down(choice.epsilon))
+    assert chosen.mechanism == cr.Geometric(epsilon=down(choice.epsilon))
     assessment = cr.assess(table, chosen.mechanism, measures="local")
     assert assessment.headline in page.text
     people = assessment.exposures[0].people
@@ -50,7 +50,7 @@ def test_numbers_are_those_of_choose_assess_and_explain(table: cr.FrequencyTable
     assert row[5] == f"{choice.alternatives[1].tvd:.3g}"
     for role, factor in (("Stricter", 0.5), ("Looser", 2.0)):
         (other,) = [row for row in page.rows if row[0] == role]
-        at = cr.Laplace(epsilon=factor * chosen.epsilon)
+        at = cr.Geometric(epsilon=factor * chosen.epsilon)
         assert other[1:4] == [f"{at.epsilon:.5g}", f"{at.scale:.4g}", percent(cr.assess(table, at).value())]
     assert "breaks the limit on the risk" in other[-1]
     found = explain(table, chosen.mechanism, top=4)
@@ -135,7 +135,7 @@ def test_an_epsilon_that_was_given(table: cr.FrequencyTable) -> None:
     found = report(table, epsilon=1.0)
     read = Reader(found.html)
     assert (found.verdict, found.epsilon) == ("open", 1.0)
-    assert cr.assess(table, cr.Laplace(epsilon=1.0)).headline in read.text
+    assert cr.assess(table, cr.Geometric(epsilon=1.0)).headline in read.text
     assert "Usefulness was not assessed" in read.text
     assert read.headings[1:] == list(SECTIONS)
     assert [row[0] for row in read.rows if row[0] in ("Stricter", "Asked for", "Looser")] == [

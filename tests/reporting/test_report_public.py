@@ -35,7 +35,7 @@ def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> No
     assert found.verdict == "recommended"
     for label in (*TOWNS, *TRADES, *AGES):
         assert label not in found.html
-    assessment = cr.assess(table, cr.Laplace(epsilon=found.epsilon or 1.0), measures="local")
+    assessment = cr.assess(table, cr.Geometric(epsilon=found.epsilon or 1.0), measures="local")
     exposure = assessment.exposures[0]
     for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
         assert percent(share) not in found.html

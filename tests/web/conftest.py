@@ -40,7 +40,7 @@ if __name__ == "__main__":
 """
 SETTING = {
     "sensitive": "job",
-    "mechanism": "laplace",
+    "mechanism": "geometric",
     "epsilon": 1.0,
     "delta": None,
     "neighbours": "add-remove",

@@ -114,7 +114,7 @@ class TestRisk:
         assert found["sentence"] == cr.choose(alone, max_risk=0.1).headline
         riskiest = client.post(f"{both}/riskiest", json={**SETTING, "sensitive": "sex", "top": 3}).json()
         assert [row["risk"] for row in riskiest["rows"]] == near(
-            [cell.risk for cell in cr.explain(alone, cr.Laplace(epsilon=1.0), top=3).riskiest]
+            [cell.risk for cell in cr.explain(alone, cr.Geometric(epsilon=1.0), top=3).riskiest]
         )
         made = finish(client.post(f"{both}/map", json={**SETTING, "sensitive": "sex", "releases": 2}))
         assert made["points"][0]["epsilon"] == 0.001
@@ -131,7 +131,7 @@ class TestRisk:
 
     def test_the_riskiest_cells_are_those_of_explain(self, client: Any, table: str, direct: cr.FrequencyTable) -> None:
         found = client.post(f"{table}/riskiest", json={**SETTING, "top": 7}).json()
-        expected = cr.explain(direct, cr.Laplace(epsilon=1.0), top=7).riskiest
+        expected = cr.explain(direct, cr.Geometric(epsilon=1.0), top=7).riskiest
         assert found["columns"] == ["sex", "age"]
         assert found["rows"] == [vars(cell) for cell in expected]
 

@@ -188,7 +188,7 @@ class TestLongWork:
         mechanism.select_option("gaussian-pdp")
         page.locator("#see-status").get_by_role("button", name="Cancel").click()
         expect(page.locator("#see-status")).to_have_text("Cancelled.")
-        expect(mechanism).to_have_value("laplace")
+        expect(mechanism).to_have_value("geometric")
 
 
 def hold_jobs(page: Any) -> None:

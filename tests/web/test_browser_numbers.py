@@ -39,7 +39,7 @@ def shown(long_visit: Visit) -> Any:
 def page(shown: Any, server: Running, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The page of the small file; each test finds its controls as they were at the start."""
     monkeypatch.chdir(server.folder)
-    for control, value in {"mechanism": "laplace", "measure": "local", "weights": "records"}.items():
+    for control, value in {"mechanism": "geometric", "measure": "local", "weights": "records"}.items():
         shown.locator(f"#{control}").select_option(value)
     wait_until_shown(shown)
     shown.locator("#epsilon").fill("72")
@@ -184,7 +184,7 @@ class TestDownloads:
         saved, own = save_download(page, "Curve, CSV", tmp_path), tmp_path / "own.csv"
         run_command(page, "curve", "--csv", str(own), "--plot", str(tmp_path / "own.svg"))
         assert saved.name == "people-curve.csv"
-        assert saved.read_text(encoding="utf-8").count("laplace") > 100
+        assert saved.read_text(encoding="utf-8").count("geometric") > 100
         assert saved.read_text(encoding="utf-8") == own.read_text(encoding="utf-8")
 
     def test_the_drawing(self, page: Any, tmp_path: Path) -> None:
