@@ -178,7 +178,7 @@ class TestLongWork:
             page.get_by_label("Mechanism", exact=True).first.select_option("gaussian-analytic")
         expect(page.locator("#see-status progress")).to_be_visible()
         with page.expect_response(lambda answer: answer.request.method == "DELETE") as ended:
-            page.get_by_label("Mechanism", exact=True).first.select_option("geometric")
+            page.get_by_label("Mechanism", exact=True).first.select_option("laplace")
         assert ended.value.url.endswith(first.value.json()["job"])
 
     def test_after_a_cancel_the_controls_say_what_is_shown(self, visit: Visit) -> None:

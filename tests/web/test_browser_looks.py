@@ -38,7 +38,7 @@ def test_every_step_on_every_screen(visit: Visit, pictures: Path, width: int, th
     show_adult(page)
     page.get_by_role("button", name="Draw the map").click()
     expect(page.locator("#map-area")).to_be_visible()
-    page.locator("#b-mechanism").select_option("geometric")
+    page.locator("#b-mechanism").select_option("laplace")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("#compare-area")).to_be_visible()
     page.evaluate("() => scrollTo(0, 0)")

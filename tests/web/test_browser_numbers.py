@@ -103,7 +103,7 @@ class TestSlider:
 
     @pytest.mark.parametrize(
         ("mechanism", "measure", "weights"),
-        [("geometric", "local", "uniform"), ("gaussian-analytic", "expected", "records")],
+        [("laplace", "local", "uniform"), ("gaussian-analytic", "expected", "records")],
         ids=["another-mechanism", "another-measure"],
     )
     def test_switches(self, page: Any, capsys: Capture, mechanism: str, measure: str, weights: str) -> None:
@@ -254,7 +254,7 @@ class TestDecisions:
         assert epsilons == sorted(epsilons)
 
     def test_two_settings_side_by_side(self, page: Any, direct: cr.FrequencyTable) -> None:
-        page.locator("#b-mechanism").select_option("geometric")
+        page.locator("#b-mechanism").select_option("laplace")
         page.locator("#b-keys").get_by_label("age").uncheck()
         page.get_by_role("button", name="Compare").click()
         expect(page.locator("#compare-sentence")).not_to_be_empty()
@@ -263,4 +263,4 @@ class TestDecisions:
         assert cells == ["cells", str(direct.n_cells), "2"]
         assert risks[1] == figures(page)["Risk, tight"]
         coarser = cr.tabulate("people.csv", ["sex"], "job")
-        assert risks[2] == percent(cr.assess(coarser, cr.Geometric(epsilon=float(epsilon(page)))).value())
+        assert risks[2] == percent(cr.assess(coarser, cr.Laplace(epsilon=float(epsilon(page)))).value())

@@ -206,7 +206,7 @@ def assess(
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
     >>> round(cr.assess(table, "geometric", epsilon=1.0, measures="local").value(form="exact"), 6)
-    0.034845
+    0.034794
     """
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)

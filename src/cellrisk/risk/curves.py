@@ -244,15 +244,15 @@ def curve(
     """How does the risk change with epsilon, and between which two ends?
 
     mechanism: one name or several, side by side; of an object, the epsilon does not matter, and its delta, neighbours
-    and threshold are taken. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm;
-    the classical Gaussian mechanism stops below 1. delta: one or several, for the Gaussian mechanisms; default about
-    one over the number of records. The rest as in `assess`.
+    and threshold are taken. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm; the classical Gaussian
+    mechanism stops below 1. delta: one or several, for the Gaussian mechanisms; default about one over the number of
+    records. The rest as in `assess`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
     >>> line = curve(table, epsilon=[0.01, 1.0], measures="local", forms="tight", weights="records").lines[0]
     >>> [round(float(risk), 6) for risk in line.risk], round(line.limits.chance, 6), round(line.limits.raw, 6)
-    ([0.105268, 0.034819], 0.25, 0.034395)
+    ([0.105267, 0.034771], 0.25, 0.034395)
     """
     asked = choose_risks(attack, measures, forms, weights)
     epsilons = read_epsilons(epsilon)
