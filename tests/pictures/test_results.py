@@ -110,7 +110,7 @@ def test_choice_marks_what_it_recommends(two: cr.FrequencyTable, limit: dict[str
     marks = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
     for each in choice.alternatives:
         assert marks[each.role] == (each.epsilon, each.risk)
-    assert any(np.array_equal(y, choice.scan_risk) for _, y in drawn_lines(figure))
+    assert any(np.array_equal(y, choice.scan[1]) for _, y in drawn_lines(figure))
     levels = levels_of(figure)
     assert choice.limits.raw in levels
     assert choice.limits.chance in levels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,13 +85,16 @@ class Choice(Result):
     """Chance and raw risk of the attribute with the highest raw risk."""
     alternatives: tuple[Alternative, ...]
     trade_off: TradeOff | None
-    scan_epsilon: Floats
-    scan_risk: Floats
-    """The worst attribute's risk along the range searched, for a picture."""
     conditions: tuple[Condition, ...]
     """Every requirement that was met: the one asked for first, then those of policies on other risks."""
     policies: Policies
     """Those that were obeyed."""
+
+    @cached_property
+    def scan(self) -> tuple[Floats, Floats]:
+        """Epsilons along the range searched, and the worst attribute's risk at each: what a picture shows."""
+        epsilons = np.geomspace(*self.options[0].searched, SHOWN)
+        return epsilons, self.question.ask(self.options[0].setting, epsilons).max(axis=0)
 
     @property
     def epsilon(self) -> float | None:
@@ -246,8 +250,6 @@ def choose(
             progress((number + 1) / len(settings))
     first = options[0]
     alternatives = () if first.epsilon is None else weigh(question, settings[0], first.epsilon, conditions, trade_off)
-    scanned = np.geomspace(*first.searched, SHOWN)
-    risk = question.ask(settings[0], scanned).max(axis=0)
     return Choice(
         table,
         requirement,
@@ -256,8 +258,6 @@ def choose(
         limits,
         alternatives,
         trade_off,
-        scanned,
-        risk,
         conditions,
         policies,
     )

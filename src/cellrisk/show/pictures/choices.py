@@ -91,7 +91,7 @@ def _draw_panel(choice: Choice, axes: Axes, lowest: Axes, *, inside: bool) -> Ca
 
 
 def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callable[[], None]:
-    epsilon, risk = choice.scan_epsilon, choice.scan_risk
+    epsilon, risk = choice.scan
     for low, high in choice.admissible:
         axes.axvspan(low, high, color=SAFE, alpha=0.13, linewidth=0)
     axes.plot(epsilon, risk, color=LINE, linewidth=1.4)
