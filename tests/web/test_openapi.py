@@ -131,7 +131,7 @@ def test_everything_is_described(document: Any) -> None:
             assert operation["description"], (method, path)
             assert {"400", "401", "403", "422"} <= set(operation["responses"]), (method, path)
             assert ("404" in operation["responses"]) == ("{" in path or "tables" in path or "ledger" in path), path
-    for name in ("Positions", "RiskMap", "Comparison", "Download", "Refusal"):
+    for name in ("Positions", "RiskMap", "ComparisonAnswer", "Download", "Refusal"):
         assert name in document["components"]["schemas"]
     assert "HTTPValidationError" not in document["components"]["schemas"]
 

@@ -268,7 +268,7 @@ def draw_glimpse(kept: OfTable, asked: request_models.GlimpseQuestion, workspace
 def compare(
     table: str, kept: OfTable, asked: request_models.CompareQuestion, workspace: InWorkspace
 ) -> answer_models.JobTicket:
-    """Two settings side by side: a job, whose result is `Comparison`."""
+    """Two settings side by side: a job, whose result is `ComparisonAnswer`."""
     kept.table.attribute(asked.sensitive)
     arguments = {"table": kept.sent, "recipe": kept.recipe, **asked.model_dump()}
     return answer_models.JobTicket(
