@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.decide import requirement as required
 from cellrisk.decide.choosing import weigh
-from cellrisk.decide.requirement import Requirement
+from cellrisk.decide.requirement import Requirement, RequirementCheck
 from cellrisk.errors import CellriskError
 from cellrisk.risk.people import count_people
 from tests.near import near, same
@@ -225,4 +224,4 @@ def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> Non
         (Requirement(max_risk=0.1, margin=0.9, max_people=100), risk - 0.1),
         (Requirement(max_risk=0.9, margin=0.9, max_people=1), tight - 1 / bent.n_records),
     ):
-        assert required.Test(limits, choice.question, setting).excess(laplace) == near(excess)
+        assert RequirementCheck(limits, choice.question, setting).excess(laplace) == near(excess)
