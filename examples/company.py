@@ -78,12 +78,12 @@ def main(folder: Path) -> None:
     # What would a fourth release reveal with what is left? Each release is judged at the loss of all so far.
     left = cr.Geometric(epsilon=round(TOTAL - spent.epsilon, 6))
     planned = cr.plan(table, past, cr.Step(left, "intention"))
-    print(f"\n{planned.sentence}")
+    print(f"\n{planned.headline}")
 
     # Turned round: the largest epsilon that keeps the overall risk within what the council accepts. The limit of the
     # ledger holds as well, and here it is the stricter one.
     following = cr.largest_epsilon(table, past, mechanism="geometric", attribute="intention", max_risk=LARGEST_RISK)
-    print(following.sentence)
+    print(following.headline)
 
     # Beside the rule, an attacker at work: somebody keeps the three tables and takes the mean of each count. What they
     # gain in cells where all agree they lose in mixed ones, which now look mixed more often. The rule says more.

@@ -90,7 +90,7 @@ def main(folder: Path) -> None:
     final = cr.Geometric(epsilon=math.floor(again.epsilon * 100) / 100)
     released = cr.release(table, final)
     released.save(folder / "released.csv", force=True)
-    print(f"\n{released.sentence}")
+    print(f"\n{released.headline}")
 
     # Afterwards, what did this one draw give away? It moves round the expectation from one draw to the next.
     audit = cr.audit(table, str(folder / "released.csv"), count="count")

@@ -413,14 +413,14 @@ def test_a_fault_is_seen_when_it_is_put_back(name: str, monkeypatch: pytest.Monk
 
 def test_a_refusal_of_nobody_is_seen_when_it_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(("text", "text"))
-    add_up = survey.add_up
+    add_up = survey.FewGroups.add_up
 
-    def refuse(groups: Any, facts: Any) -> Any:
-        found = add_up(groups, facts)
+    def refuse(groups: survey.FewGroups) -> dict[str, Any]:
+        found = add_up(groups)
         survey.check_some(found, Schema(("q0",), ("y",)))
         return found
 
-    monkeypatch.setattr(survey, "add_up", refuse)
+    monkeypatch.setattr(survey.FewGroups, "add_up", refuse)
     assert differ(case, [[]]) == [0]
 
 
