@@ -176,12 +176,15 @@ def test_plan_says_what_would_be(ledger: str, people: pd.DataFrame, answered: Ca
     assert (bare["before"]["epsilon"], bare["after"]["epsilon"], bare["refused"]) == (1.0, 1.5, None)
 
 
-def test_plan_finds_the_largest_epsilon(ledger: str, people: pd.DataFrame, answered: Callable[..., Any]) -> None:
-    given = ("--attribute", "illness", "--qid", "sex,age", "--bin", "age=20", "--mechanism", "laplace")
+@pytest.mark.parametrize(("named", "mechanism"), [(("--mechanism", "laplace"), "laplace"), ((), "geometric")])
+def test_plan_finds_the_largest_epsilon(
+    ledger: str, people: pd.DataFrame, answered: Callable[..., Any], named: tuple[str, ...], mechanism: str
+) -> None:
+    given = ("--attribute", "illness", "--qid", "sex,age", "--bin", "age=20", *named)
     told = answered("ledger", "plan", ledger, "people.csv", *given, "--max-risk", "0.42")
     table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 20})
     expected = cr.largest_epsilon(
-        table, steps(), mechanism="laplace", attribute="illness", quasi_identifiers=["sex", "age"], max_risk=0.42
+        table, steps(), mechanism=mechanism, attribute="illness", quasi_identifiers=["sex", "age"], max_risk=0.42
     )
     assert told["epsilon"] == near_epsilon(expected.epsilon)
     assert 0.001 < told["epsilon"] < 100

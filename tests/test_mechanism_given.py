@@ -139,3 +139,18 @@ def test_every_public_function_speaks_of_what_release_makes() -> None:
     }
     assert {"assess", "curve", "choose", "utility", "release", "simulate", "average", "explain", "report"} <= set(found)
     assert set(found.values()) == {"geometric"}
+
+
+def test_commands_and_the_page_speak_of_it_too() -> None:
+    from cellrisk.cli.groups import MechanismOptions
+    from cellrisk.cli.releases import ReleaseMechanismOptions
+
+    assert MechanismOptions().mechanism == ReleaseMechanismOptions().mechanism == USUAL_MECHANISM
+    models = pytest.importorskip("cellrisk.web.request_models")
+    defaults = {
+        kind.__name__: kind.model_fields["mechanism"].default
+        for kind in vars(models).values()
+        if inspect.isclass(kind) and "mechanism" in getattr(kind, "model_fields", {})
+    }
+    assert {"Side", "PositionsQuestion"} <= set(defaults)
+    assert set(defaults.values()) == {USUAL_MECHANISM}

@@ -244,9 +244,9 @@ def curve(
     """How does the risk change with epsilon, and between which two ends?
 
     mechanism: one name or several, side by side; of an object, the epsilon does not matter, and its delta, neighbours
-    and threshold are taken. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm; the classical Gaussian
-    mechanism stops below 1. delta: one or several, for the Gaussian mechanisms; default about one over the number of
-    records. The rest as in `assess`.
+    and threshold are taken. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm; the classical
+    Gaussian mechanism stops below 1. delta: one or several, for the Gaussian mechanisms; default about one over the
+    number of records. The rest as in `assess`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
