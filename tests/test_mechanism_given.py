@@ -154,3 +154,11 @@ def test_commands_and_the_page_speak_of_it_too() -> None:
     }
     assert {"Side", "PositionsQuestion"} <= set(defaults)
     assert set(defaults.values()) == {USUAL_MECHANISM}
+
+
+def test_the_ends_of_a_curve_are_those_of_the_object(table: cr.FrequencyTable) -> None:
+    asked: dict[str, Any] = {"measures": "local", "forms": "tight", "weights": "records"}
+    (line,) = cr.curve(table, cr.Geometric(1.0, threshold=2.5), epsilon=[1e-9, 1e3], **asked).lines
+    assert (line.limits.chance, line.limits.raw) == pytest.approx(tuple(line.risk), abs=1e-6)
+    (usual,) = cr.curve(table, epsilon=[1e-9, 1e3], **asked).lines
+    assert usual.limits.raw != pytest.approx(line.limits.raw, abs=1e-3)
