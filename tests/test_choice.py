@@ -213,7 +213,7 @@ def test_the_tighter_of_two_requirements() -> None:
 def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> None:
     """By what `assess` says of the same table: risk less its limit, people less theirs as a share of records."""
     choice = cr.choose(bent, max_risk=0.5, form="exact")
-    setting, laplace = choice.options[0].setting, cr.Laplace(epsilon=2.0)
+    setting, at = choice.options[0].setting, cr.Geometric(epsilon=2.0)
     risk = risk_at(bent, 2.0, "local", "exact", "records")
     tight = risk_at(bent, 2.0, "local", "tight", "records")
     chance = choice.question.limits(setting)[0].chance
@@ -224,4 +224,4 @@ def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> Non
         (Requirement(max_risk=0.1, margin=0.9, max_people=100), risk - 0.1),
         (Requirement(max_risk=0.9, margin=0.9, max_people=1), tight - 1 / bent.n_records),
     ):
-        assert RequirementCheck(limits, choice.question, setting).excess(laplace) == near(excess)
+        assert RequirementCheck(limits, choice.question, setting).excess(at) == near(excess)

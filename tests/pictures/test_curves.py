@@ -109,7 +109,7 @@ def test_one_epsilon_is_a_point(two: cr.FrequencyTable) -> None:
 
 def test_settings_without_a_common_epsilon_have_a_plain_title(two: cr.FrequencyTable) -> None:
     only = {"measures": "local", "forms": "tight", "weights": "records"}
-    one = cr.curve(two, epsilon=0.1, **only)
+    one = cr.curve(two, "laplace", epsilon=0.1, **only)
     other = cr.curve(two, "geometric", epsilon=1.0, **only)
     both = dataclasses.replace(one, lines=(*one.lines, *other.lines))
     assert "Risk along epsilon" in words_of(draw_curve(both))
