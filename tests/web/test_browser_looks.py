@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.web.conftest import Running
-from tests.web.walking import epsilon, expect, show_adult, show_people, wait_until_shown, wider_than_screen
+from tests.web.walking import epsilon, expect, show_adult, show_people, wider_than_screen
 
 Visit = Callable[..., Any]
 NARROW, WIDE = 390, 1280
@@ -52,8 +52,6 @@ def test_every_step_on_every_screen(visit: Visit, pictures: Path, width: int, th
 def test_the_question_before_a_release(visit: Visit, pictures: Path) -> None:
     for theme in ("light", "dark"):
         page = show_people(visit(theme=theme))
-        page.get_by_role("button", name="Geometric").click()
-        wait_until_shown(page)
         page.get_by_role("button", name="Make the release…").click()
         expect(page.get_by_role("dialog")).to_be_visible()
         assert scan(page) == []
