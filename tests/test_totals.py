@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cellrisk.risk import totals
 from cellrisk.risk.totals import Interval, Law, find_interval
+from cellrisk.system.arrays import Integers
 
 TAIL = 0.025
 Cell = tuple[list[int], list[float]]
@@ -169,3 +170,29 @@ def test_bounds_of_a_smoothed_total_are_bounds() -> None:
     assert (bulk.at_least(ends)[6:] <= above[:-6] + 1e-2).all()
     assert bulk.at_most(ends) == pytest.approx(below, abs=0.08)
     assert bulk.at_least(ends) == pytest.approx(above, abs=0.08)
+
+
+def test_waves_are_exponentials() -> None:
+    values, turn = np.array([1, 7, 104_087]), 2.0 * math.pi / 1_000_003
+    for kept in (np.arange(3), np.arange(9_000), np.arange(0, 400_000, 7)):
+        turns = values[:, None] * kept % 1_000_003  # whole numbers, so that nothing is rounded
+        angle = 2.0 * math.pi * turns / 1_000_003
+        found = totals._waves(values, turn, kept)
+        assert np.abs(found - (np.cos(angle) + 1j * np.sin(angle))).max() < 1e-7 * turn * 104_087
+
+
+def test_what_would_take_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some frequencies tell what all would take: attempts that are given up cost next to nothing."""
+    counted = []
+
+    def count(values: Integers, turn: float, kept: Integers) -> np.ndarray:
+        counted.append(len(values) * len(kept))
+        return waves(values, turn, kept)
+
+    waves = totals._waves
+    monkeypatch.setattr(totals, "_waves", count)
+    monkeypatch.setattr(totals, "MOST_WORK", 200_000)
+    generator = np.random.default_rng(5)
+    law = Law(generator.integers(1, 40_000, (80, 1)), generator.random((80, 1)) / 50, np.ones(80, np.int64))
+    assert not find_interval([law], TAIL).exact
+    assert sum(counted) < 1.1 * totals.MOST_WORK

@@ -21,9 +21,9 @@ from cellrisk.noise.distributions import (
 from cellrisk.risk.measures import Dirichlet, Expected, Survival, expected, marginal, shrinkage
 from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, window
 from cellrisk.risk.measures.shrinkage import risk_by_size
-from cellrisk.risk.measures.survival import each_alone, exactly_one
+from cellrisk.risk.measures.survival import SurvivalTable, each_alone, exactly_one
 from cellrisk.risk.measures.transforms import TOLERANCE
-from cellrisk.system.arrays import Floats
+from cellrisk.system.arrays import Floats, Integers
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
 
@@ -207,6 +207,28 @@ def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) 
     risks = Expected().risk(block, 60, Survival((GeometricNoise(scale),)), ("exact", "tight"))
     for form, theirs in (("exact", exact), ("tight", tight)):
         assert risks[form][0, 0] == pytest.approx(float(theirs), rel=1e-9, abs=TOLERANCE * others)
+
+
+def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred cells of a thousand beside one of a million: the work is that of each alone."""
+    generator = np.random.default_rng(4)
+    small = generator.integers(400, 600, (100, 3)).tolist()
+    lengths: list[int] = []
+
+    def count(mean: Integers, limit: int, table: SurvivalTable) -> tuple[Floats, Floats, Floats]:
+        found = label(mean, limit, table)
+        lengths.append(sum(part.size for part in found))
+        return found
+
+    label = expected._label
+    monkeypatch.setattr(expected, "_label", count)
+    survival, work, risks = Survival((LaplaceNoise(1e5),)), [], []
+    for cells in (small, [[500_000, 300_000, 200_000]], [*small, [500_000, 300_000, 200_000]]):
+        lengths.clear()
+        risks.append(Expected().average(Profiles.from_cells(cells, 3), survival)["tight", "uniform"][0])
+        work.append(sum(lengths))
+    assert work[2] == work[0] + work[1]
+    assert risks[2] == pytest.approx((100 * risks[0] + risks[1]) / 101, rel=1e-10)
 
 
 @pytest.mark.parametrize("aside", [0, 1])

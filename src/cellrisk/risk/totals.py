@@ -28,7 +28,9 @@ VARIED = 128
 """Kinds of cells that are taken one by one, those that vary most in each of two ways."""
 NUMBERS_AT_ONCE = 1 << 16
 FEWEST_FREQUENCIES = 64
-LOG_NEGLIGIBLE = math.log(1e-18)
+PROBED = 64
+"""One in so many frequencies is tried first, to learn what all of them would take."""
+NEGLIGIBLE = 1e-18
 BAND = 7.5
 """A normal law of deviation s has no frequency beyond BAND / s: exp(-BAND^2 / 2) is below 1e-12."""
 SHIFTS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
@@ -293,28 +295,59 @@ def _transform(laws: list[Law], turn: float, frequencies: int, work: float, devi
     """The characteristic function of the total at 0, turn, 2 turn, ...; None where that takes more than ``work``.
 
     Factors are at most 1 in size, so a frequency at which the product has become negligible needs no further ones; the
-    kinds of cells that vary most come first, and few frequencies are left after them.
+    kinds of cells that vary most come first, and few frequencies are left after them. How many that will be is learned
+    from some of the frequencies first.
     """
-    kept = np.arange(frequencies)
-    logarithm = np.asarray(-0.5 * (deviation * turn * kept) ** 2, complex)
-    for law in _most_varied_first(laws):
-        step = max(1, NUMBERS_AT_ONCE // len(kept))
+    ordered = _most_varied_first(laws)
+    if math.isfinite(work) and frequencies > 2 * PROBED:
+        some = np.arange(0, frequencies, PROBED)
+        if _multiply_out(ordered, turn, some, work / PROBED, deviation)[1] > work / PROBED:
+            return None
+    kept, spent, product = _multiply_out(ordered, turn, np.arange(frequencies), work, deviation)
+    if spent > work:
+        return None
+    found = np.zeros(frequencies, complex)
+    found[kept] = product
+    return found
+
+
+def _multiply_out(
+    laws: list[Law], turn: float, kept: Integers, work: float, deviation: float
+) -> tuple[Integers, float, Floats]:
+    """The frequencies that matter, the cosines and sines that were needed, and the product of all factors there.
+
+    It ends where more are needed than ``work``. A product that matters is above 1e-18 in size: nothing underflows.
+    """
+    spent = 0
+    product = np.exp(-0.5 * (deviation * turn * kept) ** 2).astype(complex)
+    for law in laws:
+        step = max(1, NUMBERS_AT_ONCE // max(len(kept), 1))
         for start in range(0, len(law.cells), step):
             few = slice(start, start + step)
-            work -= len(kept) * law.values[few].size
-            if work < 0:
-                return None
+            spent += len(kept) * law.values[few].size
+            if spent > work:
+                return kept, spent, product
             factor = np.ones((len(law.cells[few]), len(kept)), complex)
             for values, chance in zip(law.values[few].T, law.chance[few].T, strict=True):
-                angle = np.outer(values, turn * kept)
-                factor.real += chance[:, None] * (np.cos(angle) - 1.0)
-                factor.imag += chance[:, None] * np.sin(angle)
-            with np.errstate(divide="ignore", under="ignore"):
-                logarithm[kept] += np.log(_multiply(factor, law.cells[few]))
-            kept = kept[logarithm[kept].real > LOG_NEGLIGIBLE]
-    found = np.zeros(frequencies, complex)
-    found[kept] = np.exp(logarithm[kept])
-    return found
+                factor += chance[:, None] * (_waves(values, turn, kept) - 1.0)
+            with np.errstate(under="ignore"):
+                product *= _multiply(factor, law.cells[few])
+            matters = product.real**2 + product.imag**2 > NEGLIGIBLE**2
+            if not matters.all():
+                kept, product = kept[matters], product[matters]
+    return kept, spent, product
+
+
+def _waves(values: Integers, turn: float, kept: Integers) -> Floats:
+    """e^(i turn n f) for every value n and frequency f.
+
+    Of many frequencies, f = c a + b, it is e^(i turn n c a) e^(i turn n b): a product instead of an exponential.
+    """
+    if len(kept) < FEWEST_FREQUENCIES**2:
+        return np.asarray(np.exp(1j * np.outer(values, turn * kept)))
+    step = math.isqrt(int(kept[-1])) + 1
+    large, small = (np.exp(1j * np.outer(values, turn * part)) for part in (step * np.arange(step), np.arange(step)))
+    return np.asarray(large[:, kept // step] * small[:, kept % step])
 
 
 def _multiply(factors: Floats, times: Integers) -> Floats:

@@ -17,6 +17,8 @@ from cellrisk.risk.measures.survival import Survival, SurvivalTable
 from cellrisk.risk.measures.transforms import MANY, multinomial_risk_by_transform
 from cellrisk.system.arrays import Floats, Integers
 
+SMALL = 256
+"""Cells of up to so many records are worked on together, whatever their sizes."""
 ROWS_AT_ONCE = 1 << 15
 """Profiles times noises: enough for profiles to share labels, few enough for their sequences to fit in memory."""
 
@@ -99,14 +101,20 @@ def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> t
     tight = np.zeros_like(exact)
     # Two labels that are certain to survive leave no risk.
     rows = np.flatnonzero(first_count(counts[:, 1]) <= table.end)
-    if len(rows):
+    for few in _of_like_size(rows, sizes):
         half = (counts.shape[1] + 1) // 2
-        large, small = (_Labels.of(part, sizes[rows], table) for part in np.split(counts[rows], [half], axis=1))
-        chance = poisson_pmf(sizes[rows], sizes[rows])[:, None]
-        exact[rows], records = _together(large, small, sizes[rows])
-        exact[rows] /= chance
-        tight[rows] = records / (chance * sizes[rows][:, None])
+        large, small = (_Labels.of(part, sizes[few], table) for part in np.split(counts[few], [half], axis=1))
+        chance = poisson_pmf(sizes[few], sizes[few])[:, None]
+        exact[few], records = _together(large, small, sizes[few])
+        exact[few] /= chance
+        tight[few] = records / (chance * sizes[few][:, None])
     return exact, tight
+
+
+def _of_like_size(rows: Integers, sizes: Integers) -> Iterator[Integers]:
+    """Cells whose sequences are of about one length, the square root of a size: all get the length of the longest."""
+    step = np.ceil(np.log(np.maximum(sizes[rows] / SMALL, 1.0)) / np.log(4.0))
+    yield from (rows[step == each] for each in np.unique(step))
 
 
 def _many_labels(counts: Integers, sizes: Integers, survival: Survival) -> tuple[Floats, Floats]:
