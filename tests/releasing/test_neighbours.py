@@ -7,12 +7,15 @@ reader sees but the noise must be the same. Then faults are put back one by one,
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -27,7 +30,7 @@ from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import domain, release
 from cellrisk.publish.releasing.release_result import Release
-from tests.releasing.neighbours import Case, Record, draw_case, look, look_at_command
+from tests.releasing.neighbours import KINDS, Case, Record, draw_case, look, look_at_command
 
 pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
 
@@ -83,6 +86,22 @@ def test_a_stranger_alone(kind: str) -> None:
         for turn, value in enumerate(ALONE[kind])
     ]
     assert differ(case, inputs) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("observed")])
+def test_strangers_change_no_count_but_by_one_each(kind: str) -> None:
+    """At this epsilon there is no noise to speak of: the counts are those of the records inside."""
+    case = Case((kind, "text"), may_be_missing=("q0",), mechanism=cr.Geometric(epsilon=45.0))
+    usual, strangers = 20 * case.usual(), case.strangers()
+
+    def count(records: list[Record]) -> Any:
+        names = case.names
+        table = cr.tabulate(case.frame(records), names[:-1], names[-1], **case.declared, outside="drop")
+        return release(table, case.mechanism, may_be_missing=case.may_be_missing).frame["count"]
+
+    before = count(usual)
+    assert before.sum() == len(usual)
+    assert abs(count([*strangers, *usual]) - before).sum() <= len(strangers)
 
 
 COMMANDS = {
@@ -234,6 +253,53 @@ def test_a_column_without_any_value_is_released_as_with_one(
         return found.labels, len(found.frame)
 
     assert see_release([None] * 6) == see_release([None] * 5 + [value])
+
+
+DECLARED_IN_SQLITE: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "BOOLEAN": ((1, 0), {"levels": {"q": ["true", "false"]}}),
+    "INTEGER": ((1, 2), {"levels": {"q": ["1", "007", "2"]}}),
+    "NUMERIC": ((1, 2.5), {"levels": {"q": ["1.0", "2.5"]}}),
+    "DATE": (("2020-01-01", "2021-01-01"), {"levels": {"q": ["2020-01-01", "2021-01-01"]}}),
+    "": ((1, 20.5), {"bins": {"q": [0, 10, 30]}}),
+}
+STRANGE: tuple[Any, ...] = (2, "x", 1.5, b"z")
+"""Values that SQLite takes in a column of any type."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared"), [*(("address", declared) for declared in DECLARED_IN_SQLITE), ("ibis", "INTEGER")]
+)
+def test_one_value_does_not_decide_how_others_are_read(kind: str, declared: str, tmp_path: Path) -> None:
+    """At this epsilon there is no noise to speak of: one record more changes one count, by one."""
+    usual, how = DECLARED_IN_SQLITE[declared]
+    records = [(value, level) for value in usual for level in "ab"] * 3
+
+    def count(name: str, rows: list[tuple[Any, str]]) -> pd.DataFrame:
+        path = tmp_path / name
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"CREATE TABLE t (q {declared}, y TEXT)")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        levels = {**how.get("levels", {}), "y": ["a", "b"]}
+        opened: dict[str, Any] = {"source": f"sqlite://{path}", "table": "t"}
+        if kind == "ibis":
+            opened = {"source": ibis.sqlite.connect(path).table("t")}
+        table = cr.tabulate(
+            **opened,
+            quasi_identifiers="q",
+            sensitive="y",
+            bins=how.get("bins"),
+            levels=levels,
+            outside="drop",
+        )
+        return release(table, cr.Geometric(epsilon=45.0)).frame
+
+    before = count("usual.db", records)
+    if kind == "address":
+        assert before["count"].sum() == len(records)
+    for place, value in enumerate(STRANGE):
+        after = count(f"{place}.db", [*records, (value, "a")])
+        assert after[["q", "y"]].equals(before[["q", "y"]])
+        assert abs(after["count"] - before["count"]).sum() <= 1
 
 
 def test_levels_that_a_column_cannot_tell_apart_are_refused_for_the_curator() -> None:

@@ -39,9 +39,11 @@ ALLOWED = (
 
 
 @contextmanager
-def open_embedded(source: Any, columns: Sequence[str], table: str | None, resources: Resources) -> Iterator[ir.Table]:
+def open_embedded(
+    source: Any, columns: Sequence[str], table: str | None, resources: Resources, by_declaration: bool = False
+) -> Iterator[ir.Table]:
     """The columns in use of files or frames, as a table of an embedded DuckDB that lives for the block."""
-    with open_planned(plan_source(source, columns, table), resources) as found:
+    with open_planned(plan_source(source, columns, table, by_declaration), resources) as found:
         yield found
 
 
@@ -52,11 +54,11 @@ def open_planned(opener: Opener, resources: Resources) -> Iterator[ir.Table]:
         yield opener(connection, folder)
 
 
-def plan_source(source: Any, columns: Sequence[str], table: str | None = None) -> Opener:
+def plan_source(source: Any, columns: Sequence[str], table: str | None = None, by_declaration: bool = False) -> Opener:
     """Checks a source before any engine starts; the result brings its columns into the engine."""
     stored = find_stored(source)
     if stored is not None:
-        return plan_stored(*stored, columns, table)
+        return plan_stored(*stored, columns, table, by_declaration)
     if table is not None:
         raise InvalidInput(
             "table= names a table of a database, and this source is none", got=kind_of(source), fix="leave table= out"

@@ -51,8 +51,13 @@ def open_source(
     *,
     table: str | None = None,
     engine: str | None = None,
+    by_declaration: bool = False,
 ) -> Iterator[ir.Table]:
-    """The columns in use, as a table expression that can be run inside the block."""
+    """The columns in use, as a table expression that can be run inside the block.
+
+    by_declaration: where each value has a type of its own, as in SQLite, a column has the type that was declared for
+    it, whatever it holds: no record may decide how the others are read.
+    """
     if engine is not None and engine not in ENGINES:
         raise UnknownName("unknown engine", got=repr(engine), allowed=", ".join(ENGINES))
     source = unwrap(source)
@@ -63,7 +68,7 @@ def open_source(
 
             if table is not None:
                 raise InvalidInput("the Ibis table needs no table=", fix="leave table= out")
-            opened = open_expression(source, columns, resources)
+            opened = open_expression(source, columns, resources, by_declaration)
         elif engine == "spark" or is_spark(source):
             from cellrisk.counts.spark.reading import open_spark
 
@@ -73,7 +78,7 @@ def open_source(
 
             opened = open_database(source, table, columns)
         else:
-            opened = open_embedded(source, columns, table, resources)
+            opened = open_embedded(source, columns, table, resources, by_declaration)
         with opened as expression:
             yield read_nothing_as_text(expression)
 
@@ -110,7 +115,10 @@ def open_records(
         asked = Asked(settled.columns)
         held = hold_source(source, asked) if table is None and engine != "spark" else source
         columns = asked if asked.others is None else settled.columns
-        with open_source(held, columns, resources, table=table, engine=engine) as records:
+        by_declaration = schema.outside == "drop"
+        with open_source(
+            held, columns, resources, table=table, engine=engine, by_declaration=by_declaration
+        ) as records:
             others = asked.others or ()
             if settled is choices[-1] or NO_COUNT not in others:
                 yield Opened(records, settled, others, held)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from cellrisk.counts.engine import read_parquet
 from cellrisk.counts.files import find_files
+from cellrisk.counts.levels import label_number
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.counts.streams import write_batches
 from cellrisk.errors import InvalidInput
@@ -44,6 +45,8 @@ AS_THEY_ARE = (
 )
 ROWS = 50_000
 """Rows of SQLite at a time."""
+TRUTHS = ("BOOLEAN", "BOOL")
+FRACTIONS = ("REAL", "FLOA", "DOUB", "NUMERIC", "DECIMAL")
 EXACT = 2**53
 """Up to here a whole number is exact as a floating-point number too."""
 
@@ -62,7 +65,9 @@ def find_stored(source: object) -> tuple[str, Path] | None:
     return ("duckdb", Path(source)) if Path(source).suffix.lower() in SUFFIXES else None
 
 
-def plan_stored(engine: str, path: Path, columns: Sequence[str], table: str | None) -> Opener:
+def plan_stored(
+    engine: str, path: Path, columns: Sequence[str], table: str | None, by_declaration: bool = False
+) -> Opener:
     """A table or view of a database in a file, which is opened for reading only."""
     (path,) = find_files(path)
     if table is None:
@@ -71,7 +76,9 @@ def plan_stored(engine: str, path: Path, columns: Sequence[str], table: str | No
         )
     if engine == "duckdb":
         return lambda connection, _: read_duckdb(connection, path, columns, table)
-    return lambda connection, folder: read_parquet(connection, copy_sqlite(path, columns, table, folder))
+    return lambda connection, folder: read_parquet(
+        connection, copy_sqlite(path, columns, table, folder, by_declaration)
+    )
 
 
 def read_duckdb(connection: Backend, path: Path, columns: Sequence[str], table: str) -> ir.Table:
@@ -135,7 +142,7 @@ def plain_form(name: str, kind: str) -> str:
     raise InvalidInput(f"column '{name}' holds {shown} values", allowed=ALLOWED)
 
 
-def copy_sqlite(path: Path, columns: Sequence[str], table: str, folder: Path) -> Path:
+def copy_sqlite(path: Path, columns: Sequence[str], table: str, folder: Path, by_declaration: bool = False) -> Path:
     """The columns in use of a table in a SQLite file, all from one moment, as a file in the folder."""
     with refusals_of_sqlite(), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         connection.execute("BEGIN")
@@ -144,14 +151,31 @@ def copy_sqlite(path: Path, columns: Sequence[str], table: str, folder: Path) ->
         bare = table if table in names else table.removeprefix("main.")
         if bare not in names:
             raise unknown_table(table, names, "the SQLite file")
-        return copy_rows(connection, quote_name(bare), columns, f"table '{table}'", folder)
+        declared = read_declared(connection, quote_name(bare)) if by_declaration else None
+        return copy_rows(connection, quote_name(bare), columns, f"table '{table}'", folder, declared)
 
 
-def copy_rows(connection: Any, rows: str, columns: Sequence[str], where: str, folder: Path) -> Path:
-    """The columns in use of a table, or of a query in brackets, by the types of the values that they hold."""
+def copy_rows(
+    connection: Any,
+    rows: str,
+    columns: Sequence[str],
+    where: str,
+    folder: Path,
+    declared: Mapping[str, str] | None = None,
+) -> Path:
+    """The columns in use of a table, or of a query in brackets, by the types of the values that they hold.
+
+    declared: the type of each column, where it is read by that: then no value decides how the others are read.
+    """
     head = connection.execute(f"SELECT * FROM {rows} LIMIT 0").description
     places = locate(columns, [column[0] for column in head], where)
     chosen = ", ".join(f"{quote_name(head[old][0])} AS c{new}" for new, old in enumerate(places))
+    if declared is not None:
+        forms = [declared_form(quote_name(head[old][0]), declared.get(head[old][0], "")) for old in places]
+        chosen = ", ".join(f"{form} AS c{new}" for new, (_, form) in enumerate(forms))
+        return write_batches(
+            read_rows(connection, f"(SELECT {chosen} FROM {rows})", [kind for kind, _ in forms]), folder
+        )
     whole = f"(SELECT {chosen} FROM {rows})"
     truths = declared_truths(connection, rows)
     kinds = [
@@ -164,8 +188,30 @@ def declared_truths(connection: Any, rows: str) -> set[str]:
     """The columns of a table that are declared to hold truth values, which SQLite stores as 0 and 1."""
     if rows.startswith("("):
         return set()
-    declared = connection.execute(f"PRAGMA table_info({rows})").fetchall()
-    return {name for _, name, kind, *_ in declared if kind.upper() in ("BOOLEAN", "BOOL")}
+    return {name for name, kind in read_declared(connection, rows).items() if kind.upper() in TRUTHS}
+
+
+def read_declared(connection: Any, table: str) -> dict[str, str]:
+    """The type that a table of SQLite declares for each column; a column of any type may hold any value."""
+    return {name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})").fetchall()}
+
+
+def declared_form(name: str, declared: str) -> tuple[pa.DataType, str]:
+    """The Arrow type of a column by what was declared for it, and how it is read: values of other types are missing.
+
+    Where nothing is declared, or dates and times, which SQLite does not have, a value is its text.
+    """
+    import pyarrow as pa
+
+    kind, exact = declared.upper(), f"BETWEEN {-EXACT} AND {EXACT}"
+    if kind in TRUTHS:
+        return pa.bool_(), f"CASE WHEN typeof({name}) = 'integer' AND {name} IN (0, 1) THEN {name} END"
+    if "INT" in kind:
+        return pa.int64(), f"CASE WHEN typeof({name}) = 'integer' THEN {name} END"
+    if any(word in kind for word in FRACTIONS):
+        whole = f"typeof({name}) = 'integer' AND {name} {exact}"
+        return pa.float64(), f"CASE WHEN typeof({name}) = 'real' OR {whole} THEN CAST({name} AS REAL) END"
+    return pa.string(), f"CASE WHEN typeof({name}) <> 'blob' THEN {name} END"
 
 
 def value_type(connection: Any, rows: str, place: str, name: str, truth: bool) -> pa.DataType:
@@ -200,13 +246,20 @@ def read_rows(connection: Any, rows: str, kinds: Sequence[pa.DataType]) -> Itera
     yield schema.empty_table()
     cursor = connection.execute(f"SELECT * FROM {rows}")
     while some := cursor.fetchmany(ROWS):
-        arrays = [
-            pa.array([None if value is None else bool(value) for value in values], kind)
-            if pa.types.is_boolean(kind)
-            else pa.array(values, kind)
-            for values, kind in zip(zip(*some, strict=True), kinds, strict=True)
-        ]
-        yield pa.table(arrays, schema=schema)
+        columns = zip(zip(*some, strict=True), kinds, strict=True)
+        yield pa.table([pa.array(as_kind(values, kind), kind) for values, kind in columns], schema=schema)
+
+
+def as_kind(values: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
+    """Values of SQLite for a column of that type: truth values are stored as 0 and 1, and a number may stand for a
+    text."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return [None if value is None else bool(value) for value in values]
+    if pa.types.is_string(kind):
+        return [value if value is None or isinstance(value, str) else label_number(repr(value)) for value in values]
+    return values
 
 
 @contextmanager

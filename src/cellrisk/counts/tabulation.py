@@ -126,5 +126,8 @@ def read_cells(
     source: Any, schema: Schema, resources: Resources, table: str | None, engine: str | None, place: int
 ) -> Cells:
     """The cells of a source with their keys, and the counts of the sensitive attribute at a place."""
-    with open_source(source, schema.columns, resources, table=table, engine=engine) as records:
+    by_declaration = schema.outside == "drop"
+    with open_source(
+        source, schema.columns, resources, table=table, engine=engine, by_declaration=by_declaration
+    ) as records:
         return collect_cells(survey_source(records, schema), schema, place)

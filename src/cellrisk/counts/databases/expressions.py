@@ -28,7 +28,9 @@ WHERE = "the Ibis table"
 
 
 @contextmanager
-def open_expression(source: ir.Table, columns: Sequence[str], resources: Resources) -> Iterator[ir.Table]:
+def open_expression(
+    source: ir.Table, columns: Sequence[str], resources: Resources, by_declaration: bool = False
+) -> Iterator[ir.Table]:
     """The columns in use of an Ibis table, as an expression that can be run inside the block."""
     if source._find_backends()[1]:
         raise InvalidInput("the Ibis table is not bound to any data", fix="take the table from a connection")
@@ -39,12 +41,12 @@ def open_expression(source: ir.Table, columns: Sequence[str], resources: Resourc
         used = source.select(*columns)
         if backend.name not in HERE:
             backend._run_pre_execute_hooks(used)  # brings tables in memory to the engine
-        with open_on(backend, used, columns, resources) as table:
+        with open_on(backend, used, columns, resources, by_declaration) as table:
             yield table
 
 
 def open_on(
-    backend: Any, used: ir.Table, columns: Sequence[str], resources: Resources
+    backend: Any, used: ir.Table, columns: Sequence[str], resources: Resources, by_declaration: bool = False
 ) -> AbstractContextManager[ir.Table]:
     """The way that fits the engine."""
     if backend.name == "duckdb":
@@ -53,8 +55,9 @@ def open_on(
         return open_embedded(used.to_pyarrow_batches(), columns, None, resources)
     if backend.name == "sqlite":
         rows = f"({backend.compile(used)})"
+        declared: dict[str, str] | None = {} if by_declaration else None  # Ibis looks at values to tell a type
         return open_planned(
-            lambda connection, folder: read_sqlite(backend, rows, columns, connection, folder), resources
+            lambda connection, folder: read_sqlite(backend, rows, columns, connection, folder, declared), resources
         )
     if backend.name == "pyspark":
         from cellrisk.counts.spark.reading import open_spark
@@ -67,6 +70,8 @@ def open_on(
     return open_elsewhere(used, columns)
 
 
-def read_sqlite(backend: Any, rows: str, columns: Sequence[str], connection: Any, folder: Any) -> ir.Table:
+def read_sqlite(
+    backend: Any, rows: str, columns: Sequence[str], connection: Any, folder: Any, declared: dict[str, str] | None
+) -> ir.Table:
     with refusals_of_sqlite():
-        return read_parquet(connection, copy_rows(backend.con, rows, columns, WHERE, folder))
+        return read_parquet(connection, copy_rows(backend.con, rows, columns, WHERE, folder, declared))
