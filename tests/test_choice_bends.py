@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.decide import analytic
-from cellrisk.decide.requirement import Requirement, RequirementCheck
+from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.risk.measures import Local, Survival
@@ -101,7 +101,7 @@ def test_random_tables(
     place = int(bends[near_a_bend % len(bends)]) if len(bends) else data.draw(st.integers(5, 55))
     limit = float(np.clip(risk[place] + beyond, 0.0, 1.0))
     least = float(grid[max(place - data.draw(st.integers(1, 20)), 0)])
-    excesses = RequirementCheck(Requirement(max_risk=limit), question, setting).excesses()
+    excesses = Condition(Requirement(max_risk=limit), question).excesses(setting)
     found = analytic.find_epsilons(excesses, setting, 3, least, HIGH)
     check(question, setting, found.intervals, limit, (least, HIGH), 1001 if delta is None else 101)
     if not found.intervals:

@@ -10,14 +10,13 @@ below `RESOLUTION`; the bends and crossings of the interpolant are those of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from cellrisk.decide.search import Admissible, join, narrow
+from cellrisk.decide.search import Admissible, Excesses, join, narrow
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.sweep import Setting
 from cellrisk.system.arrays import Floats
@@ -28,9 +27,6 @@ MOST_POINTS = 48
 """In one stretch: the bends of an interpolant are eigenvalues of a matrix of that size."""
 NEARLY_REAL = 1e-2
 DENSE = 512
-
-Excesses = Callable[[tuple[Noise, ...]], Floats]
-"""(limits, noises): how far each risk is above its limit."""
 
 
 def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: float, high: float) -> Admissible:

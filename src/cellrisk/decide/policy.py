@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.decide.requirement import Requirement, RequirementCheck, check_limits, is_number
+from cellrisk.decide.requirement import Condition, Requirement, check_limits, is_number
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import choose_risks
@@ -158,7 +158,7 @@ class Policy:
         if required is not None:
             setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
             question = self.wish.question(table, sensitive)
-            if RequirementCheck(required, question, setting).excess(mechanism) > 0:
+            if Condition(required, question).excesses(setting)((mechanism.noise,)).max() > 0:
                 risk = percent(float(question.ask(setting, np.array([mechanism.epsilon])).max()))
                 found.append(f"the policy asks for {required.describe()} ({question.name}); it is {risk}")
         largest = self.largest_delta(table.n_records)

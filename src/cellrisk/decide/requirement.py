@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeGuard
 
 import numpy as np
 
+from cellrisk.decide.search import Excesses
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
-from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import Question, Setting
 from cellrisk.system.arrays import Floats
@@ -66,50 +66,37 @@ class Requirement:
 
 
 @dataclass(frozen=True, eq=False)
-class RequirementCheck:
-    """A requirement put to one table under one setting: how far each epsilon is from meeting it."""
-
-    requirement: Requirement
-    question: Question
-    setting: Setting
-
-    def excesses(self) -> Callable[[tuple[Noise, ...]], Floats]:
-        """How far each attribute's risk is above each limit, under many noises at once: (limits, noises)."""
-        required = self.requirement
-        chance = np.array([limits.chance for limits in self.question.limits(self.setting)])[:, None]
-        people = self.question.people
-        records = self.question.attributes[0].profiles.n_records
-
-        def each(noises: tuple[Noise, ...]) -> Floats:
-            survival = Survival(noises, self.setting.threshold)
-            found = []
-            if required.max_risk is not None or required.margin is not None:
-                risk = self.question.under(survival)
-                found += [risk - required.max_risk] if required.max_risk is not None else []
-                found += [risk - chance - required.margin] if required.margin is not None else []
-            if required.max_people is not None:
-                found.append(people.under(survival) - required.max_people / records)
-            return np.concatenate(found)
-
-        return each
-
-    def excess(self, mechanism: Mechanism) -> float:
-        """The largest excess over any limit, for any attribute: at most zero where all limits are kept."""
-        return float(self.excesses()((mechanism.noise,)).max())
-
-
-@dataclass(frozen=True, eq=False)
 class Condition:
     """A requirement on one risk of a table."""
 
     requirement: Requirement
     question: Question
 
+    def excesses(self, setting: Setting) -> Excesses:
+        """How far each attribute's risk is above each limit, under many noises of one mechanism at once."""
+        required, question = self.requirement, self.question
+        records = question.attributes[0].profiles.n_records
+        if required.margin is not None:
+            chance = np.array([limits.chance for limits in question.limits(setting)])[:, None]
 
-def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Callable[[tuple[Noise, ...]], Floats]:
+        def find(noises: tuple[Noise, ...]) -> Floats:
+            survival = Survival(noises, setting.threshold)
+            found = []
+            if required.max_risk is not None or required.margin is not None:
+                risk = question.under(survival)
+                found += [risk - required.max_risk] if required.max_risk is not None else []
+                found += [risk - chance - required.margin] if required.margin is not None else []
+            if required.max_people is not None:
+                found.append(question.people.under(survival) - required.max_people / records)
+            return np.concatenate(found)
+
+        return find
+
+
+def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Excesses:
     """How far the risks are above the limits of every condition, under many noises at once: (limits, noises)."""
-    tests = [RequirementCheck(each.requirement, each.question, setting).excesses() for each in conditions]
-    return lambda noises: np.concatenate([test(noises) for test in tests])
+    found = [each.excesses(setting) for each in conditions]
+    return lambda noises: np.concatenate([excesses(noises) for excesses in found])
 
 
 def describe_conditions(conditions: Sequence[Condition]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cellrisk.noise.distributions import Noise
 from cellrisk.system.arrays import Floats
 
 SCANNED = 129
@@ -20,6 +21,8 @@ ROUNDS_AT_A_BEND = 3
 
 Excess = Callable[[Floats], Floats]
 """How far a risk is above its limit, at many epsilons at once."""
+Excesses = Callable[[tuple[Noise, ...]], Floats]
+"""(limits, noises): how far each risk is above its limit, under many noises at once."""
 
 
 @dataclass(frozen=True)
