@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from cellrisk.decide.choosing import weigh
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError
 from cellrisk.risk.people import count_people
+from cellrisk.risk.sweep import find_limits
 from tests.near import near, same
 
 
@@ -127,6 +129,20 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
         assert f"{each.people[0].mean:,.0f}" in str(choice)
     free = weigh(choice.question, choice.options[0].setting, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}
+
+
+def test_the_ends_of_a_risk_are_found_once(bent: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search, the alternatives and the answer in words need them, for each of two mechanisms."""
+    found = []
+
+    def count(*given: Any) -> Any:
+        found.append(given)
+        return find_limits(*given)
+
+    monkeypatch.setattr("cellrisk.risk.sweep.find_limits", count)
+    choice = cr.choose(bent, ["laplace", "geometric"], margin=0.2)
+    assert choice.limits.raw < choice.limits.chance
+    assert len(found) == 2
 
 
 def test_the_range_can_be_narrowed(adult: cr.FrequencyTable) -> None:

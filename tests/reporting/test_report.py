@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -191,6 +192,15 @@ def test_several_attributes_another_measure_and_a_delta() -> None:
         "observed in the data",
     ):
         assert words.lower() in read.text.lower()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_every_figure_is_at_the_delta_of_the_policy(table: cr.FrequencyTable) -> None:
+    policy = cr.Policy(delta="0.1/n")
+    found = report(table, "gaussian-analytic", epsilon=1.0, policy=policy)
+    assert found.setting.delta == policy.largest_delta(table.n_records)
+    told = re.findall(r"gaussian-analytic, delta ([0-9.e-]+[0-9])", Reader(found.html).text)
+    assert set(told) == {f"{found.setting.delta:g}"}
 
 
 def test_markup_in_names_and_values_is_shown_as_it_is() -> None:

@@ -14,7 +14,7 @@ from cellrisk.decide.analytic import find_epsilons
 from cellrisk.decide.policies import Policies, Policy, Wish
 from cellrisk.decide.requirement import Condition, Requirement, describe_conditions, find_excesses
 from cellrisk.decide.search import Admissible
-from cellrisk.decide.tradeoff import TradeOff, find_trade_off
+from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
@@ -49,9 +49,14 @@ class Option:
     """The chosen risk there, the worst of the sensitive attributes."""
     admissible: tuple[tuple[float, float], ...]
     """Every admissible interval, ends included, each on its safe side."""
-    lowest_risk: float
+    within_risk_limits: tuple[tuple[float, float], ...]
+    """The same, whatever the limit on the TVD."""
     lowest_epsilon: float
-    """The epsilon in the range that comes nearest to the limits, or stays farthest below them, and the risk there."""
+    """The epsilon in the range that comes nearest to the limits, or stays farthest below them."""
+    lowest_risk: float
+    """The risk at that epsilon."""
+    limits: Limits
+    """Chance and raw risk of the attribute with the highest raw risk."""
     searched: tuple[float, float]
     why: str
 
@@ -81,8 +86,6 @@ class Choice(Result):
     question: Question
     options: tuple[Option, ...]
     """One for each mechanism and delta; the first is the answer."""
-    limits: Limits
-    """Chance and raw risk of the attribute with the highest raw risk."""
     alternatives: tuple[Alternative, ...]
     trade_off: TradeOff | None
     conditions: tuple[Condition, ...]
@@ -109,6 +112,10 @@ class Choice(Result):
         return self.options[0].admissible
 
     @property
+    def limits(self) -> Limits:
+        return self.options[0].limits
+
+    @property
     def why(self) -> str:
         return self.options[0].why
 
@@ -118,7 +125,7 @@ class Choice(Result):
         first = self.options[0]
         wanted = describe_conditions(self.conditions)
         if self.trade_off is not None:
-            wanted += f" and a TVD of at most {self.trade_off.max_tvd:g}"
+            wanted += f" and a TVD of at most {self.trade_off.limit.max_tvd:g}"
         if first.epsilon is None or first.risk is None:
             return f"No epsilon of {first.setting.describe()} gives {wanted}: {first.why}."
         people = "; ".join(
@@ -226,40 +233,42 @@ def choose(
     (100.0, 1)
     """
     policies = Policies.in_force(policy)
-    wish = Wish(measure, form, weights, attack, Priors(alpha, sizes, sizes_fit, zero_truncation))
-    conditions = policies.join(table, wish, max_risk=max_risk, max_people=max_people, margin=margin)
-    requirement, question = conditions[0].requirement, conditions[0].question
+    risk = Wish(measure, form, weights, attack, Priors(alpha, sizes, sizes_fit, zero_truncation))
+    conditions = policies.join(table, risk, max_risk=max_risk, max_people=max_people, margin=margin)
     delta = policies.settle_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
-    limits = max(question.limits(settings[0]), key=lambda each: each.raw)
+    tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
+    return choose_within(
+        table, conditions, settings, tvd_limit, policies, (least_epsilon, largest_epsilon), progress=progress
+    )
+
+
+def choose_within(
+    table: FrequencyTable,
+    conditions: tuple[Condition, ...],
+    settings: Sequence[Setting],
+    tvd_limit: TvdLimit | None = None,
+    policies: Policies = Policies(),  # noqa: B008 (it cannot be changed)
+    searched: tuple[float, float | None] = (LEAST_EPSILON, None),
+    progress: Progress | None = None,
+) -> Choice:
+    """The same answer to limits and mechanisms that are known already; ``policies`` are those that were obeyed."""
+    question = conditions[0].question
+    n_levels = max(attribute.n_levels for attribute in question.attributes)
     trade_off = None
     options = []
     for number, setting in enumerate(settings):
-        low, high = _range(setting, least_epsilon, largest_epsilon)
-        n_levels = max(attribute.n_levels for attribute in question.attributes)
+        low, high = _range(setting, *searched)
         found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, low, high)
-        within = found.intervals
-        if number == 0 and max_tvd is not None:
-            trade_off = find_trade_off(
-                table, question, setting, (low, high), max_tvd, way, releases, seed, cells, progress
-            )
-            within = trade_off.restrict(within)
-        ends = limits if number == 0 else max(question.limits(setting), key=lambda each: each.raw)
-        options.append(_answer(setting, question, found, within, (low, high), ends, trade_off))
+        if number == 0 and tvd_limit is not None:
+            trade_off = find_trade_off(table, question, setting, (low, high), tvd_limit, progress)
+        options.append(_answer(setting, question, found, (low, high), trade_off if number == 0 else None))
         if progress is not None:
             progress((number + 1) / len(settings))
     first = options[0]
     alternatives = () if first.epsilon is None else weigh(question, settings[0], first.epsilon, conditions, trade_off)
     return Choice(
-        table,
-        requirement,
-        question,
-        tuple(options),
-        limits,
-        alternatives,
-        trade_off,
-        conditions,
-        policies,
+        table, conditions[0].requirement, question, tuple(options), alternatives, trade_off, conditions, policies
     )
 
 
@@ -275,14 +284,14 @@ def _answer(
     setting: Setting,
     question: Question,
     found: Admissible,
-    within: tuple[tuple[float, float], ...],
     searched: tuple[float, float],
-    limits: Limits,
     trade_off: TradeOff | None,
 ) -> Option:
-    lowest, lower = _worst(question, setting, found.where), setting.lower_end
-    if within:
-        epsilon = within[-1][1]
+    within = found.intervals if trade_off is None else trade_off.restrict(found.intervals)
+    epsilon = within[-1][1] if within else None
+    lowest = _worst(question, setting, found.where)
+    limits, lower = max(question.limits(setting), key=lambda each: each.raw), setting.lower_end
+    if epsilon is not None:
         spans = ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in within)
         why = f"admissible is epsilon {spans}"
         if epsilon == searched[1]:
@@ -294,11 +303,10 @@ def _answer(
             )
         if within[0][0] > searched[0] and trade_off is None:
             why += f"; below that, noise itself shows one value alone too often ({lower} is {percent(limits.chance)})"
-        return Option(setting, epsilon, _worst(question, setting, epsilon), within, lowest, found.where, searched, why)
-    if found.intervals:
+    elif found.intervals and trade_off is not None:
         why = (
             f"the limits on risk allow epsilon up to {show_down(found.intervals[-1][1])}, the limit on the TVD asks "
-            "for " + ("more" if trade_off is None else trade_off.describe_least())
+            f"for {trade_off.describe_least()}"
         )
     else:
         why = (
@@ -307,7 +315,18 @@ def _answer(
         )
         alone = "chance alone gives" if lower == "chance" else f"{lower} is"
         why += f"; {alone} {percent(limits.chance)}, the raw table {percent(limits.raw)}"
-    return Option(setting, None, None, (), lowest, found.where, searched, why)
+    return Option(
+        setting=setting,
+        epsilon=epsilon,
+        risk=None if epsilon is None else _worst(question, setting, epsilon),
+        admissible=within,
+        within_risk_limits=found.intervals,
+        lowest_epsilon=found.where,
+        lowest_risk=lowest,
+        limits=limits,
+        searched=searched,
+        why=why,
+    )
 
 
 def weigh(

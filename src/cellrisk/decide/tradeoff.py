@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.decide.requirement import is_number
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.sweep import Question, Setting
 from cellrisk.system.arrays import Floats
@@ -21,16 +22,27 @@ NARROWED = 1.005
 """The smallest epsilon is narrowed to this factor: the TVD itself is an estimate from simulated releases."""
 
 
+@dataclass(frozen=True)
+class TvdLimit:
+    """A limit on the mean total variation distance of marginals, and how that distance is simulated."""
+
+    max_tvd: float
+    way: int = 2
+    """How many attributes each marginal has."""
+    releases: int = 20
+    seed: int = 0
+    cells: str = "domain"
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.max_tvd) and 0 <= self.max_tvd <= 1):
+            raise InvalidInput("max_tvd must be a total variation distance", got=self.max_tvd, allowed="from 0 to 1")
+
+
 @dataclass(frozen=True, eq=False)
 class TradeOff:
     """Risk and mean TVD along epsilon, and the smallest epsilon with a TVD within the limit."""
 
-    setting: Setting
-    way: int
-    cells: str
-    releases: int
-    seed: int
-    max_tvd: float
+    limit: TvdLimit
     epsilon: Floats
     risk: Floats
     tvd: Floats
@@ -60,11 +72,11 @@ class TradeOff:
     def to_dict(self) -> dict[str, Any]:
         points = zip(self.epsilon.tolist(), self.risk.tolist(), self.tvd.tolist(), strict=True)
         return {
-            "way": self.way,
-            "cells": self.cells,
-            "releases": self.releases,
-            "seed": self.seed,
-            "max_tvd": self.max_tvd,
+            "way": self.limit.way,
+            "cells": self.limit.cells,
+            "releases": self.limit.releases,
+            "seed": self.limit.seed,
+            "max_tvd": self.limit.max_tvd,
             "least_epsilon": self.least_epsilon,
             "points": [{"epsilon": epsilon, "risk": risk, "tvd": tvd} for epsilon, risk, tvd in points],
         }
@@ -75,29 +87,20 @@ def find_trade_off(
     question: Question,
     setting: Setting,
     searched: tuple[float, float],
-    max_tvd: float,
-    way: int = 2,
-    releases: int = 20,
-    seed: int = 0,
-    cells: str = "domain",
+    limit: TvdLimit,
     progress: Progress | None = None,
 ) -> TradeOff:
     """Simulates releases along epsilon, with the same draws at each, so that the TVD falls as epsilon grows."""
     from cellrisk.decide.usefulness import utility
 
-    if isinstance(max_tvd, bool) or not isinstance(max_tvd, (int, float)) or not 0 <= max_tvd <= 1:
-        raise InvalidInput("max_tvd must be a total variation distance", got=max_tvd, allowed="from 0 to 1")
+    max_tvd, way = limit.max_tvd, limit.way
+    how: dict[str, Any] = {"releases": limit.releases, "seed": limit.seed, "cells": limit.cells}
 
     def simulate(epsilons: Floats) -> Floats:
         """The mean TVD at each epsilon, of the sensitive attribute that fares worst."""
         mechanisms = [setting.at(float(epsilon)) for epsilon in epsilons]
         worst: Floats = np.max(
-            [
-                utility(
-                    table, mechanisms, ways=(way,), releases=releases, seed=seed, cells=cells, sensitive=name
-                ).mean_tvd(way)
-                for name in table.sensitive
-            ],
+            [utility(table, mechanisms, ways=(way,), sensitive=name, **how).mean_tvd(way) for name in table.sensitive],
             axis=0,
         )
         return worst
@@ -125,4 +128,4 @@ def find_trade_off(
         order = np.argsort(epsilon)
         epsilon, tvd = epsilon[order], tvd[order]
     risk = question.ask(setting, epsilon).max(axis=0)
-    return TradeOff(setting, way, cells, releases, seed, max_tvd, epsilon, risk, tvd, least)
+    return TradeOff(limit, epsilon, risk, tvd, least)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -229,9 +230,15 @@ class Question:
         )
 
     def limits(self, setting: Setting) -> tuple[Limits, ...]:
-        """The two ends of each attribute's risk."""
-        ends = setting.threshold, setting.limit_noise
-        return tuple(
-            find_limits(attribute.profiles, measure, (self.form,), *ends)[self.form, self.weights]
-            for attribute, measure in zip(self.attributes, self.measures, strict=True)
-        )
+        """The two ends of each attribute's risk, found once for each setting."""
+        if setting not in self._known_limits:
+            ends = setting.threshold, setting.limit_noise
+            self._known_limits[setting] = tuple(
+                find_limits(attribute.profiles, measure, (self.form,), *ends)[self.form, self.weights]
+                for attribute, measure in zip(self.attributes, self.measures, strict=True)
+            )
+        return self._known_limits[setting]
+
+    @cached_property
+    def _known_limits(self) -> dict[Setting, tuple[Limits, ...]]:
+        return {}

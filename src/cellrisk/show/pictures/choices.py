@@ -192,23 +192,23 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
     points = [each for each in choice.alternatives if each.tvd is not None]
     heights = [float(risk.max()), choice.limits.raw, *(level for level, _ in levels), *(each.risk for each in points)]
     risk_axis(axes, max(heights), "risk (lower: safer)")
-    widest = max([float(tvd.max()), trade_off.max_tvd])
+    widest = max([float(tvd.max()), trade_off.limit.max_tvd])
     axes.set_xlim(0.0, 1.06 * widest if widest > 0 else 0.01)
-    axes.set_xlabel(f"mean TVD of {trade_off.way}-way marginals (lower: more useful)")
+    axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
     top = min([axes.get_ylim()[1], *(level for level, _ in levels)])
-    axes.fill_between([0.0, trade_off.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
-    axes.axvline(trade_off.max_tvd, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
+    axes.fill_between([0.0, trade_off.limit.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
+    axes.axvline(trade_off.limit.max_tvd, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
     for level, _ in levels:
         axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
     axes.axhline(choice.limits.raw, color=GREY, linewidth=0.6, zorder=1.5)
     axes.plot(tvd, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, tvd, risk)
     if inside:  # above the axes stands the reader's own title
-        axes.set_xlabel(f"mean TVD of {trade_off.way}-way marginals (limit {trade_off.max_tvd:g})")
+        axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (limit {trade_off.limit.max_tvd:g})")
     else:
         axes.annotate(
-            f"TVD limit {trade_off.max_tvd:g}",
-            (trade_off.max_tvd, axes.get_ylim()[1]),
+            f"TVD limit {trade_off.limit.max_tvd:g}",
+            (trade_off.limit.max_tvd, axes.get_ylim()[1]),
             (0, 2),
             textcoords="offset points",
             ha="center",
@@ -222,9 +222,9 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
     def write() -> None:
         spread_right(axes, texts)
         ends, height = np.array(axes.get_xlim()), np.array(axes.get_ylim())
-        paths, faint = [(tvd, risk)], [(np.array([trade_off.max_tvd] * 2), height)]
+        paths, faint = [(tvd, risk)], [(np.array([trade_off.limit.max_tvd] * 2), height)]
         faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
-        words = "within both limits" if trade_off.max_tvd > 0.22 * ends[1] else "within\nboth"
+        words = "within both limits" if trade_off.limit.max_tvd > 0.22 * ends[1] else "within\nboth"
         axes.annotate(words, (0, 0), (4, 4), textcoords="offset points", size=SMALL, color=darker(SAFE), weight="bold")
         levels_inside = wish_right(axes, right) if inside else []
         taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint, levels_inside)
@@ -338,7 +338,7 @@ def _title(choice: Choice) -> str:
 def _subtitle(choice: Choice) -> str:
     required = choice.requirement.describe()
     if choice.trade_off is not None:
-        required += f" and a TVD of at most {choice.trade_off.max_tvd:g}"
+        required += f" and a TVD of at most {choice.trade_off.limit.max_tvd:g}"
     worst = ", the worst attribute at each epsilon" if len(choice.question.attributes) > 1 else ""
     return f"Required: {required}. Shown: {choice.question.name}{worst}"
 

@@ -66,57 +66,59 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
-    from cellrisk.decide.policies import Policies
+    from cellrisk.decide.policies import Policies, Wish
+    from cellrisk.decide.tradeoff import TvdLimit
+    from cellrisk.risk.priors import Priors
+    from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.contents import board_page, find
-    from cellrisk.show.reporting.decision import Asked, decide
+    from cellrisk.show.reporting.decision import ReportRequest, decide
     from cellrisk.show.reporting.public import public_page
-    from cellrisk.show.reporting.verdict import name_table
 
     said = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(said.name, said.delta)
-    policies = Policies.in_force(policy)
-    asked = Asked(
-        table=table,
-        mechanism=said.name,
-        epsilon=said.epsilon,
-        delta=said.delta,
-        max_risk=max_risk,
-        max_people=max_people,
-        margin=margin,
-        max_tvd=max_tvd,
-        measure=measure,
-        form=form,
-        weights=weights,
-        neighbours=said.neighbours,
-        threshold=said.threshold,
-        alpha=alpha,
-        sizes=sizes,
-        sizes_fit=sizes_fit,
-        zero_truncation=zero_truncation,
-        cells=cells,
-        releases=releases,
-        seed=seed,
-        public=public,
-        disclosures=(*disclosures, *policies.disclosures),
-        policies=policies,
-    )
     if isinstance(preparation, str) or not all(isinstance(line, str) for line in preparation):
         raise InvalidInput("preparation must be a list of lines", got=type(preparation).__name__)
-    decision = decide(asked, share_of(progress, 0.0, 0.8))
-    heading = title or f"Disclosure review of {name_table(decision)}"
-    if public:
-        page = public_page(decision, heading, organisation, source, preparation)
-    else:
-        findings = find(decision, top, share_of(progress, 0.8, 0.95))
-        page = board_page(findings, heading, organisation, source, preparation)
+    policies = Policies.in_force(policy)
+    limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
+    limited = bool(policies.on_risks) or any(limit is not None for limit in limits.values())
+    if said.epsilon is None and not limited:
+        raise InvalidInput(
+            "a report needs a decision to ask for",
+            allowed="an epsilon, or a limit to choose one by: max_risk, max_people or margin",
+            fix="give --epsilon 1 or --max-risk 0.3",
+        )
+    settled_delta = policies.settle_delta(said.name, said.delta, table.n_records)
+    (setting,) = read_settings(said.name, settled_delta, said.neighbours, said.threshold, table.n_records)
+    if said.epsilon is not None:
+        setting.at(said.epsilon)  # refuses what the mechanism does not take, before any work
+    risk = Wish(measure, form, weights, priors=Priors(alpha, sizes, sizes_fit, zero_truncation))
+    request = ReportRequest(
+        table=table,
+        setting=setting,
+        epsilon=said.epsilon,
+        risk=risk,
+        conditions=policies.join(table, risk, **limits) if limited else (),
+        tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),
+        cells=cells,
+        policies=policies,
+        public=public,
+        delta_from_data=said.delta is None and not setting.pure,
+        disclosures=(*disclosures, *policies.disclosures),
+        title=title,
+        organisation=organisation,
+        source=source,
+        preparation=preparation,
+    )
+    decision = decide(request, share_of(progress, 0.0, 0.8))
+    page = public_page(decision) if public else board_page(find(decision, top, share_of(progress, 0.8, 0.95)))
     document = Report(
         html=render(page),
-        title=heading,
+        title=request.heading,
         decision=page.decision,
         verdict=page.verdict.kind,
         sentence=" ".join([f"{page.verdict.title}.", *page.verdict.texts]),
-        setting=decision.setting,
+        setting=setting,
         epsilon=decision.epsilon,
         public=public,
         policies=policies,

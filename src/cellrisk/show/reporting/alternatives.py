@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from cellrisk.show.reporting.blocks import Section, TableBlock, Words
 from cellrisk.show.reporting.decision import WITHIN, Decision
-from cellrisk.show.reporting.phrases import describe_measure, make_sentence
+from cellrisk.show.reporting.phrases import make_sentence
 from cellrisk.show.reporting.verdict import explain_allowed
 from cellrisk.system.text import percent
 
 
 def alternatives_section(decision: Decision) -> Section:
     """Section 3: what each epsilon that was considered would mean; where none will do, what comes nearest."""
-    names = decision.asked.table.sensitive
+    names = decision.request.table.sensitive
     none, with_tvd, many = decision.kind == "none", decision.trade_off is not None, len(names) > 1
     people = [f"People exposed{f', {name}' if many else ''} (95% interval)" for name in names]
     header = ("Which", "Epsilon", "Noise scale", "Risk", *people, *(["TVD"] if with_tvd else []), "What it means")
@@ -24,7 +24,7 @@ def alternatives_section(decision: Decision) -> Section:
         texts=(0, len(header) - 1),
         marked=None if none else decision.shown,
     )
-    notes = [f"Risk: the {describe_measure(decision)}."]
+    notes = [f"Risk: the {decision.described_risk}."]
     if many:
         notes.append("It is that of the sensitive attribute with the highest.")
     if with_tvd:
@@ -75,7 +75,7 @@ def _compare(decision: Decision, place: int) -> str:
 
 def _say_people(decision: Decision, place: int) -> str:
     """How many people more or fewer, for each sensitive attribute."""
-    names = decision.asked.table.sensitive
+    names = decision.request.table.sensitive
     there, here = (decision.candidates[each].at.people for each in (place, decision.shown))
     told = []
     for name, other, own in zip(names, there, here, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from cellrisk.counts.table import list_assumptions
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Section, TableBlock, Words
-from cellrisk.show.reporting.decision import Asked, Decision
+from cellrisk.show.reporting.decision import Decision, ReportRequest
 from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
@@ -69,16 +69,17 @@ NOT_COVERED = (
 LIBRARIES = ("numpy", "scipy", "duckdb", "ibis-framework")
 
 
-def basis_section(table: FrequencyTable, asked: Asked, preparation: Sequence[str], public: bool) -> Section:
+def basis_section(request: ReportRequest) -> Section:
     """Section 8: what the figures take for granted; for the public without a figure from the data."""
+    table, setting, public, preparation = request.table, request.setting, request.public, request.preparation
     blocks: list[Block] = [
         Facts(
             (
                 ("Privacy unit", "One record. A person with several records is protected for each record alone."),
-                ("Neighbours", NEIGHBOURS[asked.neighbours]),
+                ("Neighbours", NEIGHBOURS[setting.neighbours]),
                 ("Noise", "The noise on each count is independent of that on every other."),
-                ("Rounding and suppression", describe_threshold(asked.threshold)),
-                ("Counts that get noise", _describe_cells(asked)),
+                ("Rounding and suppression", describe_threshold(setting.threshold)),
+                ("Counts that get noise", _describe_cells(request.cells)),
                 ("Missing values", _describe_missing(table, public)),
                 ("Other values", _describe_outside(table, public)),
                 *_describe_composition(table),
@@ -110,7 +111,7 @@ def describe_guarantee(setting: Setting) -> str:
     return "(epsilon, delta)-differential privacy"
 
 
-def mechanism_section(decision: Decision, public: bool) -> Section:
+def mechanism_section(decision: Decision) -> Section:
     """Section 9: the mechanism, its formula and scale, and the versions of what computed the figures."""
     setting = decision.setting
     pairs = [
@@ -120,8 +121,8 @@ def mechanism_section(decision: Decision, public: bool) -> Section:
         ("Epsilon", "none will do" if decision.epsilon is None else f"{decision.epsilon:.12g}"),
     ]
     if not setting.pure:
-        origin = ", one over the number of records, rounded down to one digit" if decision.asked.delta_from_data else ""
-        pairs.append(("Delta", f"{setting.delta:g}{origin}"))
+        rule = ", one over the number of records, rounded down to one digit"
+        pairs.append(("Delta", f"{setting.delta:g}{rule if decision.request.delta_from_data else ''}"))
     pairs.append(("Neighbours", setting.neighbours))
     pairs.append(("Threshold", f"{setting.threshold:g}"))
     if decision.epsilon is not None:
@@ -129,11 +130,11 @@ def mechanism_section(decision: Decision, public: bool) -> Section:
     measured = f"{decision.question.name}, under the homogeneity attack"
     pairs.append(("Risk that was measured", measured))
     if decision.trade_off is not None:
-        found = decision.trade_off
-        simulated = f"mean TVD of {found.way}-way marginals, {found.releases:,} simulated releases, seed {found.seed}"
+        tvd = decision.trade_off.limit
+        simulated = f"mean TVD of {tvd.way}-way marginals, {tvd.releases:,} simulated releases, seed {tvd.seed}"
         pairs.append(("Usefulness that was measured", simulated))
     blocks: list[Block] = [Facts(tuple(pairs))]
-    if not public:
+    if not decision.request.public:
         blocks += _describe_priors(decision)
     versions = tuple((name, version) for name, version in list_versions())
     blocks.append(TableBlock("Versions", ("Software", "Version"), versions, texts=(0, 1)))
@@ -154,8 +155,8 @@ def list_versions() -> Iterator[tuple[str, str]]:
     yield "Python", f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def _describe_cells(asked: Asked) -> str:
-    if asked.cells == "observed":
+def _describe_cells(cells: str) -> str:
+    if cells == "observed":
         return (
             "Those of the cells that hold records, with every value of the sensitive attribute. Which cells hold "
             "records is then published as it is: the guarantee does not cover it."
@@ -231,10 +232,10 @@ def _describe_domains(table: FrequencyTable, public: bool) -> Iterator[Block]:
 
 def _describe_priors(decision: Decision) -> Iterator[Block]:
     """The laws behind a measure that needs some, one line for each attribute."""
-    asked = decision.asked
+    risk = decision.request.risk
     lines = []
-    for attribute in asked.table.attributes:
-        fitted = asked.priors.fit(attribute, [asked.measure])
+    for attribute in decision.request.table.attributes:
+        fitted = risk.priors.fit(attribute, [risk.measure])
         lines += [f"{attribute.name}: {line}" for line in fitted.describe()]
     if lines:
         yield Bullets(tuple(lines), "Priors of the measure")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
+from cellrisk.decide.policies import Wish
 from cellrisk.risk.assessment import CURATOR_NOTE, Assessment, assess
 from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.measures import FORMS
-from cellrisk.risk.sweep import Limits, Question
+from cellrisk.risk.sweep import Limits
 from cellrisk.show.reporting.alternatives import alternatives_section
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
-from cellrisk.show.reporting.decision import Decision, name_policies
+from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.people_at_risk import people_at_risk_section
-from cellrisk.show.reporting.phrases import describe_measure
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import board_verdict, describe_decision
 from cellrisk.system.progress import Progress
@@ -54,48 +53,29 @@ class Findings:
 
 def find(decision: Decision, top: int, progress: Progress | None = None) -> Findings:
     """Computes what the sections show."""
-    asked = decision.asked
-    table, mechanism = asked.table, decision.setting.at(decision.shown_epsilon)
-    priors: dict[str, Any] = {
-        "alpha": asked.alpha,
-        "sizes": asked.sizes,
-        "sizes_fit": asked.sizes_fit,
-        "zero_truncation": asked.zero_truncation,
-    }
-    assessment = assess(table, mechanism, measures=asked.measure, forms=asked.form, weights=asked.weights, **priors)
+    table, risk = decision.request.table, decision.request.risk
+    mechanism, priors = decision.setting.at(decision.shown_epsilon), vars(risk.priors)
+    assessment = assess(table, mechanism, measures=risk.measure, forms=risk.form, weights=risk.weights, **priors)
+    forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
     found = curve(
-        table,
-        asked.mechanism,
-        delta=asked.delta,
-        measures=asked.measure,
-        forms=[form for form in FORMS if form in (asked.form, "exact", "tight")],
-        weights=asked.weights,
-        neighbours=asked.neighbours,
-        threshold=asked.threshold,
-        progress=progress,
-        **priors,
+        table, mechanism, measures=risk.measure, forms=forms, weights=risk.weights, progress=progress, **priors
     )
     explanations = tuple(
-        explain(table, mechanism, sensitive=name, form=asked.form, weights=asked.weights, top=top)
+        explain(table, mechanism, sensitive=name, form=risk.form, weights=risk.weights, top=top)
         for name in table.sensitive
         if table.read_cells is not None
     )
-    people = Question.of(table, "local", "tight", "records", asked.priors)
-    chance = tuple(limits.chance for limits in people.limits(decision.setting))
+    chance = tuple(limits.chance for limits in decision.question.people.limits(decision.setting))
     return Findings(decision, assessment, decision.question.limits(decision.setting), chance, found, explanations)
 
 
-def board_page(
-    findings: Findings, title: str, organisation: str | None, source: str | None, preparation: Sequence[str]
-) -> Page:
+def board_page(findings: Findings) -> Page:
     """The document for the review board: everything."""
-    decision = findings.decision
-    table = decision.asked.table
-    about = [("Organisation", organisation), ("Data", source), ("Policy", name_policies(decision.asked))]
-    about.append(("Table", f"{table.n_records:,} records in {table.n_cells:,} cells"))
+    decision, request = findings.decision, findings.decision.request
+    size = f"{request.table.n_records:,} records in {request.table.n_cells:,} cells"
     return Page(
-        title=title,
-        about=tuple((name, value) for name, value in about if value),
+        title=request.heading,
+        about=(*request.about, ("Table", size)),
         banner=FOR_THE_BOARD,
         decision=describe_decision(decision),
         verdict=board_verdict(decision),
@@ -105,10 +85,10 @@ def board_page(
             curve_section(findings),
             utility_section(decision),
             sizes_section(decision),
-            people_at_risk_section(findings.explanations, decision.asked.measure),
-            basis_section(table, decision.asked, preparation, public=False),
-            mechanism_section(decision, public=False),
-            registry_section(decision, title, organisation, preparation, public=False),
+            people_at_risk_section(findings.explanations, request.risk.measure),
+            basis_section(request),
+            mechanism_section(decision),
+            registry_section(decision),
             Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, CHOICE_NOTE, PUBLIC_NOTE)),)),
         ),
         sign_off=SIGN_OFF,
@@ -141,8 +121,7 @@ def risk_section(findings: Findings) -> Section:
         for exposure, chance in zip(exposures, findings.chance, strict=True)
     )
     blocks: list[Block] = [TableBlock("Share of people whose value is read off the table correctly", header, rows)]
-    asked = decision.asked
-    if (asked.measure, asked.form, asked.weights) != ("local", "tight", "records"):
+    if decision.request.risk.words != Wish().words:
         blocks.append(_asked_grid(findings))
     lead = findings.assessment.headline.split("\n")
     if decision.kind == "none":
@@ -153,18 +132,18 @@ def risk_section(findings: Findings) -> Section:
 def _asked_grid(findings: Findings) -> TableBlock:
     """The risk that the limits are on, where it is another than the share of people exposed."""
     decision = findings.decision
-    asked = decision.asked
+    request, risk = decision.request, decision.request.risk
     rows = tuple(
         (
             name,
             percent(limits.raw),
-            percent(findings.assessment.value(asked.measure, asked.form, asked.weights, name)),
+            percent(findings.assessment.value(risk.measure, risk.form, risk.weights, name)),
             percent(limits.chance),
         )
-        for name, limits in zip(asked.table.sensitive, findings.limits, strict=True)
+        for name, limits in zip(request.table.sensitive, findings.limits, strict=True)
     )
     header = ("Sensitive attribute", "Before: raw table", f"After: epsilon {decision.shown_epsilon:.12g}", "By chance")
-    return TableBlock(f"The {describe_measure(decision)}", header, rows)
+    return TableBlock(f"The {decision.described_risk}", header, rows)
 
 
 def curve_section(findings: Findings) -> Section:
@@ -187,10 +166,10 @@ def utility_section(decision: Decision) -> Section:
     if trade_off is None:
         text = "Usefulness was not assessed. To add it, give a limit on it, for example --max-tvd 0.1 or max_tvd=0.1."
         return Section("utility", title, (text,))
-    at = decision.candidates[decision.shown].at
+    at, limit = decision.candidates[decision.shown].at, trade_off.limit
     lead = (
-        f"At epsilon {at.epsilon:.5g}, a {trade_off.way}-way marginal of a release differs from the true one by a "
-        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is at most {trade_off.max_tvd:g}, which "
+        f"At epsilon {at.epsilon:.5g}, a {limit.way}-way marginal of a release differs from the true one by a "
+        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is at most {limit.max_tvd:g}, which "
         f"takes epsilon {trade_off.describe_least()}."
     )
     shown: Block
@@ -202,8 +181,8 @@ def utility_section(decision: Decision) -> Section:
         points = zip(trade_off.epsilon.tolist(), trade_off.risk.tolist(), trade_off.tvd.tolist(), strict=True)
         rows = tuple((f"{epsilon:.3g}", percent(risk), f"{tvd:.3g}") for epsilon, risk, tvd in points)
         shown = TableBlock("Risk and TVD along epsilon", ("Epsilon", "Risk", "TVD"), rows, texts=())
-    noised = "every count of the domain" if trade_off.cells == "domain" else "the counts of cells that hold records"
-    how = f"An estimate from {trade_off.releases:,} simulated releases with noise on {noised}; seed {trade_off.seed}."
+    noised = "every count of the domain" if limit.cells == "domain" else "the counts of cells that hold records"
+    how = f"An estimate from {limit.releases:,} simulated releases with noise on {noised}; seed {limit.seed}."
     notes = [how]
     if decision.choice is not None and not decision.chosen_from_data:
         notes.insert(0, "Marked in the picture is what the limits alone would choose, not the epsilon asked for.")
@@ -214,7 +193,7 @@ def sizes_section(decision: Decision) -> Section:
     """Section 6: how many records the cells hold."""
     from cellrisk.show.pictures import draw_sizes
 
-    table = decision.asked.table
+    table = decision.request.table
     summary = table.summary()
     sizes = summary.cell_sizes
     lead = (

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cellrisk.decide.choosing import Alternative, Choice, choose, weigh
+from cellrisk.decide.choosing import Alternative, Choice, choose_within, weigh
 from cellrisk.decide.policies import Policies, Wish
 from cellrisk.decide.requirement import Condition, describe_conditions
-from cellrisk.decide.tradeoff import TradeOff, find_trade_off
+from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.priors import Alpha, Priors
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Question, Setting, read_settings
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Question, Setting
+from cellrisk.show.reporting.phrases import describe_risk, join_names
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import round_down
 
@@ -27,115 +26,51 @@ KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """What the caller of a report wants to know, as `choose` and `assess` take it."""
+class ReportRequest:
+    """What the caller of a report wants to know, and what is to be printed as it is."""
 
     table: FrequencyTable
-    mechanism: str
+    setting: Setting
     epsilon: float | None
-    delta: float | None
-    max_risk: float | None
-    max_people: float | None
-    margin: float | None
-    max_tvd: float | None
-    measure: str
-    form: str
-    weights: str
-    neighbours: str
-    threshold: float
-    alpha: Alpha | Mapping[str, Alpha]
-    sizes: str
-    sizes_fit: str
-    zero_truncation: bool
+    """The one that is put to the board; None where the limits choose it."""
+    risk: Wish
+    conditions: tuple[Condition, ...]
+    """The limits on risks, those of policies too; empty where there is none."""
+    tvd_limit: TvdLimit | None
     cells: str
-    releases: int
-    seed: int
+    """Which counts get noise: those of the whole "domain", or of the "observed" cells."""
     policies: Policies
-    """Those that hold beside what is asked for."""
-    public: bool = False
+    public: bool
+    delta_from_data: bool
+    """Whether delta was left to be set from the number of records."""
     disclosures: tuple[str, ...] = ()
     """What else was taken from the raw data, a sentence each, for the public."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, str):
-            raise InvalidInput("a report is of one mechanism", got=type(self.mechanism).__name__, fix="name one")
-        if self.epsilon is None and not self.limited:
-            raise InvalidInput(
-                "a report needs a decision to ask for",
-                allowed="an epsilon, or a limit to choose one by: max_risk, max_people or margin",
-                fix="give --epsilon 1 or --max-risk 0.3",
-            )
-        if self.epsilon is not None:
-            self.setting.at(self.epsilon)  # refuses what the mechanism does not take, before any work
+    title: str | None = None
+    organisation: str | None = None
+    source: str | None = None
+    preparation: Sequence[str] = ()
 
     @property
-    def limits(self) -> dict[str, float | None]:
-        """The limits asked for."""
-        return {"max_risk": self.max_risk, "max_people": self.max_people, "margin": self.margin}
+    def heading(self) -> str:
+        return self.title or f"Disclosure review of {self.table_name}"
 
     @property
-    def limited(self) -> bool:
-        """Whether there is a limit on a risk, asked for or of a policy."""
-        return bool(self.policies.on_risks) or any(limit is not None for limit in self.limits.values())
-
-    @cached_property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The limits on risks, policies' too; none where there is none."""
-        wish = Wish(self.measure, self.form, self.weights, priors=self.priors)
-        return self.policies.join(self.table, wish, **self.limits) if self.limited else ()
-
-    @cached_property
-    def setting(self) -> Setting:
-        records = self.table.n_records
-        delta = self.policies.settle_delta(self.mechanism, self.delta, records)
-        return read_settings(self.mechanism, delta, self.neighbours, self.threshold, records)[0]
+    def table_name(self) -> str:
+        return f"{join_names(self.table.sensitive)} by {join_names(self.table.quasi_identifiers)}"
 
     @property
-    def delta_from_data(self) -> bool:
-        """Whether delta was left to be set from the number of records."""
-        return self.delta is None and not self.setting.pure
-
-    @property
-    def priors(self) -> Priors:
-        return Priors(self.alpha, self.sizes, self.sizes_fit, self.zero_truncation)
-
-    def choose(self, max_tvd: float | None, progress: Progress | None = None) -> Choice:
-        """The answer of `choose` to all this, with or without the limit on the TVD."""
-        return choose(
-            self.table,
-            self.mechanism,
-            max_risk=self.max_risk,
-            max_people=self.max_people,
-            margin=self.margin,
-            max_tvd=max_tvd,
-            measure=self.measure,
-            form=self.form,
-            weights=self.weights,
-            delta=self.delta,
-            alpha=self.alpha,
-            sizes=self.sizes,
-            sizes_fit=self.sizes_fit,
-            zero_truncation=self.zero_truncation,
-            neighbours=self.neighbours,
-            threshold=self.threshold,
-            releases=self.releases,
-            seed=self.seed,
-            cells=self.cells,
-            policy=self.policies,
-            progress=progress,
-        )
+    def about(self) -> tuple[tuple[str, str], ...]:
+        """The lines below the title that everybody may read."""
+        policies = ", ".join(each.describe() for each in self.policies.obeyed) or "none in force"
+        lines = (("Organisation", self.organisation), ("Data", self.source), ("Policy", policies))
+        return tuple((name, value) for name, value in lines if value)
 
     def describe_limits(self) -> str:
-        """The policy in words; empty where no limit was set."""
+        """The limits in words; empty where none was set."""
         parts = [describe_conditions(self.conditions)] if self.conditions else []
-        if self.max_tvd is not None:
-            parts.append(f"a TVD of at most {self.max_tvd:g}")
+        if self.tvd_limit is not None:
+            parts.append(f"a TVD of at most {self.tvd_limit.max_tvd:g}")
         return " and ".join(parts)
-
-
-def name_policies(asked: Asked) -> str:
-    """Which policies the decision had to keep, for the head of a report."""
-    return ", ".join(each.describe() for each in asked.policies.obeyed) or "none in force"
 
 
 @dataclass(frozen=True)
@@ -150,7 +85,7 @@ class Candidate:
 class Decision:
     """What is asked for, and what it was chosen from."""
 
-    asked: Asked
+    request: ReportRequest
     kind: str
     """recommended, kept, broken, none or open"""
     epsilon: float | None
@@ -166,59 +101,59 @@ class Decision:
 
     @property
     def setting(self) -> Setting:
-        return self.asked.setting
+        return self.request.setting
 
     @property
     def shown_epsilon(self) -> float:
-        return self.candidates[self.shown].at.epsilon if self.candidates else float(self.asked.epsilon or 0.0)
+        return self.candidates[self.shown].at.epsilon if self.candidates else float(self.request.epsilon or 0.0)
+
+    @property
+    def described_risk(self) -> str:
+        """The risk that was asked for, in words."""
+        return describe_risk(self.request.risk, self.question)
 
     @property
     def chosen_from_data(self) -> bool:
-        return self.asked.epsilon is None
+        return self.request.epsilon is None
 
 
-def decide(asked: Asked, progress: Progress | None = None) -> Decision:
+def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
     """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
-    conditions, setting = asked.conditions, asked.setting
+    conditions, setting, asked_for = request.conditions, request.setting, request.epsilon
     choice = None
     if conditions:
-        choice = asked.choose(asked.max_tvd, progress)
+        choice = choose_within(
+            request.table, conditions, (setting,), request.tvd_limit, request.policies, progress=progress
+        )
         question, trade_off = choice.question, choice.trade_off
     else:
-        question = Question.of(asked.table, asked.measure, asked.form, asked.weights, asked.priors)
-        trade_off = _trade_off(asked, question, progress)
-    if asked.public and asked.epsilon is not None and not conditions and trade_off is None:
-        return Decision(asked, "open", asked.epsilon, question, None, None, (), 0)  # nothing depends on the records
-    if asked.epsilon is not None:
-        weighed = weigh(question, setting, asked.epsilon, conditions, trade_off)
+        question = request.risk.question(request.table)
+        trade_off = _find_trade_off(request, question, progress)
+    if request.public and asked_for is not None and not conditions and trade_off is None:
+        return Decision(request, "open", asked_for, question, None, None, (), 0)  # nothing depends on the records
+    if asked_for is not None:
+        weighed = weigh(question, setting, asked_for, conditions, trade_off)
         kind = "open" if not conditions and trade_off is None else _kind(weighed[1])
-        return Decision(asked, kind, asked.epsilon, question, choice, trade_off, _label(weighed, "asked for"), 1)
+        return Decision(request, kind, asked_for, question, choice, trade_off, _label(weighed, "asked for"), 1)
     if choice is None or choice.epsilon is None:
-        return _none(asked, question, choice, trade_off)
+        return _none(request, question, choice, trade_off)
     epsilon = round_down(choice.epsilon)
     if epsilon < choice.admissible[-1][0]:
         epsilon = choice.epsilon
     weighed = weigh(question, setting, epsilon, conditions, trade_off)
     first = replace(choice.options[0], epsilon=epsilon, risk=weighed[1].risk)
     choice = replace(choice, options=(first,), alternatives=weighed)
-    return Decision(asked, "recommended", epsilon, question, choice, trade_off, _label(weighed, "recommended"), 1)
+    return Decision(request, "recommended", epsilon, question, choice, trade_off, _label(weighed, "recommended"), 1)
 
 
-def _trade_off(asked: Asked, question: Question, progress: Progress | None) -> TradeOff | None:
-    if asked.max_tvd is None or asked.epsilon is None:
+def _find_trade_off(request: ReportRequest, question: Question, progress: Progress | None) -> TradeOff | None:
+    """Risk and usefulness along epsilon, where usefulness alone has a limit."""
+    setting, epsilon = request.setting, request.epsilon
+    if request.tvd_limit is None or epsilon is None:
         return None
-    usual = min(LARGEST_EPSILON, asked.setting.largest_epsilon)
-    return find_trade_off(
-        asked.table,
-        question,
-        asked.setting,
-        (min(LEAST_EPSILON, asked.epsilon / 2), max(usual, asked.epsilon)),
-        asked.max_tvd,
-        releases=asked.releases,
-        seed=asked.seed,
-        cells=asked.cells,
-        progress=progress,
-    )
+    usual = min(LARGEST_EPSILON, setting.largest_epsilon)
+    searched = (min(LEAST_EPSILON, epsilon / 2), max(usual, epsilon))
+    return find_trade_off(request.table, question, setting, searched, request.tvd_limit, progress)
 
 
 def _kind(at: Alternative) -> str:
@@ -229,20 +164,19 @@ def _label(weighed: tuple[Alternative, ...], middle: str) -> tuple[Candidate, ..
     return tuple(Candidate(middle if at.role == "recommended" else at.role, at) for at in weighed)
 
 
-def _none(asked: Asked, question: Question, choice: Choice | None, trade_off: TradeOff | None) -> Decision:
+def _none(request: ReportRequest, question: Question, choice: Choice | None, trade_off: TradeOff | None) -> Decision:
     """Where no epsilon will do: what comes nearest, or what each of two limits in conflict would take alone."""
     if choice is None:
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
 
     def consider(label: str, epsilon: float) -> Candidate:
-        return Candidate(label, weigh(question, asked.setting, epsilon, asked.conditions, trade_off)[1])
+        return Candidate(label, weigh(question, request.setting, epsilon, request.conditions, trade_off)[1])
 
-    found = []
-    alone = asked.choose(None) if trade_off is not None else None
-    if alone is not None and alone.epsilon is not None:
-        found.append(consider(KEEPS_RISK, round_down(alone.epsilon)))
+    option = choice.options[0]
+    if option.within_risk_limits:
+        found = [consider(KEEPS_RISK, round_down(option.within_risk_limits[-1][1]))]
     else:
-        found.append(consider(NEAREST, choice.options[0].lowest_epsilon))
+        found = [consider(NEAREST, option.lowest_epsilon)]
     if trade_off is not None and trade_off.least_epsilon is not None:
         found.append(consider(KEEPS_TVD, trade_off.least_epsilon))
-    return Decision(asked, "none", None, question, choice, trade_off, tuple(found), 0)
+    return Decision(request, "none", None, question, choice, trade_off, tuple(found), 0)

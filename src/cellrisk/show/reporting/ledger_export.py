@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,7 +13,7 @@ from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.publish.releasing.saving import sidecar_of
 from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
 from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
-from cellrisk.show.reporting.registry import TO_FILL, Field, model_fields
+from cellrisk.show.reporting.registry import NOT_APPLICABLE, TO_FILL, Field, fill_fields
 from cellrisk.system.spreadsheets import write_rows
 from cellrisk.system.writing import refuse_inputs, write_whole
 
@@ -29,7 +29,11 @@ VARIANTS = {
     "concentrated": "Zero-concentrated DP",
 }
 LISTS = ("basic.data_curators", "administrative.registry_authors")
-NOT_APPLICABLE = "not applicable"
+REMARKS = {
+    "basic.publication_date": "the day of the entry; change it where it was another",
+    "dp_variant.unprotected_quantities": "such as labels and cells that were only observed",
+    "implementation.composition": "add the total",
+}
 
 
 def write_json_lines(entries: Sequence[Entry]) -> str:
@@ -102,61 +106,38 @@ def export_entries(
     return write_whole(target, write_csv(entries, spreadsheet_safe) if chosen == "csv" else FORMS[chosen](entries))
 
 
-def list_fields(entry: Entry, n_releases: int) -> Iterator[Field]:
-    """Every field of the registry's template, in its order, as far as the ledger knows it."""
-    by = ", ".join(entry.quasi_identifiers)
-    what = f"{entry.attribute} by {by}" if entry.attribute and by else entry.attribute or by
-    yield Field("basic.name", show_on_one_line(f"{what} ({entry.cohort})"))
-    yield Field("basic.data_curators.data_curator_name")
-    yield Field("basic.data_curators.data_curator_type", None, "Government, Industry or Nonprofit")
-    yield Field("basic.description", f"Frequency table of {show_on_one_line(what)}")
-    yield Field("basic.intended_use", entry.purpose or None)
-    yield Field("basic.data_product_type", "Summary statistics")
-    yield Field("basic.data_product_region")
-    yield Field("basic.data_product_sector")
-    yield Field("basic.publication_date", entry.time[:10], "the day of the entry; change it where it was another")
-    yield from _privacy_fields(entry)
-    yield from model_fields("One release" if n_releases == 1 else "Many releases")
-    yield from _implementation_fields(entry)
-    yield Field("administrative.evidence_sources", None, "where the release and its method are described")
-    yield Field("administrative.status", "Draft")
-    yield Field("administrative.registry_authors")
-    yield Field("administrative.tier", None, "1, 2 or 3, by how much is filled in")
-
-
-def _privacy_fields(entry: Entry) -> Iterator[Field]:
+def list_fields(entry: Entry, n_releases: int) -> tuple[Field, ...]:
+    """Every field of the registry's template, as far as the ledger knows it."""
     loss = entry.loss
     if loss is None:
         raise InvalidInput("only a release has a record in the registry")
+    mechanism, by = loss.mechanism, ", ".join(entry.quasi_identifiers)
+    what = f"{entry.attribute} by {by}" if entry.attribute and by else entry.attribute or by
     columns = [*entry.quasi_identifiers, *([entry.attribute] if entry.attribute else [])]
-    yield Field("dp_variant.variant_name", VARIANTS[loss.flavour])
-    yield Field("dp_variant.data_domain", f"Records with {', '.join(columns)}", "add which records were eligible")
-    yield Field("dp_variant.unprotected_quantities", None, "such as labels and cells that were only observed")
-    yield Field("privacy_loss.privacy_unit", "Record", "person, where each person has one record")
-    yield Field("privacy_loss.privacy_unit_details", NEIGHBOURS[loss.neighbours])
-    yield Field("privacy_loss.number_of_privacy_units", None, "a rounded number will do")
-    rho = loss.mechanism.rho if isinstance(loss.mechanism, DiscreteGaussian) else loss.rho
+    rho = mechanism.rho if isinstance(mechanism, DiscreteGaussian) else loss.rho
+    known = {
+        "basic.name": show_on_one_line(f"{what} ({entry.cohort})"),
+        "basic.description": f"Frequency table of {show_on_one_line(what)}",
+        "basic.intended_use": entry.purpose or None,
+        "basic.publication_date": entry.time[:10],
+        "dp_variant.variant_name": VARIANTS[loss.flavour],
+        "dp_variant.data_domain": f"Records with {', '.join(columns)}",
+        "privacy_loss.privacy_unit_details": NEIGHBOURS[loss.neighbours],
+        "privacy_loss.privacy_parameters_details": f"The loss of this release alone: {loss.describe()}",
+        "deployment_model.release_type": "One release" if n_releases == 1 else "Many releases",
+        "implementation.composition": (
+            f"Release {entry.number} in a ledger; releases on the same people compose sequentially, cohorts that "
+            "share nobody in parallel"
+        ),
+    }
     for name, value in (("epsilon", loss.epsilon), ("delta", loss.delta or None), ("rho", rho)):
-        yield Field(f"privacy_loss.privacy_parameters.{name}", NOT_APPLICABLE if value is None else repr(value))
-    yield Field("privacy_loss.privacy_parameters_details", f"The loss of this release alone: {loss.describe()}")
-
-
-def _implementation_fields(entry: Entry) -> Iterator[Field]:
-    mechanism = entry.loss.mechanism if entry.loss is not None else None
-    yield Field("implementation.preprocessing_and_hyperparameter_tuning")
-    formula = f"{FORMULAS[mechanism.name]}; {describe_scale(mechanism)}" if mechanism is not None else None
-    yield Field("implementation.mechanisms", formula, "add the program that adds the noise, and how it is secured")
-    yield Field(
-        "implementation.composition",
-        f"Release {entry.number} in a ledger; releases on the same people compose sequentially, cohorts that share "
-        "nobody in parallel",
-        "add the total",
-    )
-    threshold = None if mechanism is None else describe_threshold(mechanism.threshold)
-    yield Field("implementation.post_processing", threshold)
-    yield Field("implementation.justification")
-    yield Field("implementation.utility")
-    yield Field("implementation.additional_information", f"SHA-256 {entry.file.sha256}" if entry.file else None)
+        known[f"privacy_loss.privacy_parameters.{name}"] = NOT_APPLICABLE if value is None else repr(value)
+    if mechanism is not None:
+        known["implementation.mechanisms"] = f"{FORMULAS[mechanism.name]}; {describe_scale(mechanism)}"
+        known["implementation.post_processing"] = describe_threshold(mechanism.threshold)
+    if entry.file is not None:
+        known["implementation.additional_information"] = f"SHA-256 {entry.file.sha256}"
+    return fill_fields(known, REMARKS)
 
 
 def _write_document(entry: Entry, n_releases: int) -> str:

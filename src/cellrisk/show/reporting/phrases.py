@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cellrisk.show.reporting.decision import Decision
+    from cellrisk.decide.policies import Wish
+    from cellrisk.risk.sweep import Question
 
 MEASURES = {
     "local": "of this very table, with the noise as the only chance",
@@ -23,11 +24,10 @@ FORMS = {
 WEIGHTS = {"uniform": "averaged over cells", "records": "averaged over people"}
 
 
-def describe_measure(decision: Decision) -> str:
-    """The risk that was asked for, in words."""
-    asked, measure = decision.asked, decision.question.measures[0]
-    weights = "" if measure.one_number else f", {WEIGHTS[asked.weights]}"
-    return f"{decision.question.name}: {FORMS[asked.form]}, {MEASURES[asked.measure]}{weights}"
+def describe_risk(risk: Wish, question: Question) -> str:
+    """A risk in words: its name, what it is the chance of, and how it is averaged."""
+    weights = "" if question.measures[0].one_number else f", {WEIGHTS[risk.weights]}"
+    return f"{question.name}: {FORMS[risk.form]}, {MEASURES[risk.measure]}{weights}"
 
 
 def make_sentence(text: str, end: str = ".") -> str:

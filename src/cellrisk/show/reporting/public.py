@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cellrisk.decide.policy import CHECKED
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, Words
 from cellrisk.show.reporting.contents import SIGN_OFF
-from cellrisk.show.reporting.decision import Decision, name_policies
-from cellrisk.show.reporting.phrases import describe_measure
+from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import describe_decision, public_verdict
 
@@ -25,34 +22,32 @@ CHOSEN = (
 )
 
 
-def public_page(
-    decision: Decision, title: str, organisation: str | None, source: str | None, preparation: Sequence[str]
-) -> Page:
+def public_page(decision: Decision) -> Page:
     """The document for the public."""
-    about = (("Organisation", organisation), ("Data", source), ("Policy", name_policies(decision.asked)))
+    request = decision.request
     return Page(
-        title=title,
-        about=tuple((name, value) for name, value in about if value),
+        title=request.heading,
+        about=request.about,
         banner=FOR_THE_PUBLIC,
         decision=describe_decision(decision),
         verdict=public_verdict(decision),
         sections=(
             _policy_section(decision),
             _withheld_section(decision),
-            basis_section(decision.asked.table, decision.asked, preparation, public=True),
-            mechanism_section(decision, public=True),
-            registry_section(decision, title, organisation, preparation, public=True),
+            basis_section(request),
+            mechanism_section(decision),
+            registry_section(decision),
         ),
         sign_off=SIGN_OFF,
     )
 
 
 def _policy_section(decision: Decision) -> Section:
-    limits = decision.asked.describe_limits()
+    limits = decision.request.describe_limits()
     facts = Facts(
         (
             ("Attack considered", "homogeneity: a cell that shows one value alone gives it away for everybody in it"),
-            ("Risk that was measured", describe_measure(decision)),
+            ("Risk that was measured", decision.described_risk),
             ("Limit that had to be met", limits or "none"),
         )
     )
@@ -65,6 +60,6 @@ def _withheld_section(decision: Decision) -> Section:
         notes.append(CHOSEN)
     elif decision.kind != "open":
         notes.append(CHECKED)
-    notes += decision.asked.disclosures
+    notes += decision.request.disclosures
     blocks = (Bullets(tuple(notes)),) if notes else (Words(("Epsilon was given beforehand.",)),)
     return Section("withheld", "What is withheld, and what the choice discloses", (WITHHELD,), blocks)

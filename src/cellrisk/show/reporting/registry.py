@@ -8,19 +8,16 @@ and Vadhan. What only the publisher knows is left to fill.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold, read_domains
 from cellrisk.show.reporting.blocks import Section, TableBlock
 from cellrisk.show.reporting.decision import Decision
 
-if TYPE_CHECKING:
-    from cellrisk.counts.table import FrequencyTable
-
 TO_FILL = "to fill"
+NOT_APPLICABLE = "not applicable"
 
 
 @dataclass(frozen=True)
@@ -38,146 +35,150 @@ class Field:
         return f"{self.value} ({self.remark})" if self.remark else self.value
 
 
-def registry_section(
-    decision: Decision, title: str, organisation: str | None, preparation: Sequence[str], public: bool
-) -> Section:
+TEMPLATE = (
+    Field("basic.name"),
+    Field("basic.data_curators.data_curator_name"),
+    Field("basic.data_curators.data_curator_type", None, "Government, Industry or Nonprofit"),
+    Field("basic.description"),
+    Field("basic.intended_use"),
+    Field("basic.data_product_type", "Summary statistics"),
+    Field("basic.data_product_region"),
+    Field("basic.data_product_sector"),
+    Field("basic.publication_date", None, "year, month, day"),
+    Field("dp_variant.variant_name"),
+    Field("dp_variant.data_domain", None, "add which records were eligible"),
+    Field("dp_variant.unprotected_quantities"),
+    Field("privacy_loss.privacy_unit", "Record", "person, where each person has one record"),
+    Field("privacy_loss.privacy_unit_details"),
+    Field("privacy_loss.number_of_privacy_units", None, "a rounded number will do"),
+    Field("privacy_loss.privacy_parameters.epsilon"),
+    Field("privacy_loss.privacy_parameters.delta"),
+    Field("privacy_loss.privacy_parameters.rho"),
+    Field("privacy_loss.privacy_parameters_details"),
+    Field("deployment_model.model_name", "Central"),
+    Field("deployment_model.model_name_details", "A curator holds the records and adds noise to their counts"),
+    Field("deployment_model.trust_assumptions", "The curator is trusted with the records", "add who has access"),
+    Field("deployment_model.actors", None, "curator, reviewers, and those who use what is published"),
+    Field("deployment_model.release_type", "One release", "change it where the table is published again"),
+    Field("deployment_model.release_type_details", None, "other uses that are planned of the same records"),
+    Field("deployment_model.data_source_type", "Static", "change it where records come in over time"),
+    Field("deployment_model.data_source_type_details"),
+    Field("deployment_model.access_type", "Non-interactive"),
+    Field("deployment_model.access_type_details", "A table is published; nobody queries the records"),
+    Field("implementation.preprocessing_and_hyperparameter_tuning"),
+    Field("implementation.mechanisms", None, "add the program that adds the noise, and how it is secured"),
+    Field("implementation.composition"),
+    Field("implementation.post_processing"),
+    Field("implementation.justification"),
+    Field("implementation.utility"),
+    Field("implementation.additional_information"),
+    Field("administrative.evidence_sources", None, "where the release and its method are described"),
+    Field("administrative.status", "Draft"),
+    Field("administrative.registry_authors"),
+    Field("administrative.tier", None, "1, 2 or 3, by how much is filled in"),
+)
+"""Every field of the registry's template, in its order, with what holds for any release of a frequency table."""
+
+
+def fill_fields(known: Mapping[str, str | None], remarks: Mapping[str, str]) -> tuple[Field, ...]:
+    """The template with the values that are known, and with other remarks than its own."""
+    return tuple(
+        replace(field, value=known.get(field.path, field.value), remark=remarks.get(field.path, field.remark))
+        for field in TEMPLATE
+    )
+
+
+def registry_section(decision: Decision) -> Section:
     """Section 10: a record to be copied into the registry, once its gaps are filled."""
-    fields = tuple(list_fields(decision, title, organisation, preparation, public))
+    fields = list_fields(decision)
     filled = sum(field.value is not None for field in fields)
     lead = (
         f"A record for the OpenDP registry of differential privacy deployments: {filled} of {len(fields)} fields can "
         f"be filled from this report, the others are marked \u201c{TO_FILL}\u201d.",
     )
     rows = tuple((field.path, field.describe()) for field in fields)
-    return Section("registry", "Record for the deployments registry", lead, (_grid(rows),))
+    table = TableBlock("Fields of the record", ("Field", "Value"), rows, texts=(0, 1))
+    return Section("registry", "Record for the deployments registry", lead, (table,))
 
 
-def _grid(rows: tuple[tuple[str, str], ...]) -> TableBlock:
-    return TableBlock("Fields of the record", ("Field", "Value"), rows, texts=(0, 1))
+def list_fields(decision: Decision) -> tuple[Field, ...]:
+    """Every field of the registry's template, as far as a report knows it."""
+    request, setting, epsilon = decision.request, decision.setting, decision.epsilon
+    table, mechanism = request.table, None if epsilon is None else setting.at(epsilon)
+    sensitive, quasi_identifiers = ", ".join(table.sensitive), ", ".join(table.quasi_identifiers)
+    scale = "" if mechanism is None else f"; {describe_scale(mechanism)}"
+    known = {
+        "basic.name": request.heading,
+        "basic.data_curators.data_curator_name": request.organisation or None,
+        "basic.description": f"Frequency table of {sensitive} by {quasi_identifiers}",
+        "dp_variant.variant_name": "Pure DP" if setting.pure else "Approximate DP",
+        "dp_variant.data_domain": f"Records with {quasi_identifiers}, {sensitive}",
+        "dp_variant.unprotected_quantities": _list_unprotected(decision),
+        "privacy_loss.privacy_unit_details": NEIGHBOURS[setting.neighbours],
+        "privacy_loss.number_of_privacy_units": None if request.public else f"{table.n_records:,}",
+        "privacy_loss.privacy_parameters.epsilon": None if epsilon is None else f"{epsilon:.12g}",
+        "privacy_loss.privacy_parameters.delta": NOT_APPLICABLE if setting.pure else f"{setting.delta:g}",
+        "privacy_loss.privacy_parameters.rho": (
+            f"{mechanism.rho:.6g}" if isinstance(mechanism, DiscreteGaussian) else NOT_APPLICABLE
+        ),
+        "privacy_loss.privacy_parameters_details": _explain_epsilon(decision),
+        "implementation.preprocessing_and_hyperparameter_tuning": _describe_steps(decision),
+        "implementation.mechanisms": f"{FORMULAS[setting.name]}{scale}",
+        "implementation.composition": "One table, whose counts share no record (parallel composition)",
+        "implementation.post_processing": describe_threshold(setting.threshold),
+        "implementation.justification": _justify(decision),
+        "implementation.utility": _describe_utility(decision),
+    }
+    remarks = {
+        "privacy_loss.number_of_privacy_units": "round it where the size is not public",
+        "implementation.composition": "add other releases",
+        "implementation.additional_information": "where the table is published",
+    }
+    many = len(table.sensitive)
+    if many > 1:
+        composition = f"{many} tables of the same records, each at this epsilon (sequential composition)"
+        known["implementation.composition"] = composition
+    if epsilon is None:
+        remarks["privacy_loss.privacy_parameters.epsilon"] = "no epsilon keeps the limits"
+    if request.public:
+        remarks["privacy_loss.number_of_privacy_units"] = "withheld here; a rounded number will do"
+    return fill_fields(known, remarks)
 
 
-def list_fields(
-    decision: Decision, title: str, organisation: str | None, preparation: Sequence[str], public: bool
-) -> Iterator[Field]:
-    """Every field of the registry's template, in its order."""
-    table = decision.asked.table
-    yield Field("basic.name", title)
-    yield Field("basic.data_curators.data_curator_name", organisation or None)
-    yield Field("basic.data_curators.data_curator_type", None, "Government, Industry or Nonprofit")
-    yield Field("basic.description", _describe_table(table))
-    yield Field("basic.intended_use")
-    yield Field("basic.data_product_type", "Summary statistics")
-    yield Field("basic.data_product_region")
-    yield Field("basic.data_product_sector")
-    yield Field("basic.publication_date", None, "year, month, day")
-    yield from _privacy_fields(decision, public)
-    yield from model_fields()
-    yield from _implementation_fields(decision, preparation, public)
-    yield Field("administrative.evidence_sources", None, "where the release and its method are described")
-    yield Field("administrative.status", "Draft")
-    yield Field("administrative.registry_authors")
-    yield Field("administrative.tier", None, "1, 2 or 3, by how much is filled in")
-
-
-def _privacy_fields(decision: Decision, public: bool) -> Iterator[Field]:
-    table, setting = decision.asked.table, decision.setting
-    yield Field("dp_variant.variant_name", "Pure DP" if setting.pure else "Approximate DP")
-    yield Field(
-        "dp_variant.data_domain",
-        f"Records with {', '.join((*table.quasi_identifiers, *table.sensitive))}",
-        "add which records were eligible",
-    )
-    yield Field("dp_variant.unprotected_quantities", _list_unprotected(decision))
-    yield Field("privacy_loss.privacy_unit", "Record", "person, where each person has one record")
-    yield Field("privacy_loss.privacy_unit_details", NEIGHBOURS[setting.neighbours])
-    if public:
-        yield Field("privacy_loss.number_of_privacy_units", None, "withheld here; a rounded number will do")
-    else:
-        size = f"{table.n_records:,}"
-        yield Field("privacy_loss.number_of_privacy_units", size, "round it where the size is not public")
-    if decision.epsilon is None:
-        yield Field("privacy_loss.privacy_parameters.epsilon", None, "no epsilon keeps the limits")
-    else:
-        yield Field("privacy_loss.privacy_parameters.epsilon", f"{decision.epsilon:.12g}")
-    delta = None if setting.pure else f"{setting.delta:g}"
-    yield Field("privacy_loss.privacy_parameters.delta", delta or "not applicable")
-    yield Field("privacy_loss.privacy_parameters.rho", _find_rho(decision) or "not applicable")
-    yield Field("privacy_loss.privacy_parameters_details", _explain_epsilon(decision))
-
-
-def model_fields(release_type: str = "One release") -> Iterator[Field]:
-    """The fields on how a table is made and who is trusted, the same for every release of a frequency table."""
-    yield Field("deployment_model.model_name", "Central")
-    yield Field("deployment_model.model_name_details", "A curator holds the records and adds noise to their counts")
-    yield Field("deployment_model.trust_assumptions", "The curator is trusted with the records", "add who has access")
-    yield Field("deployment_model.actors", None, "curator, reviewers, and those who use what is published")
-    yield Field("deployment_model.release_type", release_type, "change it where the table is published again")
-    yield Field("deployment_model.release_type_details", None, "other uses that are planned of the same records")
-    yield Field("deployment_model.data_source_type", "Static", "change it where records come in over time")
-    yield Field("deployment_model.data_source_type_details")
-    yield Field("deployment_model.access_type", "Non-interactive")
-    yield Field("deployment_model.access_type_details", "A table is published; nobody queries the records")
-
-
-def _implementation_fields(decision: Decision, preparation: Sequence[str], public: bool) -> Iterator[Field]:
-    prepared = "; ".join(preparation)
+def _describe_steps(decision: Decision) -> str:
+    prepared = "; ".join(decision.request.preparation)
     steps = [f"Preparation: {prepared}"] if prepared else []
     if decision.chosen_from_data:
         steps.append("Epsilon was chosen by computing risks on the raw data; that loss of privacy is not accounted for")
     steps.append("Risks were assessed on the raw data before the release")
-    yield Field("implementation.preprocessing_and_hyperparameter_tuning", ". ".join(steps))
-    formula = FORMULAS[decision.setting.name]
-    scale = f"; {describe_scale(decision.setting.at(decision.epsilon))}" if decision.epsilon is not None else ""
-    yield Field(
-        "implementation.mechanisms", f"{formula}{scale}", "add the program that adds the noise, and how it is secured"
-    )
-    many = len(decision.asked.table.sensitive)
-    composition = "One table, whose counts share no record (parallel composition)"
-    if many > 1:
-        composition = f"{many} tables of the same records, each at this epsilon (sequential composition)"
-    yield Field("implementation.composition", composition, "add other releases")
-    yield Field("implementation.post_processing", describe_threshold(decision.setting.threshold))
-    yield Field("implementation.justification", _justify(decision))
-    yield Field("implementation.utility", _describe_utility(decision, public))
-    yield Field("implementation.additional_information", None, "where the table is published")
-
-
-def _describe_table(table: FrequencyTable) -> str:
-    return f"Frequency table of {', '.join(table.sensitive)} by {', '.join(table.quasi_identifiers)}"
+    return ". ".join(steps)
 
 
 def _list_unprotected(decision: Decision) -> str | None:
     """What a release would show of the data without noise; None where this cannot be told."""
-    table = decision.asked.table
+    table = decision.request.table
     domains = read_domains(table)
     if not domains:
         return None
     observed = [domain.name for domain in domains if not domain.declared]
     observed += [attribute.name for attribute in table.attributes if not attribute.declared]
     parts = [f"the values that occur of {', '.join(observed)}"] if observed else []
-    if decision.asked.cells == "observed":
+    if decision.request.cells == "observed":
         parts.append("which cells hold records")
     if decision.chosen_from_data:
         parts.append("epsilon, which was chosen from the data")
     elif decision.kind != "open":
         parts.append("whether the limits are kept, which was found from the data")
-    if decision.asked.delta_from_data:
+    if decision.request.delta_from_data:
         parts.append("delta, which was set from the number of records")
     if table.missing == "error" or table.outside == "error":
         parts.append("that no record was refused, which was found from the data")
-    parts += [sentence.removesuffix(".") for sentence in decision.asked.disclosures]
+    parts += [sentence.removesuffix(".") for sentence in decision.request.disclosures]
     return "; ".join(parts) or "none"
 
 
-def _find_rho(decision: Decision) -> str | None:
-    if decision.epsilon is None:
-        return None
-    mechanism = decision.setting.at(decision.epsilon)
-    return f"{mechanism.rho:.6g}" if isinstance(mechanism, DiscreteGaussian) else None
-
-
 def _explain_epsilon(decision: Decision) -> str:
-    limits = decision.asked.describe_limits()
+    limits = decision.request.describe_limits()
     if decision.kind == "recommended":
         return f"The largest epsilon with {limits}"
     if decision.kind == "none":
@@ -188,14 +189,15 @@ def _explain_epsilon(decision: Decision) -> str:
 def _justify(decision: Decision) -> str:
     return (
         f"{_explain_epsilon(decision)}. Measured was the {decision.question.name}, of the homogeneity attack, for "
-        f"{', '.join(decision.asked.table.sensitive)}"
+        f"{', '.join(decision.request.table.sensitive)}"
     )
 
 
-def _describe_utility(decision: Decision, public: bool) -> str | None:
+def _describe_utility(decision: Decision) -> str | None:
     trade_off = decision.trade_off
     if trade_off is None or decision.epsilon is None:
         return None
-    if public:
-        return f"Mean TVD of {trade_off.way}-way marginals, required to be at most {trade_off.max_tvd:g}"
-    return f"Mean TVD of {trade_off.way}-way marginals: {trade_off.at(decision.epsilon):.3g}"
+    measured = f"Mean TVD of {trade_off.limit.way}-way marginals"
+    if decision.request.public:
+        return f"{measured}, required to be at most {trade_off.limit.max_tvd:g}"
+    return f"{measured}: {trade_off.at(decision.epsilon):.3g}"

@@ -7,27 +7,22 @@ from collections.abc import Iterator
 from cellrisk.decide.choosing import Alternative, Choice
 from cellrisk.show.reporting.blocks import Verdict
 from cellrisk.show.reporting.decision import KEEPS_RISK, Candidate, Decision
-from cellrisk.show.reporting.phrases import join_names, make_sentence
+from cellrisk.show.reporting.phrases import make_sentence
 from cellrisk.system.text import percent
-
-
-def name_table(decision: Decision) -> str:
-    table = decision.asked.table
-    return f"{join_names(table.sensitive)} by {join_names(table.quasi_identifiers)}"
 
 
 def describe_decision(decision: Decision) -> str:
     """What the board is asked to decide."""
-    setting = decision.setting
+    setting, table = decision.setting, decision.request.table_name
     if decision.epsilon is None:
         delta = "" if setting.pure else f" with delta {setting.delta:g}"
         return (
-            f"Decide how to go on with the frequency table of {name_table(decision)}: no epsilon of {setting.name} "
+            f"Decide how to go on with the frequency table of {table}: no epsilon of {setting.name} "
             f"noise{delta} keeps the limits."
         )
     delta = "" if setting.pure else f" and delta {setting.delta:g}"
     return (
-        f"Approve publication of the frequency table of {name_table(decision)} with {setting.name} noise at epsilon "
+        f"Approve publication of the frequency table of {table} with {setting.name} noise at epsilon "
         f"{decision.epsilon:.12g}{delta}."
     )
 
@@ -36,7 +31,7 @@ def board_verdict(decision: Decision) -> Verdict:
     """The answer in a sentence or two, with its figures."""
     at, choice = decision.candidates[decision.shown].at, decision.choice
     risk = f"The {decision.question.name}, is {percent(at.risk)} there; {_say_people(decision, at)}."
-    required = f"Required: {decision.asked.describe_limits()}."
+    required = f"Required: {decision.request.describe_limits()}."
     texts: tuple[str, ...] = (required, risk)
     if decision.kind == "recommended" and choice is not None:
         texts = (choice.headline,)
@@ -51,7 +46,7 @@ def board_verdict(decision: Decision) -> Verdict:
 
 def public_verdict(decision: Decision) -> Verdict:
     """The answer without a figure from the data, but for the epsilon."""
-    limits = decision.asked.describe_limits()
+    limits = decision.request.describe_limits()
     texts = {
         "recommended": f"It is the largest that gives {limits}.",
         "kept": f"Required was {limits}.",
@@ -96,7 +91,7 @@ def _say_needed(decision: Decision, candidate: Candidate) -> str:
     """Which limits would let an epsilon do."""
     at = candidate.at
     allowed = f"a risk of about {percent(at.risk)}"
-    if any(each.requirement.max_people is not None for each in decision.asked.conditions):
+    if any(each.requirement.max_people is not None for each in decision.request.conditions):
         allowed += f" and about {max(round(people.mean) for people in at.people):,} people exposed on average"
     if candidate.label == KEEPS_RISK and at.tvd is not None:
         allowed = f"a TVD of about {at.tvd:.3g}"
@@ -104,7 +99,7 @@ def _say_needed(decision: Decision, candidate: Candidate) -> str:
 
 
 def _say_people(decision: Decision, at: Alternative) -> str:
-    names, records = decision.asked.table.sensitive, decision.asked.table.n_records
+    names, records = decision.request.table.sensitive, decision.request.table.n_records
     return "; ".join(
         f"{name}: {people.describe()} of {records:,} people exposed"
         for name, people in zip(names, at.people, strict=True)
