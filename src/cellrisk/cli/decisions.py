@@ -200,7 +200,7 @@ def report_command(
     deltas = mechanism.deltas()
     if deltas is not None and len(deltas) > 1:
         raise InvalidInput("a report is about one delta", got=f"{len(deltas)} of them")
-    delta = policies.settle_delta(mechanism.mechanism, deltas and deltas[0], frequencies.n_records)
+    delta = policies.choose_delta(mechanism.mechanism, deltas and deltas[0], frequencies.n_records)
     found = report(
         frequencies,
         mechanism.mechanism,

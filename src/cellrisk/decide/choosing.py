@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.decide.analytic import find_epsilons
-from cellrisk.decide.policies import Policies, Policy, Wish
+from cellrisk.decide.policies import Policies, Policy, RiskDefinition
 from cellrisk.decide.requirement import Condition, Requirement, describe_conditions, find_excesses
 from cellrisk.decide.search import Admissible
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
@@ -46,7 +46,7 @@ class Option:
     epsilon: float | None
     """The largest admissible epsilon, None where none will do."""
     risk: float | None
-    """The chosen risk there, the worst of the sensitive attributes."""
+    """The risk at that epsilon, of the sensitive attribute with the highest."""
     admissible: tuple[tuple[float, float], ...]
     """Every admissible interval, ends included, each on its safe side."""
     within_risk_limits: tuple[tuple[float, float], ...]
@@ -77,7 +77,7 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Result):
-    """The answer of `choose`. ``epsilon`` is None where no epsilon will do; ``why`` says the reason either way."""
+    """The answer of `choose`. ``epsilon`` is None where no epsilon keeps the limits; ``why`` gives the reason."""
 
     picture = "draw_choice"
 
@@ -91,7 +91,7 @@ class Choice(Result):
     conditions: tuple[Condition, ...]
     """Every requirement that was met: the one asked for first, then those of policies on other risks."""
     policies: Policies
-    """Those that were obeyed."""
+    """The policies that were obeyed."""
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:
@@ -233,9 +233,9 @@ def choose(
     (100.0, 1)
     """
     policies = Policies.in_force(policy)
-    risk = Wish(measure, form, weights, attack, Priors(alpha, sizes, sizes_fit, zero_truncation))
+    risk = RiskDefinition(measure, form, weights, attack, Priors(alpha, sizes, sizes_fit, zero_truncation))
     conditions = policies.join(table, risk, max_risk=max_risk, max_people=max_people, margin=margin)
-    delta = policies.settle_delta(mechanism, delta, table.n_records)
+    delta = policies.choose_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
     return choose_within(
@@ -252,7 +252,7 @@ def choose_within(
     searched: tuple[float, float | None] = (LEAST_EPSILON, None),
     progress: Progress | None = None,
 ) -> Choice:
-    """The same answer to limits and mechanisms that are known already; ``policies`` are those that were obeyed."""
+    """`choose` for conditions and mechanisms that were read already, with the policies that the conditions obey."""
     question = conditions[0].question
     n_levels = max(attribute.n_levels for attribute in question.attributes)
     trade_off = None
@@ -336,7 +336,10 @@ def weigh(
     conditions: Sequence[Condition] = (),
     trade_off: TradeOff | None = None,
 ) -> tuple[Alternative, ...]:
-    """An epsilon beside half and twice it, where the mechanism goes so far: risk, people, utility, limits broken."""
+    """What an epsilon, half of it and twice it would mean: the risk, the people exposed, the TVD, the limits broken.
+
+    Twice the epsilon is cut to the largest for which the mechanism has a guarantee.
+    """
     looser = min(epsilon * FACTOR, setting.largest_epsilon)
     excesses = find_excesses(conditions, setting) if conditions else None
     found = []

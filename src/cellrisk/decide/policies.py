@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.policy import Policy, Wish
+from cellrisk.decide.policy import Policy, RiskDefinition
 from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
@@ -21,7 +21,7 @@ from cellrisk.risk.sweep import list_mechanisms
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-__all__ = ["Obeyed", "Policies", "Policy", "Wish"]
+__all__ = ["Obeyed", "Policies", "Policy", "RiskDefinition"]
 
 NO_POLICY = "No policy was in force."
 
@@ -64,7 +64,7 @@ class Obeyed:
 
 @dataclass(frozen=True)
 class Policies:
-    """Every policy that is obeyed; false where there is none.
+    """The policies that are obeyed. They are false, as a truth value, where there is none.
 
     >>> both = Policies((Obeyed(Policy(max_risk=0.3)), Obeyed(Policy(max_risk=0.2, delta="1/n"))))
     >>> both.largest_delta(100), Policies().describe()
@@ -75,7 +75,7 @@ class Policies:
 
     @staticmethod
     def in_force(*more: Policy | Policies | SettingsFile | None, folder: Path | None = None) -> Policies:
-        """The policies of the administrator's files, read now, and those given; none of them can drop another."""
+        """Reads the administrator's files and adds the policies given; no policy replaces another."""
         found = [Obeyed.of(file) for file in find_policy_files(folder)]
         for given in more:
             if isinstance(given, Policies):
@@ -96,51 +96,51 @@ class Policies:
         return bool(self.obeyed)
 
     @property
-    def on_risks(self) -> tuple[tuple[Wish, Requirement], ...]:
+    def on_risks(self) -> tuple[tuple[RiskDefinition, Requirement], ...]:
         """Each risk that is limited, and its limits; a policy about delta alone has none."""
-        found = [(each.policy.wish, each.policy.requirement) for each in self.obeyed]
-        return tuple((wish, required) for wish, required in found if required is not None)
+        found = [(each.policy.risk, each.policy.requirement) for each in self.obeyed]
+        return tuple((risk, required) for risk, required in found if required is not None)
 
-    def join(self, table: FrequencyTable, wish: Wish, **limits: float | None) -> tuple[Condition, ...]:
-        """What must be kept: the limits wished for, made tighter by policies on the same risk, then the others.
+    def join(self, table: FrequencyTable, risk: RiskDefinition, **limits: float | None) -> tuple[Condition, ...]:
+        """The conditions to be kept: the limits given, made tighter by policies on the same risk, then the others.
 
-        Where none is wished for, those of the policies alone: the first of them that is on the risk wished for leads.
+        Without limits given, the policies' limits hold alone, and the first policy on that risk comes first.
         """
-        required: list[tuple[Wish, Requirement]] = []
+        required: list[tuple[RiskDefinition, Requirement]] = []
         if any(value is not None for value in limits.values()) or not self.on_risks:
-            required.append((wish.settled, Requirement(**limits)))
-        leading = self.on_risks if required else self._leading(wish)
+            required.append((risk.without_unused_priors, Requirement(**limits)))
+        leading = self.on_risks if required else self._leading(risk)
         for each, own in leading:
-            risk = each.settled
+            other = each.without_unused_priors
             for place, (known, limit) in enumerate(required):
-                if known == risk:
+                if known == other:
                     required[place] = (known, limit.tighter(own))
                     break
             else:
-                required.append((risk, own))
+                required.append((other, own))
         return tuple(Condition(limit, known.question(table)) for known, limit in required)
 
-    def _leading(self, wish: Wish) -> tuple[tuple[Wish, Requirement], ...]:
-        """The risks that are limited, those wished for first; refuses a wish that is none of them."""
-        same = [each for each in self.on_risks if each[0].words == wish.words]
-        if not same and wish.words != Wish().words:
-            self.fix_words(wish.words)
+    def _leading(self, risk: RiskDefinition) -> tuple[tuple[RiskDefinition, Requirement], ...]:
+        """The risks that policies limit, the one asked for first; refuses to be asked for one that none limits."""
+        same = [each for each in self.on_risks if each[0].words == risk.words]
+        if not same and risk.words != RiskDefinition().words:
+            self.fix_words(risk.words)
         return (*same, *(each for each in self.on_risks if each not in same))
 
     def fix_words(self, given: dict[str, str]) -> dict[str, str]:
-        """The words of the policy whose risk is asked for; refuses others. The words of the first where none is asked.
+        """The measure, form and weights of the first policy that these words fit; refuses words that fit none.
 
         >>> Policies((Obeyed(Policy(max_risk=0.3)),)).fix_words({"form": "tight"})["measure"]
         'local'
         """
         if not self.on_risks:
             return given
-        for wish, _ in self.on_risks:
-            words = wish.words
+        for risk, _ in self.on_risks:
+            words = risk.words
             if all(words[name] == word for name, word in given.items()):
                 return words
         for name, word in given.items():
-            allowed = dict.fromkeys(wish.words[name] for wish, _ in self.on_risks)
+            allowed = dict.fromkeys(risk.words[name] for risk, _ in self.on_risks)
             if word not in allowed:
                 raise InvalidInput(
                     f"the policy fixes --{name}", got=word, allowed=", ".join(allowed), fix="change the policy"
@@ -150,7 +150,7 @@ class Policies:
     def check_tighter(self, words: dict[str, str], **limits: float | None) -> None:
         """Refuses a limit that is looser than that of a policy on the risk of those words."""
         for each in self.obeyed:
-            for name, given in limits.items() if each.policy.wish.words == words else ():
+            for name, given in limits.items() if each.policy.risk.words == words else ():
                 own = getattr(each.policy.requirement, name, None)
                 if given is not None and own is not None and given > own:
                     option = name.replace("_", "-")
@@ -161,10 +161,10 @@ class Policies:
         found = [each.policy.largest_delta(records) for each in self.obeyed]
         return min((delta for delta in found if delta is not None), default=None)
 
-    def settle_delta(self, mechanism: Mechanism | str | Sequence[Mechanism | str], delta: Any, records: int) -> Any:
-        """The delta given, which must be within the rules; the rules' own where none was given and one is taken.
+    def choose_delta(self, mechanism: Mechanism | str | Sequence[Mechanism | str], delta: Any, records: int) -> Any:
+        """The delta to be used: the one given, or the largest that the policies allow where a mechanism needs one.
 
-        Mechanisms that are objects have their own.
+        Refuses one that is larger than they allow. Mechanisms that are objects bring their own delta.
         """
         largest = self.largest_delta(records)
         if largest is None:
@@ -191,7 +191,7 @@ class Policies:
 
     @property
     def disclosures(self) -> list[str]:
-        """What it tells of the raw data that these policies are kept, a sentence each."""
+        """Sentences on what the public learns of the raw data from the fact that these policies are kept."""
         return list(dict.fromkeys(sentence for each in self.obeyed for sentence in each.policy.disclosures))
 
     def describe(self) -> str:

@@ -32,8 +32,8 @@ CHECKED = "Whether the limits are kept was found from the data, which the guaran
 
 
 @dataclass(frozen=True)
-class Wish:
-    """Which risk is meant: its words, and how its priors are found."""
+class RiskDefinition:
+    """Which risk is meant: its measure, form, weights and attack, and how its priors are found."""
 
     measure: str = "local"
     form: str = "tight"
@@ -46,13 +46,13 @@ class Wish:
         return {"measure": self.measure, "form": self.form, "weights": self.weights}
 
     @property
-    def settled(self) -> Wish:
-        """The same without priors that the measure does not need, so that equal risks are equal."""
+    def without_unused_priors(self) -> RiskDefinition:
+        """The same risk without the priors that its measure does not need, so that equal risks compare equal."""
         needed = self.measure in NEED_PRIOR or self.measure in NEED_SIZES
         return self if needed else replace(self, priors=Priors())
 
     def question(self, table: FrequencyTable, sensitive: str | None = None) -> Question:
-        """That risk of a table; of one sensitive attribute where it is named."""
+        """This risk of a table, for all its sensitive attributes or for the one that is named."""
         found = Question.of(table, self.measure, self.form, self.weights, self.priors, self.attack)
         if sensitive is None:
             return found
@@ -117,7 +117,7 @@ class Policy:
 
     @property
     def disclosures(self) -> list[str]:
-        """What it tells of the raw data that this policy is kept, a sentence each."""
+        """Sentences on what the public learns of the raw data from the fact that this policy is kept."""
         rules = [] if self.requirement is None else [self.requirement.describe()]
         if isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()):
             rules.append(f"a delta of at most {self.delta.strip()}, n being the number of records")
@@ -144,12 +144,14 @@ class Policy:
         return float(self.delta)
 
     @property
-    def wish(self) -> Wish:
-        """The risk that is judged, whatever risk a command was asked for."""
-        return Wish(self.measure, self.form, self.weights, self.attack, Priors(self.alpha, self.sizes, self.sizes_fit))
+    def risk(self) -> RiskDefinition:
+        """The risk that this policy limits, whatever risk a command was asked for."""
+        return RiskDefinition(
+            self.measure, self.form, self.weights, self.attack, Priors(self.alpha, self.sizes, self.sizes_fit)
+        )
 
     def breaches(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> list[str]:
-        """What this mechanism breaks on this table, one line a breach; none where the policy is kept.
+        """The limits that this mechanism breaks on this table, a line for each; empty where the policy is kept.
 
         ``sensitive``: the attribute that is released, where it is not all of them.
         """
@@ -157,7 +159,7 @@ class Policy:
         required = self.requirement
         if required is not None:
             setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
-            question = self.wish.question(table, sensitive)
+            question = self.risk.question(table, sensitive)
             if Condition(required, question).excesses(setting)((mechanism.noise,)).max() > 0:
                 risk = percent(float(question.ask(setting, np.array([mechanism.epsilon])).max()))
                 found.append(f"the policy asks for {required.describe()} ({question.name}); it is {risk}")

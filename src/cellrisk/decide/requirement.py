@@ -100,7 +100,7 @@ def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Excesses
 
 
 def describe_conditions(conditions: Sequence[Condition]) -> str:
-    """The limits in words; those on another risk than the first with its name."""
+    """The limits in words. A limit on another risk than the first is followed by the name of that risk."""
     first, *others = conditions
     parts = [first.requirement.describe()]
     parts += [f"{each.requirement.describe()} ({each.question.name})" for each in others]
@@ -108,7 +108,7 @@ def describe_conditions(conditions: Sequence[Condition]) -> str:
 
 
 def check_limits(limits: Mapping[str, object]) -> None:
-    """Refuses limits that are none, in the spelling of their names that the caller has: max_risk or max-risk."""
+    """Refuses values that cannot be limits. Messages spell the names as the caller does: max_risk or max-risk."""
     for name, value in limits.items():
         if value is None:
             continue

@@ -32,9 +32,9 @@ class Admissible:
     intervals: tuple[tuple[float, float], ...]
     """Ascending, both ends included: the excess is at most zero at each end, and above zero 1e-6 beyond it."""
     least: float
-    """The smallest excess that was found, looked for closely where nothing is admissible,"""
+    """The smallest excess that was found. It is looked for closely where nothing is admissible."""
     where: float
-    """and its epsilon."""
+    """The epsilon of the smallest excess."""
 
 
 def find_admissible(excess: Excess, low: float, high: float) -> Admissible:

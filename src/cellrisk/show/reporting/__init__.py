@@ -66,7 +66,7 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
-    from cellrisk.decide.policies import Policies, Wish
+    from cellrisk.decide.policies import Policies, RiskDefinition
     from cellrisk.decide.tradeoff import TvdLimit
     from cellrisk.risk.priors import Priors
     from cellrisk.risk.sweep import read_settings
@@ -88,11 +88,11 @@ def report(
             allowed="an epsilon, or a limit to choose one by: max_risk, max_people or margin",
             fix="give --epsilon 1 or --max-risk 0.3",
         )
-    settled_delta = policies.settle_delta(said.name, said.delta, table.n_records)
-    (setting,) = read_settings(said.name, settled_delta, said.neighbours, said.threshold, table.n_records)
+    chosen_delta = policies.choose_delta(said.name, said.delta, table.n_records)
+    (setting,) = read_settings(said.name, chosen_delta, said.neighbours, said.threshold, table.n_records)
     if said.epsilon is not None:
         setting.at(said.epsilon)  # refuses what the mechanism does not take, before any work
-    risk = Wish(measure, form, weights, priors=Priors(alpha, sizes, sizes_fit, zero_truncation))
+    risk = RiskDefinition(measure, form, weights, priors=Priors(alpha, sizes, sizes_fit, zero_truncation))
     request = ReportRequest(
         table=table,
         setting=setting,

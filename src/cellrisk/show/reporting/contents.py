@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
-from cellrisk.decide.policies import Wish
+from cellrisk.decide.policies import RiskDefinition
 from cellrisk.risk.assessment import CURATOR_NOTE, Assessment, assess
 from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
@@ -121,7 +121,7 @@ def risk_section(findings: Findings) -> Section:
         for exposure, chance in zip(exposures, findings.chance, strict=True)
     )
     blocks: list[Block] = [TableBlock("Share of people whose value is read off the table correctly", header, rows)]
-    if decision.request.risk.words != Wish().words:
+    if decision.request.risk.words != RiskDefinition().words:
         blocks.append(_asked_grid(findings))
     lead = findings.assessment.headline.split("\n")
     if decision.kind == "none":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import Alternative, Choice, choose_within, weigh
-from cellrisk.decide.policies import Policies, Wish
+from cellrisk.decide.policies import Policies, RiskDefinition
 from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
@@ -33,7 +33,7 @@ class ReportRequest:
     setting: Setting
     epsilon: float | None
     """The one that is put to the board; None where the limits choose it."""
-    risk: Wish
+    risk: RiskDefinition
     conditions: tuple[Condition, ...]
     """The limits on risks, those of policies too; empty where there is none."""
     tvd_limit: TvdLimit | None
@@ -83,7 +83,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What is asked for, and what it was chosen from."""
+    """The epsilon that the board is asked to approve, and the candidates that it was chosen from."""
 
     request: ReportRequest
     kind: str
@@ -92,12 +92,12 @@ class Decision:
     """The one to be approved; None where none will do."""
     question: Question
     choice: Choice | None
-    """Where there were limits on the risk to choose by."""
+    """None where there was no limit on a risk to choose by."""
     trade_off: TradeOff | None
     candidates: tuple[Candidate, ...]
-    """Stricter, asked for, looser; where none will do, those that come nearest. None where no risk was looked at."""
+    """Stricter, asked for and looser, or those nearest to the limits; empty where no risk was computed."""
     shown: int
-    """Which of the candidates the rest of the report is about."""
+    """The place, among the candidates, of the one that the rest of the report is about."""
 
     @property
     def setting(self) -> Setting:

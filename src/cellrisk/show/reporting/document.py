@@ -33,7 +33,7 @@ PDF_FIX = (
 class Report(Result):
     """A disclosure review as a document. The same inputs give the same bytes.
 
-    One for a board lists keys of cells at risk, so that pickling it leaves the document behind.
+    A report for a board lists keys of cells at risk, so that a pickled one does not contain the document.
     """
 
     html: str
@@ -50,7 +50,7 @@ class Report(Result):
     public: bool
     """Whether figures computed from the raw data are left out."""
     policies: Policies = field(default_factory=Policies)
-    """Those that were obeyed."""
+    """The policies that were obeyed."""
 
     @property
     def mechanism(self) -> Mechanism | None:
@@ -112,7 +112,7 @@ class Report(Result):
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:
-    """Refuses an ending, a place or a missing maker of PDFs, before any long work begins."""
+    """Refuses a path that cannot be written, or a PDF without WeasyPrint, before any long work begins."""
     target = Path(path)
     ending = target.suffix.lower()
     if ending not in ENDINGS:
@@ -138,7 +138,7 @@ def render(page: Page) -> str:
 
 
 def make_environment() -> Environment:
-    """How documents are filled in: every text is escaped, and what cannot be seen in it is shown."""
+    """The settings of Jinja for documents: every text is escaped, and its invisible characters are made visible."""
     from jinja2 import Environment, StrictUndefined
 
     return Environment(

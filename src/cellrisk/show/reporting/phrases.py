@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cellrisk.decide.policies import Wish
+    from cellrisk.decide.policies import RiskDefinition
     from cellrisk.risk.sweep import Question
 
 MEASURES = {
@@ -24,7 +24,7 @@ FORMS = {
 WEIGHTS = {"uniform": "averaged over cells", "records": "averaged over people"}
 
 
-def describe_risk(risk: Wish, question: Question) -> str:
+def describe_risk(risk: RiskDefinition, question: Question) -> str:
     """A risk in words: its name, what it is the chance of, and how it is averaged."""
     weights = "" if question.measures[0].one_number else f", {WEIGHTS[risk.weights]}"
     return f"{question.name}: {FORMS[risk.form]}, {MEASURES[risk.measure]}{weights}"
