@@ -11,7 +11,7 @@ import numpy as np
 
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.show.pictures.curves import FORM_DASHES, WEIGHT_COLOURS, WEIGHT_WORDS, join_levels
-from cellrisk.show.pictures.labels import Wish, place_labels
+from cellrisk.show.pictures.labels import Label, place_labels
 from cellrisk.show.pictures.style import (
     COLOURS,
     DASHES,
@@ -262,7 +262,7 @@ def _label_ends(axes: Axes, panel: Panel) -> None:
     """The two ends in numbers, each at its own side, once the layout is fixed."""
     chance, raw = _levels(panel)
     low, high = axes.get_xlim()
-    wishes = []
+    labels = []
     for word, levels, prefer, apart, sides in (
         ("raw", raw, 1.0, 0.09, (0.5, 1.0)),
         ("chance", chance, 0.0, 0.15, (0.0, 0.3)),
@@ -272,10 +272,10 @@ def _label_ends(axes: Axes, panel: Panel) -> None:
         for least, most in joined:
             words = f"{word} {_span(least, most)}"
             y = np.full(2, most if word == "raw" and (least, most) == joined[-1] else least)
-            wishes.append(Wish(words, x, y, GREY, prefer, distance=1.5, size=TINY, must=True))
+            labels.append(Label(words, x, y, GREY, prefer, size=TINY, must=True))
     drawn = [(line.epsilon, line.risk) for line in panel.lines]
     faint = [(np.array([low, high]), np.full(2, level)) for level in [*chance, *raw]]
-    place_labels(axes, wishes, drawn, (), faint)
+    place_labels(axes, labels, drawn, (), faint)
 
 
 def _span(least: float, most: float) -> str:

@@ -11,13 +11,13 @@ import numpy as np
 
 from cellrisk.show.pictures.labels import (
     Box,
+    Label,
     Path,
-    Wish,
     label_right,
+    label_right_inside,
     mark_box,
     place_labels,
     spread_right,
-    wish_right,
 )
 from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import (
@@ -120,15 +120,15 @@ def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callab
         flat = [choice.limits.raw, choice.limits.chance, *(level for level, _ in levels)]
         paths, faint = [(epsilon, risk)], [(ends, np.array([level, level])) for level in flat]
         chance, y = f"chance {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
-        wishes = [Wish(chance, ends, y, GREY, 0.0, distance=1.5, must=True)]
-        levels_inside = [*wishes, *wish_right(axes, right)] if inside else []
+        labels = [Label(chance, ends, y, GREY, 0.0, must=True)]
+        levels_inside = [*labels, *label_right_inside(axes, right)] if inside else []
         if first.epsilon is None:
             taken = _mark_nearest(axes, choice, paths, faint, levels_inside)
         else:
             across = [each.epsilon for each in choice.alternatives]
             taken = _mark(axes, choice.alternatives, across, paths, faint, levels_inside)
         if not inside:
-            place_labels(axes, wishes, paths, taken, faint)
+            place_labels(axes, labels, paths, taken, faint)
         if choice.admissible:
             start, end = max(choice.admissible, key=lambda span: math.log(span[1] / span[0]))
             axes.text(
@@ -226,7 +226,7 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
         faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
         words = "within both limits" if trade_off.limit.max_tvd > 0.22 * ends[1] else "within\nboth"
         axes.annotate(words, (0, 0), (4, 4), textcoords="offset points", size=SMALL, color=darker(SAFE), weight="bold")
-        levels_inside = wish_right(axes, right) if inside else []
+        levels_inside = label_right_inside(axes, right) if inside else []
         taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint, levels_inside)
         _mark_epsilons(axes, (epsilon, tvd, risk), [*paths, *faint], taken)
 
@@ -255,7 +255,7 @@ def _mark_epsilons(
         x, y = float(np.interp(math.log(mark), logs, tvd)), float(np.interp(math.log(mark), logs, risk))
         words = f"epsilon {plain(mark)}" if first else plain(mark)
         here = np.array([x])
-        now = place_labels(axes, [Wish(words, here, np.array([y]), GREY, at=x, distance=1.5)], paths, boxes)
+        now = place_labels(axes, [Label(words, here, np.array([y]), GREY, at=x)], paths, boxes)
         if now is None or len(now) == len(boxes):
             continue
         boxes, first = now, False
@@ -268,13 +268,13 @@ def _mark(
     across: Sequence[float],
     paths: Sequence[Path],
     faint: Sequence[Path],
-    levels: Sequence[Wish],
+    levels: Sequence[Label],
 ) -> list[Box]:
     """The recommended point filled, the stricter and the looser one open, each with its words.
 
     Names of levels are placed after that of the recommended point: they matter more than those of the others.
     """
-    wishes, boxes = [], []
+    labels, boxes = [], []
     order = sorted(zip(points, across, strict=True), key=lambda pair: pair[0].role != "recommended")
     for each, x in order:
         chosen = each.role == "recommended"
@@ -293,22 +293,22 @@ def _mark(
         words = f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}"
         here, y = np.array([x]), np.array([each.risk])
         boxes.append(mark_box(axes, x, each.risk, 6.0 if chosen else 4.5))
-        wish = Wish(words, here, y, INK, at=x, distance=1.0, must=True, off=6.5)
-        bold = replace(wish, colour=darker(LINE), off=8.0, size=TEXT, weight="bold")
-        wishes.append(bold if chosen else wish)
-    return place_labels(axes, [*wishes[:1], *levels, *wishes[1:]], paths, boxes, faint) or []
+        label = Label(words, here, y, INK, at=x, must=True, offset=6.5)
+        bold = replace(label, colour=darker(LINE), offset=8.0, size=TEXT, weight="bold")
+        labels.append(bold if chosen else label)
+    return place_labels(axes, [*labels[:1], *levels, *labels[1:]], paths, boxes, faint) or []
 
 
 def _mark_nearest(
-    axes: Axes, choice: Choice, paths: Sequence[Path], faint: Sequence[Path], levels: Sequence[Wish]
+    axes: Axes, choice: Choice, paths: Sequence[Path], faint: Sequence[Path], levels: Sequence[Label]
 ) -> list[Box]:
     """Where no epsilon will do: the one that comes nearest."""
     option = choice.options[0]
     x, y = option.lowest_epsilon, option.lowest_risk
     axes.plot(x, y, "X", color=ALARM, markersize=7, zorder=5, clip_on=False, label="nearest")
     words, here = f"nearest: {percent(y)} at epsilon {plain(x)}", np.array([x])
-    wish = Wish(words, here, np.array([y]), darker(ALARM), at=x, distance=1.0, weight="bold", must=True, off=8.0)
-    return place_labels(axes, [wish, *levels], paths, [mark_box(axes, x, y, 5.0)], faint) or []
+    label = Label(words, here, np.array([y]), darker(ALARM), at=x, weight="bold", must=True, offset=8.0)
+    return place_labels(axes, [label, *levels], paths, [mark_box(axes, x, y, 5.0)], faint) or []
 
 
 def _levels(choice: Choice) -> list[tuple[float, str]]:

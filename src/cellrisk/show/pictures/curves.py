@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.show.pictures.labels import Path, Wish, label_right, place_labels, spread_right
+from cellrisk.show.pictures.labels import Label, Path, label_right, place_labels, spread_right
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     COLOURS,
@@ -56,11 +56,14 @@ Groups = dict[Any, dict[str, "Line"]]
 
 @dataclass(frozen=True)
 class Split:
-    """What, besides the attribute, has panels of its own, and what tells the colours within a panel apart."""
+    """How lines are divided among panels and colours. Every sensitive attribute has panels of its own."""
 
     panel: Part
+    """Lines with the same value of this share a panel."""
     colour: Part
+    """Lines of a panel with the same value of this share a colour."""
     small: bool = True
+    """Whether there are many small panels, up to three in a row."""
 
 
 SPLITS = (
@@ -79,33 +82,35 @@ def draw_curve(curve: RiskCurve) -> Figure:
     a setting. Line style is the form; colour is what else varies within a panel.
     """
     with house_style():
-        return Painter(curve).paint()
+        return CurveDrawing(curve).draw()
 
 
 def draw_curve_into(ax: Axes, curve: RiskCurve) -> None:
-    """The one panel of a curve that has no more."""
-    painter = Painter(curve, inside=True)
-    panels = sum(len(each) for each in painter.panels.values())
+    """Draws a curve that has one panel into the reader's own axes."""
+    drawing = CurveDrawing(curve, inside=True)
+    panels = sum(len(each) for each in drawing.panels.values())
     check_axes(ax, panels, "ask for the curve of one sensitive attribute, one measure and one mechanism")
     with dressed(ax):
-        painter.paint_into(ax)
+        drawing.draw_into(ax)
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A panel whose lines are drawn, and the labels that still want a place in it."""
+    """A panel whose lines are drawn, and the labels that are still to be placed in it."""
 
     axes: Axes
-    labels: list[Wish]
-    names: list[Wish]
+    labels: list[Label]
+    names: list[Label]
     samples: list[Any]
-    """What a key would show, where the names find no place."""
+    """The entries of a key, for where the names find no place."""
     right: list[Any]
+    """Texts on the right of the axes, to be moved apart."""
     drawn: list[Path]
     faint: list[Path]
+    """Lines that a label may hide, such as the level of chance."""
 
-    def write(self) -> None:
-        """Places the labels, once the layout is fixed; a key instead of the names, where one of them finds no place."""
+    def write_labels(self) -> None:
+        """Places the labels, once the layout is fixed. A key replaces the names where one of them finds no place."""
         spread_right(self.axes, self.right)
         taken = place_labels(self.axes, self.names, self.drawn, (), self.faint)
         if taken is None:
@@ -114,12 +119,12 @@ class Panel:
 
 
 @dataclass(frozen=True, eq=False)
-class Painter:
-    """Draws the lines of one curve, each with the same colour and style in every panel."""
+class CurveDrawing:
+    """Draws the lines of one curve. A line has the same colour and style in every panel."""
 
     curve: RiskCurve
     inside: bool = False
-    """Whether every word stands within the axes, as in a figure that is not ours."""
+    """Whether every word is written within the axes, as in a figure of the reader's own."""
 
     @cached_property
     def split(self) -> Split:
@@ -151,7 +156,7 @@ class Painter:
     def varies(self, part: Part) -> bool:
         return len({part(line) for line in self.curve.lines}) > 1
 
-    def paint(self) -> Figure:
+    def draw(self) -> Figure:
         small, attributes = self.split.small, list(self.panels.values())
         if small:
             columns = min(3, max(len(panels) for panels in attributes))
@@ -184,17 +189,17 @@ class Painter:
         caption = self.curve.words.split("\n")[0] if few else ""
         finish(figure, title=self._title(), subtitle=self._subtitle(), key=key, caption=caption)
         for panel in drawn:
-            panel.write()
+            panel.write_labels()
         return figure
 
-    def paint_into(self, axes: Axes) -> None:
+    def draw_into(self, axes: Axes) -> None:
         """The only panel there is, into axes that are there."""
         panel = self._draw(axes, self.curve.lines)
         self._dress(axes, self.curve.lines, left=True, bottom=True, wide=False)
         axes.set_ylabel(f"risk for {brief(self.curve.lines[0].sensitive)}")
         if len(self.forms) > 1:
             add_key(axes, [*(panel.samples if len(panel.samples) > 1 else []), *self._key(long=False)])
-        panel.write()
+        panel.write_labels()
 
     def _draw(self, axes: Axes, lines: Sequence[Line]) -> Panel:
         """The lines and bands of one panel."""
@@ -220,17 +225,17 @@ class Painter:
                 drawn.append((line.epsilon, line.risk))
             samples.append(sample(self._name(key, list(groups)), colour, "-" if len(self.forms) > 1 else dashes))
         leading = {key: forms[min(forms, key=list(FORM_DASHES).index)] for key, forms in groups.items()}
-        right, raws = self._refer_to_raw(axes, lines, groups)
-        chances = self._refer_to_chance(axes, lines, list(leading.values()))
+        right, raws = self._mark_raw_risk(axes, lines, groups)
+        chances = self._mark_chance(axes, lines, list(leading.values()))
         ends = np.array(_ends(lines))
         levels = {line.limits.raw for line in lines} | {line.limits.chance for line in leading.values()}
         faint = [(ends, np.array([level, level])) for level in sorted(levels)]
         values = self._show_values(axes, leading) if len(groups) == 1 and not self.split.small else []
-        names = [] if self.split.small or (self.inside and len(self.forms) > 1) else self._call(leading)
+        names = [] if self.split.small or (self.inside and len(self.forms) > 1) else self._name_lines(leading)
         return Panel(axes, [*values, *raws, *chances], names, samples, right, drawn, faint)
 
     def _name(self, key: Any, among: Sequence[Any]) -> str:
-        """What tells a colour from the others: those of the panel."""
+        """What the lines of one colour have that those of the other colours in the panel have not, in words."""
         words = []
         for place, part in enumerate(key):
             if len({each[place] for each in among if each[place] is not None}) < 2:
@@ -243,8 +248,8 @@ class Painter:
                 words.append(part.replace("_", " ") if isinstance(part, str) else part.describe().replace(", ", "\n"))
         return ", ".join(words)
 
-    def _refer_to_raw(self, axes: Axes, lines: Sequence[Line], groups: Groups) -> tuple[list[Any], list[Wish]]:
-        """The raw table's own risk, labelled on the right: outside, or in a small panel within."""
+    def _mark_raw_risk(self, axes: Axes, lines: Sequence[Line], groups: Groups) -> tuple[list[Any], list[Label]]:
+        """Draws the raw table's own risk. Its label is on the right of the axes, or within them in a small panel."""
         small = self.split.small
         raw: dict[float, list[Any]] = {}
         for key, forms in groups.items():
@@ -261,46 +266,46 @@ class Painter:
             )
             if small or self.inside:
                 x, y = np.array(_ends(self.curve.lines)), np.array([level, level])
-                within.append(Wish(f"raw {percent(level)}", x, y, colour, 1.0, distance=1.5, size=TINY, must=True))
+                within.append(Label(f"raw {percent(level)}", x, y, colour, 1.0, size=TINY, must=True))
             else:
                 name = f"{self._name(sharing[0], list(groups))}\n" if alone else ""
                 right.append((level, f"{name}raw table {percent(level)}", colour))
         return label_right(axes, right), within
 
-    def _refer_to_chance(self, axes: Axes, lines: Sequence[Line], leading: Sequence[Line]) -> list[Wish]:
-        """The chance level of the leading form, labelled on the left."""
+    def _mark_chance(self, axes: Axes, lines: Sequence[Line], leading: Sequence[Line]) -> list[Label]:
+        """Draws the level of chance of the leading form. Its label is on the left."""
         levels = {round(line.limits.chance, 6): line.limits.chance for line in leading}
         long = len(levels) == 1
         for level in levels.values():
             axes.axhline(level, xmax=1.0 if long else 0.3, color=GREY, linewidth=0.6, zorder=1.5)
         low, high = _ends(lines)
         x = np.array([low, high if long else low * (high / low) ** 0.3])
-        wishes = []
+        labels = []
         for least, most in join_levels(sorted(levels), 0.06 * max(float(line.risk.max()) for line in lines)):
             words = percent(least) if percent(least) == percent(most) else f"{percent(least)} to {percent(most)}"
             size = TINY if self.split.small else SMALL
             y = np.array([least, least])
-            wishes.append(Wish(f"chance {words}", x, y, GREY, 0.0, distance=1.5, size=size, must=True))
-        return wishes
+            labels.append(Label(f"chance {words}", x, y, GREY, 0.0, size=size, must=True))
+        return labels
 
-    def _show_values(self, axes: Axes, leading: dict[Any, Line]) -> list[Wish]:
-        """The values of a line that stands alone, at the epsilons that people ask about."""
+    def _show_values(self, axes: Axes, leading: dict[Any, Line]) -> list[Label]:
+        """Marks the values of the panel's only line at the epsilons that people ask about."""
         ((key, line),) = leading.items()
-        wishes = []
+        labels = []
         for epsilon in SHOWN:
             place = int(np.argmin(np.abs(np.log(line.epsilon / epsilon))))
             if abs(line.epsilon[place] / epsilon - 1) < 0.01:
                 colour, at = self.colours[key], float(line.epsilon[place])
                 axes.plot(at, line.risk[place], "o", color=colour, markersize=4.5, zorder=4)
                 words, colour = percent(line.risk[place]), darker(colour)
-                wishes.append(Wish(words, line.epsilon, line.risk, colour, at=at, distance=1.0, weight="bold"))
-        return wishes
+                labels.append(Label(words, line.epsilon, line.risk, colour, at=at, weight="bold"))
+        return labels
 
-    def _call(self, leading: dict[Any, Line]) -> list[Wish]:
-        """Names for the lines whose right ends meet; others are named there."""
+    def _name_lines(self, leading: dict[Any, Line]) -> list[Label]:
+        """Names of the lines whose right ends meet. Other lines are named at their right ends."""
         ends = [round(line.limits.raw, 6) for line in leading.values()]
         return [
-            Wish(self._name(key, list(leading)), line.epsilon, line.risk, darker(self.colours[key]))
+            Label(self._name(key, list(leading)), line.epsilon, line.risk, darker(self.colours[key]))
             for (key, line), end in zip(leading.items(), ends, strict=True)
             if len(ends) > 1 and (self.inside or ends.count(end) > 1)
         ]
@@ -331,7 +336,7 @@ class Painter:
             axes.set_title(", ".join(parts))
 
     def _key(self, long: bool) -> list[Any]:
-        """Samples of what a colour and a style mean, where direct labels do not say it."""
+        """The entries of the key: what colours and line styles mean, where no label says it."""
         from matplotlib.patches import Patch
 
         handles = []
@@ -393,7 +398,7 @@ def _ends(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def join_levels(levels: Sequence[float], apart: float) -> list[tuple[float, float]]:
-    """Levels that are too near for labels of their own, together: lowest and highest."""
+    """Groups of levels that are too near each other for a label each: the lowest and the highest of every group."""
     found: list[tuple[float, float]] = []
     for level in levels:
         if found and level - found[-1][1] < apart:

@@ -1,8 +1,11 @@
-"""Words beside the lines that they name, where they hide nothing."""
+"""Words beside the lines and points that they name, where they hide nothing.
+
+All lengths are pixels of a figure with a hundred of them to an inch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +18,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 GAP = 2.5
-"""Pixels between a label and its line, at a hundred an inch."""
+"""Between a label and its own line."""
+CLEAR = 1.5
+"""Between a label and other lines, at least."""
 STEP = 3.0
-CANDIDATES = 61
+"""Between the points of a line that a label may hide."""
+AROUND = np.array(
+    [
+        *((-0.5, 0, 0, 1, 0.0), (-0.9, 0, 0, 1, 0.5), (-0.1, 0, 0, 1, 0.6)),  # above
+        *((-0.5, 0, -1, -1, 0.3), (-0.9, 0, -1, -1, 0.8), (-0.1, 0, -1, -1, 0.9)),  # below
+        *((-1, -1, 0, 0, 0.8), (-1, -1, -0.5, 0, 0.9), (-1, -1, -1, 0, 1.0), (-1, -1, -1, -1, 1.2)),  # on the left
+        *((0, 1, 0, 0, 0.9), (0, 1, -0.5, 0, 1.0), (0, 1, -1, 0, 1.1), (0, 1, -1, -1, 1.3)),  # on the right
+        *((-0.5, 0, 0, 2, 1.0), (-0.9, 0, 0, 2, 1.5), (-0.5, 0, -1, -2, 1.3), (-0.9, 0, -1, -2, 1.8)),  # farther off
+    ]
+)
+"""Places for the label of a point: its left end in widths and offsets, its bottom in heights and offsets, its cost."""
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
-    """A label that wants to stand beside a line."""
+class Label:
+    """Words that are to stand beside a line, or around one point of it."""
 
     words: str
     x: Floats
@@ -32,28 +47,24 @@ class Wish:
     prefer: float | None = None
     """Where along the axis the label would best be, from 0 to 1; None where it does not matter."""
     at: float | None = None
-    """The one place for it, for a label of a point."""
-    distance: float = GAP
-    """How near other lines may come, in pixels at a hundred an inch."""
+    """The x of the point; None for the label of a line."""
+    offset: float = 2 * GAP
+    """How far the label of a point stands from its middle."""
     size: float = SMALL
     weight: str = "normal"
     must: bool = False
     """Whether it is shown even where it hides a piece of a line."""
-    off: float = 2 * GAP
-    """How far the label of a point stands from its middle."""
 
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
 Path = tuple[Floats, Floats]
 """A line as it was drawn."""
-Obstacle = tuple[Floats, float]
-"""Points along a line, and how bad it is to hide one of them."""
 
 
 def place_labels(
     axes: Axes,
-    wishes: Sequence[Wish],
+    labels: Sequence[Label],
     drawn: Sequence[Path],
     taken: Sequence[Box] = (),
     faint: Sequence[Path] = (),
@@ -63,28 +74,27 @@ def place_labels(
     A label that finds no place is left out, or, where it must be shown, stands where it hides least; a faint line may
     be hidden sooner. None, with nothing written, where names of lines (labels that prefer no place) find none.
     """
-    obstacles = [(_along(axes, x, y), 1.0) for x, y in drawn] + [(_along(axes, x, y), 0.04) for x, y in faint]
-    boxes = list(taken)
-    texts = []
-    for wish in wishes:
-        text = axes.text(0.0, 0.0, wish.words, size=wish.size, color=wish.colour, weight=wish.weight)
+    lines = [(_points(axes, *path), cost) for paths, cost in ((drawn, 1.0), (faint, 0.04)) for path in paths]
+    boxes, texts = list(taken), []
+    for label in labels:
+        text = axes.text(0.0, 0.0, label.words, size=label.size, color=label.colour, weight=label.weight)
         text.set(horizontalalignment="center", verticalalignment="center", linespacing=1.1)
         text.set_in_layout(False)
         texts.append(text)
         extent = text.get_window_extent()
-        box = _best(axes, wish, extent.width, extent.height, obstacles, boxes)
-        if box is None and wish.prefer is None and wish.at is None:
+        box = _find_box(axes, label, extent.width, extent.height, lines, boxes)
+        if box is None and label.prefer is None and label.at is None:
             for written in texts:
                 written.remove()
             return None
         if box is None:
-            text.remove()
+            texts.pop().remove()
             continue
         boxes.append(box)
         middle = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
         text.set_transform(axes.transAxes)
         text.set_position(tuple(axes.transAxes.inverted().transform(middle)))
-        if wish.must:
+        if label.must:
             _lighten(text)
     return boxes
 
@@ -97,108 +107,64 @@ def _lighten(text: Any) -> None:
 
 
 def mark_box(axes: Axes, x: float, y: float, radius: float) -> Box:
-    """The room that a mark takes up, in pixels."""
+    """The room that a mark takes up."""
     across, up = (float(value) for value in axes.transData.transform((x, y)))
     return across - radius, up - radius, across + radius, up + radius
 
 
-def _best(
-    axes: Axes, wish: Wish, width: float, height: float, obstacles: list[Obstacle], taken: list[Box]
+def _find_box(
+    axes: Axes, label: Label, width: float, height: float, lines: Sequence[tuple[Floats, float]], taken: Sequence[Box]
 ) -> Box | None:
-    own = axes.transData.transform(np.column_stack([wish.x, wish.y]))
-    frame = axes.get_window_extent()
-    others = [(line, cost) for line, cost in obstacles if wish.at is not None or not _same(line, own)]
-    points = np.concatenate([line for line, _ in others]) if others else np.zeros((0, 2))
-    costs = np.concatenate([np.full(len(line), cost) for line, cost in others]) if others else np.zeros(0)
-    best, least = None, np.inf
-    around = list(_around(axes, wish, width, height)) if wish.at is not None else []
-    if around and wish.must and all(box[0] < frame.x0 or box[2] > frame.x1 + 3 for box, _ in around):
-        around = [(_within(box, frame), cost) for box, cost in around]  # a label nearly as wide as the axes
-    for box, cost in around or _beside(own, frame, width, height):
-        if box[0] < frame.x0 or box[2] > frame.x1 + 3 or box[1] < frame.y0 + 1 or box[3] > frame.y1 + 0.5 * height:
-            continue
-        if any(_overlap(box, other) for other in taken):
-            continue
-        clear = _clearance(box, points)
-        if clear < wish.distance:
-            if not wish.must:
-                continue
-            cost += 2.0 + _hidden(box, points, costs)
-        if wish.prefer is not None:
-            middle = (box[0] + box[2]) / 2
-            cost += 3.0 * abs(middle - frame.x0 - wish.prefer * frame.width) / frame.width
-        cost -= 0.5 * min(clear, 2 * height) / height
-        if cost < least - 1e-9:
-            best, least = box, cost
-    return best
+    """The cheapest place for a label of that size; None where it fits nowhere."""
+    own, frame = axes.transData.transform(np.column_stack([label.x, label.y])), axes.get_window_extent()
+    left, bottom, cost = _beside(own, frame, width, height) if label.at is None else _around(axes, label, width, height)
+    if label.must:
+        moved = np.clip(left, frame.x0, max(frame.x0, frame.x1 + 3 - width))
+        left, cost = moved, cost + np.abs(moved - left) / height
+    right, top = left + width, bottom + height
+    fits = (left >= frame.x0) & (right <= frame.x1 + 3) & (bottom >= frame.y0 + 1) & (top <= frame.y1 + 0.5 * height)
+    for low, floor, high, ceiling in taken:
+        fits &= (left >= high + 2) | (right + 2 <= low) | (bottom >= ceiling) | (top <= floor)
+    for points, hiding in lines:
+        if label.at is None and np.abs(np.interp(points[:, 0], *own.T) - points[:, 1]).max() < 1.0:
+            continue  # the label's own line
+        across = np.maximum(np.maximum(left[:, None] - points[:, 0], points[:, 0] - right[:, None]), 0.0)
+        up = np.maximum(np.maximum(bottom[:, None] - points[:, 1], points[:, 1] - top[:, None]), 0.0)
+        away = np.hypot(across, up)
+        clearance = away.min(axis=1)
+        fits &= (clearance >= CLEAR) | label.must
+        cost = cost + 2.0 * (clearance < CLEAR) + hiding * (away < 1.0).sum(axis=1)
+        cost = cost - 0.5 * np.minimum(clearance / height, 2.0) / len(lines)
+    if label.prefer is not None:
+        cost = cost + 3.0 * np.abs((left + right) / 2 - frame.x0 - label.prefer * frame.width) / frame.width
+    best = int(np.argmin(np.where(fits, cost, np.inf)))
+    return (float(left[best]), float(bottom[best]), float(right[best]), float(top[best])) if fits[best] else None
 
 
-def _within(box: Box, frame: Any) -> Box:
-    """A box moved to the left or the right, into the axes."""
-    left = max(float(frame.x0), min(box[0], float(frame.x1) - (box[2] - box[0])))
-    return left, box[1], left + box[2] - box[0], box[3]
-
-
-def _beside(own: Floats, frame: Any, width: float, height: float) -> Iterator[tuple[Box, float]]:
-    """Places just above and below a line, each with its cost: how far the label stands off."""
+def _beside(own: Floats, frame: Any, width: float, height: float) -> tuple[Floats, Floats, Floats]:
+    """Left, bottom and cost of places just above and below a line; the cost is how far the label stands off."""
     first = max(frame.x0, own[0, 0]) + width / 2 + 3
-    last = max(first, min(frame.x1, own[-1, 0]) - width / 2 - 1)
-    for centre in np.linspace(first, last, CANDIDATES).tolist():
-        left, right = centre - width / 2, centre + width / 2
-        near = np.interp(np.linspace(left, right, 25), own[:, 0], own[:, 1])
-        for bottom in (float(near.max()) + GAP, float(near.min()) - GAP - height):
-            away = min(abs(bottom - near[12]), abs(bottom + height - near[12])) - GAP
-            yield (left, bottom, right, bottom + height), 0.8 * float(away) / height
+    middles = np.linspace(first, max(first, min(frame.x1, own[-1, 0]) - width / 2 - 1), 61)
+    near = np.interp(middles[:, None] + np.linspace(-0.5, 0.5, 25) * width, own[:, 0], own[:, 1])
+    low, middle, high = near.min(axis=1), near[:, 12], near.max(axis=1)
+    cost = 0.8 * np.concatenate([high - middle, middle - low]) / height
+    return np.tile(middles - width / 2, 2), np.concatenate([high + GAP, low - GAP - height]), cost
 
 
-def _around(axes: Axes, wish: Wish, width: float, height: float) -> Iterator[tuple[Box, float]]:
-    """Places around a point: above it at best, else to a side."""
-    level = float(np.interp(wish.at or 0.0, wish.x, wish.y))
-    x, y = (float(value) for value in axes.transData.transform((wish.at or 0.0, level)))
-    off = wish.off
-    sides = ((-0.5 * width, 0.0), (-0.9 * width, 0.5), (-0.1 * width, 0.6))
-    places = []
-    for times in (1.0, 2.0) if wish.must else (1.0,):
-        heights = ((times * off, 0.0), (-times * off - height, 0.3))
-        places += [(side, up, cost + more + times - 1) for side, cost in sides for up, more in heights]
-    for up, cost in ((0.0, 0.8), (GAP, 0.9), (-height / 2, 0.9), (-height, 1.0), (-off - height, 1.2)):
-        places += [(-width - off, up, cost), (off, up, cost + 0.1)]
-    for side, up, cost in places:
-        yield (x + side, y + up, x + side + width, y + up + height), cost
+def _around(axes: Axes, label: Label, width: float, height: float) -> tuple[Floats, Floats, Floats]:
+    """Left, bottom and cost of places around a point."""
+    at = label.at or 0.0
+    x, y = axes.transData.transform((at, float(np.interp(at, label.x, label.y))))
+    widths, sideways, heights, upwards, cost = AROUND.T
+    return x + widths * width + sideways * label.offset, y + heights * height + upwards * label.offset, cost
 
 
-def _along(axes: Axes, x: Floats, y: Floats) -> Floats:
-    """Points along a line, in pixels, evenly spaced."""
-    points = axes.transData.transform(np.column_stack([x, y]))
-    if len(points) == 1:
-        return np.asarray(points)
+def _points(axes: Axes, x: Floats, y: Floats) -> Floats:
+    """Points along a line, evenly spaced."""
+    points = np.asarray(axes.transData.transform(np.column_stack([x, y])))
     way = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
     steps = np.linspace(0.0, way[-1], max(2, int(way[-1] / STEP)))
     return np.column_stack([np.interp(steps, way, points[:, 0]), np.interp(steps, way, points[:, 1])])
-
-
-def _same(line: Floats, own: Floats) -> bool:
-    """Whether the evenly spaced points lie on the label's own line."""
-    return bool(np.abs(np.interp(line[:, 0], own[:, 0], own[:, 1]) - line[:, 1]).max() < 1.0)
-
-
-def _clearance(box: Box, points: Floats) -> float:
-    """The distance from a box to the nearest point."""
-    if not len(points):
-        return np.inf
-    across = np.maximum(np.maximum(box[0] - points[:, 0], points[:, 0] - box[2]), 0.0)
-    up = np.maximum(np.maximum(box[1] - points[:, 1], points[:, 1] - box[3]), 0.0)
-    return float(np.hypot(across, up).min())
-
-
-def _hidden(box: Box, points: Floats, costs: Floats) -> float:
-    """What it costs that a box covers points."""
-    across = (points[:, 0] > box[0] - 1) & (points[:, 0] < box[2] + 1)
-    return float(costs[across & (points[:, 1] > box[1] - 1) & (points[:, 1] < box[3] + 1)].sum())
-
-
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] + 2 and other[0] < one[2] + 2 and one[1] < other[3] and other[1] < one[3]
 
 
 def label_right(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[Any]:
@@ -219,26 +185,21 @@ def label_right(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[An
     ]
 
 
-def wish_right(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[Wish]:
+def label_right_inside(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[Label]:
     """The same words within the axes, beside levels that go all the way, where nothing may stand outside."""
     ends = np.array(axes.get_xlim())
-    return [
-        Wish(words, ends, np.array([height, height]), colour, 1.0, distance=1.5, must=True)
-        for height, words, colour in labels
-    ]
+    return [Label(words, ends, np.array([height, height]), colour, 1.0, must=True) for height, words, colour in labels]
 
 
 def spread_right(axes: Axes, texts: Sequence[Any]) -> None:
     """Moves labels on the right apart, as little as possible, with a thin line back to their places."""
-    if not texts:
+    if len(texts) < 2:
         return
     order = sorted(texts, key=lambda text: float(text.get_position()[1]))
     wanted = axes.transData.transform([(axes.get_xlim()[0], text.get_position()[1]) for text in order])[:, 1]
     heights = np.array([text.get_window_extent().height + 4.0 for text in order])
     placed = spread(wanted, heights)
     for text, new, old in zip(order, placed, wanted, strict=True):
-        if len(order) == 1:
-            continue
         low, high = (axes.transData.inverted().transform((0.0, value))[1] for value in (old, new))
         text.set_position((text.get_position()[0], high))
         axes.plot(
@@ -256,21 +217,15 @@ def spread_right(axes: Axes, texts: Sequence[Any]) -> None:
 def spread(wanted: Floats, heights: Floats) -> Floats:
     """Centres as near as possible to the wanted ones, in their order, that keep the heights apart.
 
+    Centres less the heights below them must not fall, so neighbours in which they do share their mean.
+
     >>> spread(np.array([0.0, 1.0, 50.0]), np.array([10.0, 10.0, 10.0])).tolist()
     [-4.5, 5.5, 50.0]
     """
-    blocks: list[list[Any]] = []
-    for centre, height in zip(wanted.tolist(), heights.tolist(), strict=True):
-        blocks.append([centre, height, [height]])
-        while len(blocks) > 1 and blocks[-1][0] - blocks[-1][1] / 2 < blocks[-2][0] + blocks[-2][1] / 2 - 1e-9:
-            upper, lower = blocks.pop(), blocks.pop()
-            many, few = len(upper[2]), len(lower[2])
-            middle = (upper[0] * many + lower[0] * few) / (many + few)
-            blocks.append([middle, upper[1] + lower[1], lower[2] + upper[2]])
-    found = []
-    for centre, total, parts in blocks:
-        bottom = centre - total / 2
-        for part in parts:
-            found.append(bottom + part / 2)
-            bottom += part
-    return np.array(found)
+    below = np.cumsum(heights) - heights / 2
+    blocks: list[list[float]] = []
+    for value in (wanted - below).tolist():
+        blocks.append([value])
+        while len(blocks) > 1 and np.mean(blocks[-1]) < np.mean(blocks[-2]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return np.asarray(below + np.concatenate([np.full(len(block), np.mean(block)) for block in blocks]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cellrisk.errors import UnknownName
 from cellrisk.show.pictures.curves import WEIGHT_COLOURS, WEIGHT_WORDS
-from cellrisk.show.pictures.labels import Wish, label_right, mark_box, place_labels, spread_right
+from cellrisk.show.pictures.labels import Label, label_right, mark_box, place_labels, spread_right
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
     DASHES,
@@ -71,12 +71,9 @@ def draw_sequence_into(ax: Axes, sequence: RiskSequence, by: str = "loss") -> No
         ends = _draw(ax, sequence, "max", x)
         _dress(ax, sequence, "max", by, x, inside=True)
         at = float(x[-1])
-        wishes = [
-            Wish(words, x[-1:], np.array([risk]), colour, at=at, distance=1.0, must=True)
-            for risk, words, colour in ends
-        ]
+        labels = [Label(words, x[-1:], np.array([risk]), colour, at=at, must=True) for risk, words, colour in ends]
         add_key(ax, _key(sequence))
-        _name_releases(ax, sequence, x, wishes)
+        _name_releases(ax, sequence, x, labels)
 
 
 def _check_view(by: str) -> None:
@@ -143,16 +140,16 @@ def plain_or_zero(value: float, place: float | None = None) -> str:
     return "0" if abs(value) < 1e-12 else plain(value)
 
 
-def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats, ends: Sequence[Wish] = ()) -> None:
+def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats, ends: Sequence[Label] = ()) -> None:
     """The name of each attribute beside its own risk, where there is room; before them the ends of the lines."""
     own = _own(sequence, x)
     drawn = [(x, _along(sequence, "max", weights)) for weights, _ in LINES]
     boxes = [mark_box(axes, across, risk, 4.0) for across, risk, _ in own]
-    wishes = [
-        Wish(brief(name, 16), np.array([across]), np.array([risk]), INK, at=across, distance=1.0, size=TINY, off=5.0)
+    labels = [
+        Label(brief(name, 16), np.array([across]), np.array([risk]), INK, at=across, size=TINY, offset=5.0)
         for across, risk, name in own
     ]
-    place_labels(axes, [*ends, *wishes], drawn, boxes)
+    place_labels(axes, [*ends, *labels], drawn, boxes)
 
 
 def _key(sequence: RiskSequence) -> list[Any]:
