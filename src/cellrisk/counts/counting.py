@@ -19,7 +19,7 @@ import numpy as np
 
 from cellrisk.counts.holding import held
 from cellrisk.counts.levels import Levels
-from cellrisk.counts.profiles import LevelCounts, NoProfiles, Profiles
+from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.sums import plan_sums, total
 from cellrisk.counts.vectors import MASK_BITS, Homogeneity, Vectors, integers, opened_vectors, read_profiles
 from cellrisk.errors import InvalidInput
@@ -32,12 +32,27 @@ DENSE_LEVELS = 32
 CHANGED = "the source changed while it was read"
 
 
+MOST_LABELS = 100
+"""Vectors of counts are kept with their labels up to so many levels."""
+MOST_PAIRS = 5_000_000
+"""Positive counts of an attribute with many levels that are brought here for that."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted of one sensitive attribute."""
+
+    profiles: Profiles
+    levels: LevelCounts
+    vectors: LabelledCounts | None
+    """None where there are too many of them, or too many levels."""
+
+
 @dataclass(frozen=True)
 class Tally:
-    """What was counted: for each sensitive attribute its profiles and its levels."""
+    """What was counted: the sensitive attributes, each alone and together."""
 
-    profiles: tuple[Profiles, ...]
-    levels: tuple[LevelCounts, ...]
+    attributes: tuple[Counted, ...]
     homogeneity: Homogeneity
     missing: tuple[int, ...]
     """Records in which each quasi-identifier is missing."""
@@ -79,15 +94,21 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_l
         ]
         homogeneity = found.homogeneity(columns, dense)
         missing = found.missing(quasi)
-    return Tally(tuple(first for first, _ in results), tuple(second for _, second in results), homogeneity, missing)
+    return Tally(tuple(results), homogeneity, missing)
 
 
 def tally_nothing(levels: Sequence[Levels], n_quasi: int) -> Tally:
     """What counting finds where there is no record."""
     none = np.zeros(0, np.int64)
     return Tally(
-        tuple(NoProfiles(len(each.labels)) for each in levels),
-        tuple(LevelCounts(each.labels, none, none, none, np.zeros(len(each.labels))) for each in levels),
+        tuple(
+            Counted(
+                NoProfiles(len(each.labels)),
+                LevelCounts(each.labels, none, none, none, np.zeros(len(each.labels))),
+                LabelledCounts.from_cells(np.zeros((0, len(each.labels)))),
+            )
+            for each in levels
+        ),
         Homogeneity(0, 0, 0),
         (0,) * n_quasi,
     )
@@ -125,15 +146,18 @@ def takes_one_value(coded: ir.Table, value: ir.Value) -> ir.BooleanValue:
 
 def collect_dense(
     vectors: Vectors, names: list[str], histogram: Mapping[str, Any], place: int, levels: Levels
-) -> tuple[Profiles, LevelCounts]:
-    """Profiles and level counts of one attribute, from the distinct vectors of counts."""
+) -> Counted:
+    """What there is of one attribute, from the distinct vectors of counts."""
     parts = [(level, *histogram[f"c{place}_{level}"]) for level in levels.places.values()]
     level = np.concatenate([np.full(len(count), level, np.int64) for level, count, _, _ in parts])
     count, cells, sizes = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
-    return vectors.profiles(names, len(levels.labels)), make_level_counts(levels, level, count, cells, sizes)
+    n_levels = len(levels.labels)
+    labelled = vectors.labelled(names, list(levels.places.values()), n_levels)
+    profiles = vectors.profiles(names, n_levels) if labelled is None else labelled.profiles()
+    return Counted(profiles, make_level_counts(levels, level, count, cells, sizes), labelled)
 
 
-def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> tuple[Profiles, LevelCounts]:
+def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> Counted:
     """The same for an attribute with many levels, from one row for each cell and level present in it."""
     key = f"y{place}"
     pairs = coded.group_by([*quasi, key]).aggregate(c=total(coded))
@@ -142,14 +166,37 @@ def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) 
         lists = lists.select(profile=lists.profile.sort())
         grouped = lists.group_by("profile").aggregate(m=lists.count())
         profiles = read_profiles(grouped, len(levels.labels))
+        labelled = label_pairs(pairs, quasi, key, levels)
         sized = pairs.select(key, "c", n=pairs.c.sum().over(group_by=quasi))
         found = sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()).to_pyarrow()
-    values = found[key].to_pylist()
-    if not levels.places.keys() >= set(values):
-        raise InvalidInput(CHANGED, fix="try again")
-    level = np.array([levels.places[value] for value in values], dtype=np.int64)
     count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
-    return profiles, make_level_counts(levels, level, count, cells, sizes)
+    return Counted(profiles, make_level_counts(levels, find_places(found[key], levels), count, cells, sizes), labelled)
+
+
+def label_pairs(pairs: ir.Table, quasi: list[str], key: str, levels: Levels) -> LabelledCounts | None:
+    """The vectors of counts with their labels, from one row for each cell and level; None where they are many."""
+    import ibis
+
+    n_levels = len(levels.labels)
+    if n_levels > MOST_LABELS or int(pairs.count().to_pyarrow().as_py()) > MOST_PAIRS:
+        return None
+    found = pairs.select(key, "c", cell=ibis.dense_rank().over(order_by=quasi)).to_pyarrow()
+    cell = integers(found["cell"])
+    cell -= cell.min()
+    n_cells = int(cell.max()) + 1
+    if n_cells * n_levels > MOST_NUMBERS:
+        return None
+    counts = np.zeros((n_cells, n_levels), np.int64)
+    counts[cell, find_places(found[key], levels)] = integers(found["c"])
+    return LabelledCounts.from_cells(counts)
+
+
+def find_places(values: Any, levels: Levels) -> Integers:
+    """The place of each value of a column among the levels."""
+    listed = values.to_pylist()
+    if not levels.places.keys() >= set(listed):
+        raise InvalidInput(CHANGED, fix="try again")
+    return np.array([levels.places[value] for value in listed], dtype=np.int64)
 
 
 def make_level_counts(

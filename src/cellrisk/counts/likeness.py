@@ -123,12 +123,12 @@ def is_named_like_counts(name: str) -> bool:
 
 def occur_once(tally: Tally, coded: ir.Table) -> bool:
     """Whether each combination of the columns in use occurs once, and there are several."""
-    if tally.profiles[0].n_records < 2:
+    if tally.attributes[0].profiles.n_records < 2:
         return False
-    largest = [int(levels.count.max()) for levels in tally.levels]
+    largest = [int(each.levels.count.max()) for each in tally.attributes]
     if len(largest) == 1:
         return largest[0] == 1
-    levels = [profiles.n_levels for profiles in tally.profiles]
+    levels = [each.profiles.n_levels for each in tally.attributes]
     if any(times > prod(levels) // own for times, own in zip(largest, levels, strict=True)):
         return False  # more records in one place than the other attributes can tell apart
     return not any(_repeats(part) for part in (coded.limit(SAMPLE), coded))

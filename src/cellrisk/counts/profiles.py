@@ -178,6 +178,61 @@ class Profiles:
         )
 
 
+MOST_NUMBERS = 20_000_000
+"""Counts in the vectors that are kept with their labels: 200,000 vectors of 100 levels."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledCounts:
+    """Every cell's counts with their labels, each distinct vector of them once, and how many cells have it.
+
+    What somebody who knows how common each label is needs beside the profiles: (2, 0) and (0, 2) are one profile, and
+    two vectors. The order is canonical: it does not depend on the order of the records.
+
+    >>> vectors = LabelledCounts.from_cells([[2, 0], [0, 2], [2, 0], [0, 0]])
+    >>> vectors.counts.tolist(), vectors.cells.tolist()
+    ([[0, 2], [2, 0]], [1, 2])
+    """
+
+    counts: Integers
+    """(vectors, levels)"""
+    cells: Integers
+    """How many cells have that vector."""
+
+    @staticmethod
+    def from_cells(cells: Any, multiplicity: Sequence[int] | Integers | None = None) -> LabelledCounts:
+        """The distinct rows of a matrix of counts, one row a cell; cells without records are left out."""
+        counts = np.asarray(cells, dtype=np.int64)
+        times = np.ones(len(counts), np.int64) if multiplicity is None else np.asarray(multiplicity, np.int64)
+        some = counts.any(axis=1)
+        merged = _merge(counts[some], times[some], times[some])
+        return LabelledCounts(merged.counts, merged.cells)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Records in one cell of each vector."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    @property
+    def n_levels(self) -> int:
+        return int(self.counts.shape[1])
+
+    @property
+    def n_records(self) -> int:
+        return int(self.cells @ self.sizes)
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.cells.sum())
+
+    def profiles(self) -> Profiles:
+        """The same cells with their labels forgotten."""
+        return Profiles.from_cells(self.counts, self.n_levels, self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
 class NoProfiles(Profiles):
     """The profiles of a table without records. It can be released; of a risk there is nothing to say, so it refuses."""
 

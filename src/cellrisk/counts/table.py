@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.profiles import SIZE_CLASSES, LevelCounts, Profiles, name_sizes
+from cellrisk.counts.profiles import SIZE_CLASSES, LabelledCounts, LevelCounts, Profiles, name_sizes
 from cellrisk.counts.schema import listed
 from cellrisk.counts.vectors import Homogeneity
 from cellrisk.errors import InvalidInput, UnknownName
@@ -35,6 +35,8 @@ class Attribute:
     """Whether the levels were declared; else they are the ones observed."""
     missing_level: bool
     """Whether the last level stands for missing values."""
+    vectors: LabelledCounts | None = None
+    """The counts of the cells with their labels; None where there are too many of them to hold."""
 
     def __post_init__(self) -> None:
         if len(self.levels.labels) != self.profiles.n_levels:

@@ -96,16 +96,14 @@ def tabulate(
         refuse_count_names(others)
     elif schema.count is None:
         refuse_counts(source, schema.columns, others, once, table=table, engine=engine)
-    counted = {profiles.n_records for profiles in tally.profiles}
-    if max(counted) > MOST_RECORDS:
+    numbers = {each.profiles.n_records for each in tally.attributes}
+    if max(numbers) > MOST_RECORDS:
         raise InvalidInput("the counts add up to too many records", allowed=f"at most {MOST_RECORDS} in all")
-    if counted != {survey.records}:
+    if numbers != {survey.records}:
         raise InvalidInput(CHANGED, fix="try again")
     attributes = tuple(
-        Attribute(name, counts, profiles, each.declared, each.missing)
-        for name, counts, profiles, each in zip(
-            schema.sensitive, tally.levels, tally.profiles, survey.levels, strict=True
-        )
+        Attribute(name, counted.levels, counted.profiles, each.declared, each.missing, counted.vectors)
+        for name, counted, each in zip(schema.sensitive, tally.attributes, survey.levels, strict=True)
     )
     unpacked = tally.missing if packed.missing is None else packed.missing
     absent = {**dict(zip(schema.quasi_identifiers, unpacked, strict=True)), **survey.missing}

@@ -5,7 +5,7 @@ Where they are few, they are brought here and taken apart; where they are many, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from cellrisk.counts.holding import read_or_held
-from cellrisk.counts.profiles import Profiles
+from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers
 
@@ -54,8 +54,11 @@ class Vectors(Protocol):
     def histogram(self, names: list[str]) -> Histogram:
         """How often each count occurs in each column of counts."""
 
+    def labelled(self, names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts | None:
+        """The vectors of the attribute whose counts these columns are, of those levels; None where they are many."""
+
     def profiles(self, names: list[str], n_levels: int) -> Profiles:
-        """The profiles of the attribute whose counts these columns are."""
+        """The profiles of the same attribute, where its vectors are too many to be brought here."""
 
     def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
         """Cells by how many attributes take one value in them."""
@@ -110,13 +113,11 @@ class FewVectors:
         np.add.at(sizes, places, (self.columns["n"] * self.columns["m"])[some])
         return values, cells, sizes
 
+    def labelled(self, names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts:
+        return label(self.columns, names, levels, n_levels)
+
     def profiles(self, names: list[str], n_levels: int) -> Profiles:
-        ordered = np.sort(np.stack([self.columns[name] for name in names], axis=1), axis=1)
-        distinct, places = np.unique(ordered, axis=0, return_inverse=True)
-        cells = np.zeros(len(distinct), np.int64)
-        np.add.at(cells, places.reshape(-1), self.columns["m"])
-        offsets = np.concatenate([[0], np.cumsum((distinct > 0).sum(axis=1))]).astype(np.int64)
-        return Profiles.from_lists(distinct[distinct > 0], offsets, cells, n_levels)
+        return self.labelled(names, range(len(names)), n_levels).profiles()
 
     def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
         single = np.stack(
@@ -146,6 +147,13 @@ class ManyVectors:
     def histogram(self, names: list[str]) -> Histogram:
         return unfold(self.table, names)
 
+    def labelled(self, names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts | None:
+        vectors, most = self.table, MOST_NUMBERS // n_levels
+        found = vectors.group_by(names).aggregate(m=vectors.m.sum()).limit(most + 1).to_pyarrow()
+        if len(found) > most:
+            return None
+        return label({name: integers(found[name]) for name in found.column_names}, names, levels, n_levels)
+
     def profiles(self, names: list[str], n_levels: int) -> Profiles:
         import ibis
 
@@ -159,6 +167,14 @@ class ManyVectors:
 
     def missing(self, quasi: Sequence[str]) -> tuple[int, ...]:
         return count_missing(self.table, quasi)
+
+
+def label(columns: Mapping[str, Integers], names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts:
+    """Columns of counts, one a level, and m, the number of cells, as distinct vectors."""
+    counts = np.zeros((len(columns["m"]), n_levels), np.int64)
+    for name, level in zip(names, levels, strict=True):
+        counts[:, level] = columns[name]
+    return LabelledCounts.from_cells(counts, columns["m"])
 
 
 def unfold(vectors: ir.Table, names: list[str]) -> Histogram:

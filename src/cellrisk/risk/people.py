@@ -72,7 +72,7 @@ def count_people(profiles: Profiles, mechanism: Mechanism, attack: str = "homoge
     """
     survival = Survival((mechanism.noise,), mechanism.threshold)
     laws = []
-    for block in _pieces(profiles):
+    for block in split_profiles(profiles):
         if attack in GUESSES:
             chance = GUESSES[attack]().name_each(block, profiles.n_levels, survival)
         else:
@@ -93,7 +93,8 @@ def shown_alone(block: Block, n_levels: int, survival: Survival) -> Floats:
     return np.asarray(np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1) * absent)
 
 
-def _pieces(profiles: Profiles) -> Iterator[Block]:
+def split_profiles(profiles: Profiles) -> Iterator[Block]:
+    """The profiles, few at a time, so that working arrays stay small."""
     if not profiles.blocks:
         raise InvalidInput("a table without records has no risk")
     for block in profiles.blocks:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class Survival:
             noises = tuple(run)
             step = len(noises) if endless else NOISES_AT_ONCE
             parts += [noises[start : start + step] for start in range(0, len(noises), step)]
-        return (self,) if len(parts) == 1 else tuple(Survival(noises, self.threshold) for noises in parts)
+        return (self,) if len(parts) == 1 else tuple(type(self)(noises, self.threshold) for noises in parts)
 
     @property
     def endless(self) -> bool:
@@ -60,7 +61,11 @@ class Survival:
         """s at each count: (counts, noises)."""
         if counts.max() < TABULATED:
             return np.asarray(self._table(_power_of_two(int(counts.max()))).survive[counts])
-        return np.stack([noise.survive(counts, self.threshold) for noise in self.noises], axis=-1)
+        return np.stack([self._show(noise, counts) for noise in self.noises], axis=-1)
+
+    def _show(self, noise: Noise, counts: Any) -> Floats:
+        """How likely a count is shown so that an attacker acts on it: here, that it survives."""
+        return noise.survive(counts, self.threshold)
 
     @cached_property
     def vanish_empty(self) -> Floats:
@@ -80,7 +85,7 @@ class Survival:
 
     def some(self, chosen: Iterable[int]) -> Survival:
         """The noises at these places."""
-        return Survival(tuple(self.noises[place] for place in chosen), self.threshold)
+        return type(self)(tuple(self.noises[place] for place in chosen), self.threshold)
 
     def up_to(self, last: int) -> SurvivalTable:
         """q and s at every count from 0 to at least ``last``, cut at the reach."""
@@ -92,7 +97,7 @@ class Survival:
             counts = np.arange(end + 1, dtype=np.float64)
             self._tables[end] = SurvivalTable(
                 np.stack([noise.vanish(counts, self.threshold) for noise in self.noises], axis=-1),
-                np.stack([noise.survive(counts, self.threshold) for noise in self.noises], axis=-1),
+                np.stack([self._show(noise, counts) for noise in self.noises], axis=-1),
             )
         return self._tables[end]
 

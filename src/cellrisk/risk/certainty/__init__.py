@@ -1,0 +1,215 @@
+"""Certainty: how many people's value an attacker names who knows the mechanism and does the mathematics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.counts.counting import MOST_LABELS
+from cellrisk.counts.profiles import LabelledCounts
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import EndlessNoise, Noise
+from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, read_belief
+from cellrisk.risk.certainty.channel import Channel, expected_counts
+from cellrisk.risk.certainty.many_labels import name_many
+from cellrisk.risk.certainty.table_belief import name_by_table
+from cellrisk.risk.certainty.two_labels import TIE, name_two
+from cellrisk.system.arrays import Floats
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute
+
+USUAL_CERTAINTY = 0.95
+USUAL_BELIEF = "negbin"
+HISTOGRAM_EDGES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+__all__ = [
+    "HISTOGRAM_EDGES",
+    "USUAL_BELIEF",
+    "USUAL_CERTAINTY",
+    "Belief",
+    "NamedPeople",
+    "NegativeBinomial",
+    "certain_shares",
+    "count_by_certainty",
+    "find_certainty",
+    "read_belief",
+    "read_certainties",
+    "why_unknown",
+]
+
+
+@dataclass(frozen=True)
+class NamedPeople:
+    """The people whose value the attacker names with at least a given certainty: expected numbers over releases."""
+
+    certainty: float
+    belief: str
+    right_low: float
+    right_high: float
+    """Between these lies the number of people whose own value is named; equal where the figure is exact."""
+    named_low: float
+    named_high: float
+    """The same of people in whose cell some value is named, theirs or not."""
+    error: float | None = None
+    """The standard error of ``right``, where it was simulated."""
+
+    @property
+    def right(self) -> float:
+        return 0.5 * (self.right_low + self.right_high)
+
+    @property
+    def named(self) -> float:
+        return 0.5 * (self.named_low + self.named_high)
+
+    @property
+    def precision(self) -> float | None:
+        """How often a named value is right; None where none is named."""
+        return self.right / self.named if self.named > 0 else None
+
+    @property
+    def overconfident(self) -> bool:
+        """Whether the attacker is right less often than he believes: his belief does not fit this table."""
+        return self.precision is not None and self.right_high < (self.certainty - 1e-6) * self.named_low
+
+    @property
+    def people(self) -> str:
+        """People named rightly, in words: both ends where they differ in the digits shown.
+
+        >>> NamedPeople(0.95, "negbin", 12.2, 12.4, 13, 13).people, NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
+        ('12', '12 to 14')
+        """
+        low, high = round(self.right_low), round(self.right_high)
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What stands under ``certainty`` in JSON."""
+        found: dict[str, Any] = {
+            "certainty": self.certainty,
+            "belief": self.belief,
+            "right": self.right,
+            "named": self.named,
+            "precision": self.precision,
+        }
+        if self.right_high > self.right_low or self.named_high > self.named_low:
+            found |= {"right_ends": [self.right_low, self.right_high], "named_ends": [self.named_low, self.named_high]}
+        return found if self.error is None else {**found, "standard_error": self.error}
+
+
+def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:
+    """Certainties as a user gives them, each once, ascending.
+
+    >>> read_certainties([0.95, 0.8])
+    (0.8, 0.95)
+    """
+    try:
+        values = np.unique(np.atleast_1d(np.asarray(given, dtype=np.float64)))
+    except (TypeError, ValueError):
+        raise InvalidInput("a certainty must be a number or a list of numbers", got=type(given).__name__) from None
+    if not len(values) or not ((values > 0.5) & (values < 1)).all():
+        raise InvalidInput(
+            "a certainty must be above 0.5 and below 1: only one value of a person can be named so",
+            allowed="for example 0.95, or 0.8,0.9,0.95",
+        )
+    return tuple(values.tolist())
+
+
+def why_unknown(attribute: Attribute) -> str | None:
+    """Why no certainty can be told for this attribute; None where it can."""
+    if attribute.n_levels > MOST_LABELS:
+        return f"more than {MOST_LABELS} labels"
+    return "too many different cells" if attribute.vectors is None else None
+
+
+def find_certainty(
+    attribute: Attribute, noise: Noise, threshold: float, certainties: Sequence[float], belief: Belief
+) -> tuple[NamedPeople, ...]:
+    """How many people's value does an attacker name with at least each certainty, and how many of them rightly?
+
+    He believes counts to be independent with known laws, computes w_k(r) = E[N_k | r], and gives label k the
+    probability w_k(r_k) / sum_j w_j(r_j): exact for a person drawn at random whose cell is known. Then
+
+        right(tau) = sum_i sum_k n_ik P(share_k >= tau),    named(tau) = sum_i n_i sum_k P(share_k >= tau).
+
+    The belief is the attacker's; the figures are exact for the true table whatever he believes. Two labels are exact,
+    more lie between two ends; the belief "table" with more than two labels is simulated, with its standard error.
+    """
+    vectors = attribute.vectors
+    if vectors is None:
+        raise InvalidInput(f"no certainty can be told for '{attribute.name}'", got=why_unknown(attribute) or "")
+    if isinstance(noise, EndlessNoise):
+        return _without_knowledge(vectors, certainties, belief)
+    channel = Channel(noise, threshold)
+    if not isinstance(belief, NegativeBinomial):
+        right, named, errors = name_by_table(vectors, channel, certainties)
+        ends = right, right, named, named
+    else:
+        behind = [
+            expected_counts(shape, belief.theta, channel, channel.values(column))
+            for shape, column in zip(belief.shapes, vectors.counts.T, strict=True)
+        ]
+        errors = None
+        if vectors.n_levels == 2:
+            low = high = name_two(vectors, channel, behind, certainties)
+        else:
+            low, high = name_many(vectors, channel, behind, certainties)
+        own, everybody = vectors.cells[:, None] * vectors.counts, vectors.cells * vectors.sizes
+        ends = (
+            *(np.einsum("vk,vkt->t", own, chance) for chance in (low, high)),
+            *(np.einsum("v,vkt->t", everybody, chance) for chance in (low, high)),
+        )
+    return tuple(
+        NamedPeople(
+            certainty,
+            belief.name,
+            *(float(end[place]) for end in ends),
+            None if errors is None else float(errors[0, place]),
+        )
+        for place, certainty in enumerate(certainties)
+    )
+
+
+def certain_shares(
+    attribute: Attribute, noises: Sequence[Noise], threshold: float, certainty: float, belief: Belief
+) -> Floats:
+    """The share of people named rightly with at least that certainty, under each noise: the upper end where two differ."""
+    found = [find_certainty(attribute, noise, threshold, (certainty,), belief)[0].right_high for noise in noises]
+    return np.array(found) / attribute.profiles.n_records
+
+
+def count_by_certainty(
+    attribute: Attribute, noise: Noise, threshold: float, belief: Belief
+) -> list[dict[str, float]]:
+    """The histogram of people by how sure the attacker is: named between two certainties, and how many rightly."""
+    rows = find_certainty(attribute, noise, threshold, HISTOGRAM_EDGES, belief)
+    upper = (*HISTOGRAM_EDGES[1:], 1.0)
+    named = [row.named for row in rows] + [0.0]
+    right = [row.right for row in rows] + [0.0]
+    return [
+        {
+            "from": edge,
+            "to": end,
+            "named": max(named[place] - named[place + 1], 0.0),
+            "right": max(right[place] - right[place + 1], 0.0),
+        }
+        for place, (edge, end) in enumerate(zip(HISTOGRAM_EDGES, upper, strict=True))
+    ]
+
+
+def _without_knowledge(
+    vectors: LabelledCounts, certainties: Sequence[float], belief: Belief
+) -> tuple[NamedPeople, ...]:
+    """Noise that has drowned the counts: a label that is common enough is named for everybody, or none is."""
+    shares = np.asarray(belief.shapes) if isinstance(belief, NegativeBinomial) else vectors.cells @ vectors.counts
+    shares = shares / shares.sum()
+    commonest = int(np.argmax(shares))
+    has = float(vectors.cells @ vectors.counts[:, commonest])
+    return tuple(
+        NamedPeople(certainty, belief.name, has, has, vectors.n_records, vectors.n_records)
+        if shares[commonest] >= certainty - TIE
+        else NamedPeople(certainty, belief.name, 0.0, 0.0, 0.0, 0.0)
+        for certainty in certainties
+    )

@@ -1,0 +1,167 @@
+"""What an attacker believes of the counts before he sees the release."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special
+
+from cellrisk.counts.profiles import LevelCounts
+from cellrisk.errors import InvalidInput
+from cellrisk.system.arrays import Floats
+
+LEAST_SHAPE, LARGEST_SHAPE = 1e-9, 1e6
+"""Of all labels together: below, no cell holds two labels; above, counts are Poisson."""
+LEAST_LOG_ODDS, LARGEST_LOG_ODDS = -30.0, 27.0
+"""Of theta: to within 1e-12 of 0 and 1."""
+
+
+@dataclass(frozen=True)
+class NegativeBinomial:
+    """Counts of a cell are independent: that of label k is n with probability G(a_k + n)/(G(a_k) n!) (1 - t)^a_k t^n.
+
+    t is ``theta``; a label of shape 0 is believed to be nobody's. Cells then have sizes of the same law with the shape a., and the shares of the labels in a cell
+    follow a Dirichlet(a), whatever its size.
+    """
+
+    shapes: tuple[float, ...]
+    theta: float
+    fitted: bool = False
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(shape) and shape >= 0 for shape in self.shapes) or not any(self.shapes):
+            raise InvalidInput(
+                "the shapes of a belief must be numbers from 0, and one of them above 0", allowed="for example 0.4,0.15/0.9"
+            )
+        if not 0 < self.theta < 1:
+            raise InvalidInput("theta of a belief must lie between 0 and 1, both excluded", got=self.theta)
+
+    @property
+    def name(self) -> str:
+        return "negbin" if self.fitted else "given"
+
+    def describe(self) -> str:
+        """What is believed, in words."""
+        if self.fitted:
+            total = sum(self.shapes)
+            return f"negative binomial counts fitted to the table (shapes {total:.4g} in all, theta {self.theta:.4g})"
+        return f"negative binomial counts as given (theta {self.theta:.4g})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "shapes": list(self.shapes), "theta": self.theta}
+
+
+@dataclass(frozen=True)
+class TableBelief:
+    """The attacker knows how many cells have each vector of counts, and not which: a helped attacker.
+
+    Calibrated on this table by construction, and nobody who looks at the target's cell alone names more people rightly
+    on average.
+    """
+
+    name = "table"
+
+    def describe(self) -> str:
+        """What is believed, in words."""
+        return "the very counts of the table, without knowing which cell has which"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+Belief = NegativeBinomial | TableBelief
+
+
+def read_belief(given: str | Belief, levels: LevelCounts, n_cells: int) -> Belief:
+    """A belief as a user gives it: "negbin", "table", or shapes, one a label, and theta: "0.4,0.15/0.9".
+
+    >>> read_belief("0.4,0.15/0.9", LevelCounts.from_cells([[2, 1]], ["a", "b"]), n_cells=1)
+    NegativeBinomial(shapes=(0.4, 0.15), theta=0.9, fitted=False)
+    """
+    if isinstance(given, TableBelief):
+        return given
+    if isinstance(given, str) and given == "table":
+        return TableBelief()
+    if isinstance(given, str) and given == "negbin":
+        return fit_negative_binomial(levels, n_cells)
+    found = given if isinstance(given, NegativeBinomial) else _parse(given)
+    if len(found.shapes) != len(levels.labels):
+        raise InvalidInput(
+            "a belief needs one shape for each label", got=f"{len(found.shapes)} shapes, {len(levels.labels)} labels"
+        )
+    return found
+
+
+def _parse(given: Any) -> NegativeBinomial:
+    allowed = "negbin, table, or shapes and theta, such as 0.4,0.15/0.9"
+    if not isinstance(given, str):
+        raise InvalidInput("a belief is a word, or shapes and theta", got=type(given).__name__, allowed=allowed)
+    shapes, slash, theta = given.partition("/")
+    try:
+        numbers = tuple(float(shape) for shape in shapes.split(",")), float(theta)
+    except ValueError:
+        raise InvalidInput("unknown belief", got=repr(given[:40]), allowed=allowed) from None
+    if not slash:
+        raise InvalidInput("unknown belief", got=repr(given[:40]), allowed=allowed)
+    return NegativeBinomial(*numbers)
+
+
+def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial:
+    """The negative binomial belief that makes the table likeliest, with shapes A p_k, p the overall shares.
+
+    A and theta maximise prod_k NB(n_k; A p_k, theta) / (1 - (1 - theta)^A) over the cells that hold anybody: only
+    those are seen.
+
+    >>> one = LevelCounts.from_cells([[3, 0], [1, 2], [0, 1], [4, 1]], ["a", "b"])
+    >>> found = fit_negative_binomial(one, n_cells=4)
+    >>> round(found.shapes[0] / sum(found.shapes), 6), found.fitted
+    (0.666667, True)
+    """
+    shares = levels.shares
+    records = float(levels.totals.sum())
+    seen = levels.count, levels.cells, shares[levels.level]
+
+    def loss(log_shape: float) -> float:
+        return -_log_likelihood(math.exp(log_shape), records, n_cells, *seen)[0]
+
+    grid = np.linspace(math.log(LEAST_SHAPE), math.log(LARGEST_SHAPE), 61)
+    values = [loss(float(point)) for point in grid]
+    best = int(np.argmin(values))
+    ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
+    found = optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
+    log_shape = float(found.x) if float(found.fun) <= values[best] else float(grid[best])
+    shape = math.exp(log_shape)
+    theta = _log_likelihood(shape, records, n_cells, *seen)[1]
+    return NegativeBinomial(tuple((shape * shares).tolist()), theta, fitted=True)
+
+
+def _log_likelihood(
+    shape: float, records: float, n_cells: float, count: Any, cells: Any, shares: Floats
+) -> tuple[float, float]:
+    """The largest log likelihood of one A, and the theta that gives it.
+
+    For a fixed A it is an exponential family in the total, so that theta solves mean size = A t/(1 - t) / (1 -
+    (1 - t)^A).
+    """
+    log_odds = _solve_odds(shape, records / n_cells)
+    log_theta, log_rest = -math.log1p(math.exp(-log_odds)), -math.log1p(math.exp(log_odds))
+    rising = float(cells @ (special.gammaln(shape * shares + count) - special.gammaln(shape * shares)))
+    log_some = math.log(-math.expm1(shape * log_rest))
+    return rising + records * log_theta + n_cells * (shape * log_rest - log_some), math.exp(log_theta)
+
+
+def _solve_odds(shape: float, mean: float) -> float:
+    """log(theta/(1 - theta)) at which non-empty cells have that mean size."""
+
+    def excess(log_odds: float) -> float:
+        some = -math.expm1(-shape * math.log1p(math.exp(log_odds)))
+        return math.log(shape / some) + log_odds - math.log(mean)
+
+    if excess(LEAST_LOG_ODDS) >= 0:  # every cell holds one person: the sizes tell nothing of their spread
+        return LEAST_LOG_ODDS
+    if excess(LARGEST_LOG_ODDS) <= 0:
+        return LARGEST_LOG_ODDS
+    return float(optimize.brentq(excess, LEAST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-13))

@@ -1,0 +1,261 @@
+"""From a count to what is released of it, and back: how many people the attacker expects behind a released value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from scipy import signal, special
+
+from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.risk.attacks.released import at_most, find_reach, first_value, mass
+from cellrisk.system.arrays import Floats, Integers
+
+NUMBERS_AT_ONCE = 1 << 20
+FAR = 100.0
+"""Terms below e^-FAR of the largest are left out of a posterior mean."""
+LARGEST_LOG = 600.0
+NODES = 16
+"""Chebyshev points on a panel as long as the noise is wide: interpolation is right to about 1e-12 there."""
+
+
+class Channel:
+    """Counts on their way into a release: rounded noise is added, and what is below the smallest value becomes zero.
+
+    A released value v is a whole number from ``zero`` on: ``zero`` = T - 1 stands for a count that was released as
+    zero, any larger one for itself, T the smallest value that is released.
+    """
+
+    def __init__(self, noise: Noise, threshold: float) -> None:
+        self.noise = noise
+        self.zero = first_value(threshold) - 1
+        self.reach = find_reach(noise)
+        """Rounded noise goes farther with a probability below 1e-17."""
+
+    @cached_property
+    def _mass(self) -> Floats:
+        return mass(self.noise, np.arange(-self.reach, self.reach + 1.0))
+
+    @cached_property
+    def _at_most(self) -> Floats:
+        """P(rounded noise <= d), d from -reach - 1, where it is taken for 0, to reach, where it is taken for 1."""
+        inner = at_most(self.noise, np.arange(-self.reach, self.reach + 0.0))
+        return np.concatenate([[0.0], inner, [1.0]])
+
+    def at_most(self, distance: Integers) -> Floats:
+        """P(rounded noise <= d)."""
+        return np.asarray(self._at_most[np.clip(distance, -self.reach - 1, self.reach) + self.reach + 1])
+
+    def window(self, count: int) -> tuple[int, int]:
+        """The first and the last value that a count may be released as."""
+        return max(self.zero, count - self.reach), max(self.zero, count + self.reach)
+
+    def chance(self, counts: Integers, values: Integers) -> Floats:
+        """P(value | count): (counts, values), the values ascending."""
+        distance = values - counts[:, None]
+        found = np.where(np.abs(distance) > self.reach, 0.0, self._mass[np.clip(distance, -self.reach, self.reach) + self.reach])
+        if len(values) and values[0] == self.zero:
+            found[:, 0] = self.at_most(self.zero - counts)
+        return np.asarray(found)
+
+    def values(self, counts: Integers) -> Integers:
+        """Every value that any of the counts may be released as, ascending; ``zero`` is always among them."""
+        runs = []
+        last = self.zero
+        for count in np.unique(counts).tolist():
+            first, end = self.window(count)
+            if end > last:
+                runs.append(np.arange(max(first, last + 1), end + 1))
+                last = end
+        return np.concatenate([[self.zero], *runs]).astype(np.int64)
+
+
+def expected_counts(shape: float, theta: float, channel: Channel, values: Integers) -> Floats:
+    """w(v) = E[N | v]: how many people the attacker expects behind each released value.
+
+    N is negative binomial: w(v) = sum_n n p(n) P(v | n) / sum_n p(n) P(v | n). All terms are positive. It rises with v,
+    because the noise is log-concave.
+
+    >>> from cellrisk.noise.distributions import GeometricNoise
+    >>> expected_counts(0.5, 0.8, Channel(GeometricNoise(1.0), 0.5), np.array([0, 1, 5])).round(6).tolist()
+    [0.296103, 0.977046, 3.804107]
+    """
+    if shape == 0:
+        return np.zeros(len(values))
+    found = np.empty(len(values))
+    found[0] = _behind_zero(shape, theta, channel)
+    shown = values[1:]
+    if len(shown):
+        tails = isinstance(channel.noise, GeometricNoise | LaplaceNoise)
+        direct = _by_recursion(shape, theta, channel, shown) if tails else None
+        found[1:] = _by_windows(shape, theta, channel, shown) if direct is None else direct
+    return np.maximum.accumulate(found)
+
+
+def _log_prior(shape: float, theta: float, counts: Floats) -> Floats:
+    """log of G(a + n) / (G(a) n!) t^n: the law of a count, but for a constant."""
+    return np.asarray(
+        special.gammaln(shape + counts) - special.gammaln(shape) - special.gammaln(counts + 1.0) + counts * math.log(theta)
+    )
+
+
+def _last_likely(shape: float, theta: float) -> float:
+    """A count past which less than e^-FAR is left of the prior."""
+    mean, rest = shape * theta / (1.0 - theta), -math.log(theta)
+    return mean + math.sqrt(2.0 * FAR * mean / (1.0 - theta)) + FAR / rest + 1.0
+
+
+def _behind_zero(shape: float, theta: float, channel: Channel) -> float:
+    """E[N | released as zero]."""
+    end = math.ceil(min(_last_likely(shape, theta), channel.zero + _distance(channel.noise)))
+    counts = np.arange(end + 1.0)
+    log_vanish = _log_at_most(channel.noise, channel.zero - counts)
+    return float(_mean(_log_prior(shape, theta, counts)[None] + log_vanish[None], counts[None])[0])
+
+
+def _mean(logs: Floats, counts: Floats) -> Floats:
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray((weights * counts).sum(axis=1) / weights.sum(axis=1))
+
+
+def _distance(noise: Noise) -> float:
+    """Rounded noise goes farther with a probability below e^-FAR."""
+    return noise.scale * (FAR if isinstance(noise, GeometricNoise | LaplaceNoise) else math.sqrt(2.0 * FAR)) + 2.0
+
+
+def _by_recursion(shape: float, theta: float, channel: Channel, values: Integers) -> Floats | None:
+    """The same for noise with P(j) = c b^|j| but at 0: sums from either side follow from each other, value by value.
+
+    L(v) = sum_{n <= v} g(n) b^(v - n) = b L(v - 1) + g(v), and U(v) = sum_{n > v} g(n) b^(n - v) from above; both are
+    kept over m^v, m = max(b, theta), which keeps them in range. None where they do not stay there.
+    """
+    b, extra = _tails(channel.noise)
+    m = max(b, theta)
+    last = int(values[-1])
+    end = last + math.ceil(-FAR / math.log(b * m)) + 1
+    counts = np.arange(end + 1.0)
+    logs = _log_prior(shape, theta, counts) - counts * math.log(m)
+    if logs.max() > LARGEST_LOG:
+        return None
+    total = np.exp(logs)
+    sums = []
+    for part in (total, total * counts):
+        lower = signal.lfilter([1.0], [1.0, -b / m], part)
+        upper = signal.lfilter([1.0], [1.0, -b * m], part[::-1])[::-1]
+        both = lower[: last + 1] + b * m * upper[1 : last + 2] + extra * part[: last + 1]
+        sums.append(both[values])
+    if not (sums[0] > 0).all():
+        return None
+    return np.asarray(sums[1] / sums[0])
+
+
+def _tails(noise: Noise) -> tuple[float, float]:
+    """b of c b^|j|, and by how much more than c there is at 0, in units of c."""
+    b = math.exp(-1.0 / noise.scale)
+    if isinstance(noise, GeometricNoise):
+        return b, 0.0
+    half = 0.5 / noise.scale
+    return b, -math.expm1(-half) / math.sinh(half) - 1.0
+
+
+def _by_windows(shape: float, theta: float, channel: Channel, values: Integers) -> Floats:
+    """The same for any noise, over the counts near enough to matter."""
+    found = np.empty(len(values))
+    for run in _runs(values):
+        part = values[run].astype(np.float64)
+        if len(part) * channel.noise.scale < 2.0 * NODES * (len(part) + channel.noise.scale):
+            found[run] = _by_window(shape, theta, channel, part)
+        else:
+            nodes, edges = _lay_nodes(part, channel.noise.scale)
+            at_nodes = _by_window(shape, theta, channel, np.sort(nodes.reshape(-1))).reshape(nodes.shape)[:, ::-1]
+            found[run] = _interpolate(part, nodes, at_nodes, edges)
+    return found
+
+
+def _by_window(shape: float, theta: float, channel: Channel, values: Floats) -> Floats:
+    noise = channel.noise
+    reach = _distance(noise)
+    tilt = noise.scale**2 * -math.log(theta) if not isinstance(noise, GeometricNoise | LaplaceNoise) else reach
+    mode = max((shape - 1.0) * theta / (1.0 - theta), 0.0)
+    top = _last_likely(shape, theta)
+    found = np.empty(len(values))
+    for few in _few(values, 2.0 * reach + tilt):
+        low, high = float(values[few].min()), float(values[few].max())
+        start = low - reach - tilt
+        stop = min(max(high, mode) + reach, max(top, high + reach))
+        if shape > 1.0:
+            start = min(start, mode)
+        counts = np.arange(max(0.0, math.floor(start)), math.ceil(stop) + 1.0)
+        logs = _log_mass(noise, values[few, None] - counts) + _log_prior(shape, theta, counts)
+        found[few] = _mean(logs, counts[None])
+    return found
+
+
+def _few(values: Floats, width: float) -> Iterator[slice]:
+    """Values near each other, few at a time."""
+    start = 0
+    while start < len(values):
+        near = int(np.searchsorted(values, values[start] + max(width / 4.0, 16.0), side="right"))
+        rows = max(1, int(NUMBERS_AT_ONCE / (1.25 * width + 32.0)))
+        yield slice(start, min(near, start + rows))
+        start = min(near, start + rows)
+
+
+def _runs(values: Integers) -> Iterator[slice]:
+    """Stretches of consecutive values."""
+    ends = np.flatnonzero(np.diff(values) > 1) + 1
+    bounds = [0, *ends.tolist(), len(values)]
+    yield from (slice(start, stop) for start, stop in zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def _lay_nodes(values: Floats, longest: float) -> tuple[Floats, Floats]:
+    """Panels over a stretch of values, and Chebyshev points on each: (panels, points)."""
+    low, high = float(values[0]), float(values[-1])
+    n_panels = max(1, math.ceil((high - low) / longest))
+    edges = np.linspace(low, high, n_panels + 1)
+    points = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
+    half, middle = 0.5 * np.diff(edges)[:, None], 0.5 * (edges[1:] + edges[:-1])[:, None]
+    return middle + half * points, edges
+
+
+def _interpolate(values: Floats, nodes: Floats, at_nodes: Floats, edges: Floats) -> Floats:
+    """The polynomial through the points of each panel, in its barycentric form."""
+    panel = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(nodes) - 1)
+    weights = np.sin(np.pi * (np.arange(NODES) + 0.5) / NODES) * (-1.0) ** np.arange(NODES)
+    distance = values[:, None] - nodes[panel]
+    exact = np.abs(distance) < 1e-12
+    distance[exact] = 1e-12
+    terms = weights / distance
+    return np.asarray((terms * at_nodes[panel]).sum(axis=1) / terms.sum(axis=1))
+
+
+def _log_mass(noise: Noise, distance: Floats) -> Floats:
+    """log P(rounded noise = d), also where the probability itself is below every number."""
+    if isinstance(noise, GaussianNoise):
+        away = np.abs(distance)
+        upper = special.log_ndtr((0.5 - away) / noise.scale)
+        lower = special.log_ndtr((-0.5 - away) / noise.scale)
+        return np.asarray(upper + np.log(-np.expm1(np.minimum(lower - upper, -1e-300))))
+    if isinstance(noise, DiscreteGaussianNoise):
+        return np.asarray(-0.5 * (distance / noise.scale) ** 2)  # but for a constant, which a mean does not see
+    if isinstance(noise, GeometricNoise | LaplaceNoise):
+        _, extra = _tails(noise)
+        return np.asarray(-np.abs(distance) / noise.scale + np.where(distance == 0, math.log1p(extra), 0.0))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(mass(noise, distance)))
+
+
+def _log_at_most(noise: Noise, distance: Floats) -> Floats:
+    """log P(rounded noise <= d), also where the probability itself is below every number."""
+    if isinstance(noise, GaussianNoise):
+        return np.asarray(special.log_ndtr((distance + 0.5) / noise.scale))
+    found = at_most(noise, distance)
+    with np.errstate(divide="ignore"):
+        logs = np.log(found)
+    if isinstance(noise, GeometricNoise | LaplaceNoise):
+        # In the lower tail the logarithm is a straight line.
+        known = float(np.log(at_most(noise, np.array([-1.0]))[0]))
+        return np.asarray(np.where(distance < -1, known + (distance + 1.0) / noise.scale, logs))
+    return np.asarray(logs)

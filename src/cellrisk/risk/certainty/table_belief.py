@@ -1,0 +1,100 @@
+"""What the attacker names who knows how many cells of the table have which counts, and not which cells they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cellrisk.counts.profiles import LabelledCounts
+from cellrisk.errors import InvalidInput
+from cellrisk.risk.certainty.channel import Channel
+from cellrisk.risk.certainty.two_labels import TIE
+from cellrisk.system.arrays import Floats, Integers
+
+MOST_PAIRS = 20_000_000
+"""Pairs of released values that are gone through one by one; more are simulated."""
+DRAWS, FEWEST_DRAWS = 20_000, 2_000
+MOST_WORK = 2_000_000_000
+NUMBERS_AT_ONCE = 1 << 22
+SEED = 95
+
+
+def name_by_table(
+    vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]
+) -> tuple[Floats, Floats, Floats | None]:
+    """People named rightly, people named, and the standard error of both where they were simulated.
+
+    Each (certainties,); the errors (2, certainties), None where the figures are exact. The prior is the joint one: a
+    cell has vector u with a probability in proportion to the cells c_u that have it, and a person of label k lies there
+    in proportion to c_u u_k. So P(k | r) is num_k(r) / sum_j num_j(r), num_k(r) = sum_u c_u u_k prod_j P(r_j | u_j).
+    """
+    values = [channel.values(column) for column in vectors.counts.T]
+    if vectors.n_levels == 2 and len(values[0]) * len(values[1]) <= MOST_PAIRS:
+        return *_exactly(vectors, channel, values, certainties), None
+    return _simulate(vectors, channel, certainties)
+
+
+def _exactly(
+    vectors: LabelledCounts, channel: Channel, values: Sequence[Integers], certainties: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Two labels: num_k at every pair of released values, by two products of matrices."""
+    chances = []
+    for column, shown in zip(vectors.counts.T, values, strict=True):
+        distinct, place = np.unique(column, return_inverse=True)
+        chances.append(channel.chance(distinct, shown)[place])
+    right, named = np.zeros(len(certainties)), np.zeros(len(certainties))
+    step = max(1, NUMBERS_AT_ONCE // len(values[1]))
+    for start in range(0, len(values[0]), step):
+        part = chances[0][:, start : start + step]
+        numbers = [
+            (part * (vectors.cells * vectors.counts[:, label])[:, None]).T @ chances[1] for label in (0, 1)
+        ]
+        total = numbers[0] + numbers[1]
+        for number in numbers:
+            for place, certainty in enumerate(certainties):
+                sure = number >= (certainty - TIE) * total
+                right[place] += float(number[sure].sum())
+                named[place] += float(total[sure].sum())
+    return right, named
+
+
+def _simulate(
+    vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]
+) -> tuple[Floats, Floats, Floats]:
+    """Any number of labels: people and releases are drawn, and each cell's share is computed from all vectors."""
+    draws = min(DRAWS, MOST_WORK // (len(vectors) * vectors.n_levels))
+    if draws < FEWEST_DRAWS:
+        raise InvalidInput(
+            "the table has too many different cells for the belief 'table'",
+            got=f"{len(vectors):,} vectors of {vectors.n_levels} labels",
+            fix="use the belief negbin",
+        )
+    generator = np.random.default_rng(SEED)
+    weight = vectors.cells * vectors.sizes
+    target = generator.choice(len(vectors), size=draws, p=weight / weight.sum())
+    noise = np.rint(channel.noise.sample(generator, (draws, vectors.n_levels)))
+    released = np.maximum(vectors.counts[target] + noise.astype(np.int64), channel.zero)
+    distinct = [np.unique(column, return_inverse=True) for column in vectors.counts.T]
+    shares = np.empty((draws, vectors.n_levels))
+    step = max(1, NUMBERS_AT_ONCE // len(vectors))
+    for start in range(0, draws, step):
+        few = slice(start, start + step)
+        logs = np.broadcast_to(np.log(vectors.cells), (len(released[few]), len(vectors))).copy()
+        for (counts, place), shown in zip(distinct, released[few].T, strict=True):
+            seen, back = np.unique(shown, return_inverse=True)
+            with np.errstate(divide="ignore"):
+                logs += np.log(channel.chance(counts, seen)).T[np.ix_(back, place)]
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        numbers = weights @ vectors.counts
+        shares[few] = numbers / numbers.sum(axis=1, keepdims=True)
+    best = shares.max(axis=1)
+    right, named, errors = [], [], []
+    records = vectors.n_records
+    for certainty in certainties:
+        sure = best >= certainty - TIE
+        parts = np.where(sure, best, 0.0), sure.astype(np.float64)
+        right.append(records * float(parts[0].mean()))
+        named.append(records * float(parts[1].mean()))
+        errors.append([records * float(part.std(ddof=1)) / np.sqrt(draws) for part in parts])
+    return np.array(right), np.array(named), np.array(errors).T
