@@ -97,7 +97,7 @@ def count_caused(profiles: Profiles, mechanism: Mechanism, exposed: float, attac
     >>> from cellrisk import Geometric
     >>> alone = count_caused(Profiles.from_cells([[1, 0]], n_levels=2), Geometric(1.0), exposed=0.534447)
     >>> round(alone.people, 6), round(alone.bound, 6)  # equal for people who are unique in their cell
-    (0.337836, 0.337835)
+    (0.337835, 0.337835)
     """
     if attack in GUESSES:
         mean = _caused_by_guess(profiles, mechanism, attack)
@@ -132,7 +132,7 @@ def caused_shares(profiles: Profiles, survival: Survival, measure: Measure | Non
     >>> from cellrisk import Laplace
     >>> noises = Survival((Laplace(epsilon=1.0).noise, Laplace(epsilon=100.0).noise))
     >>> caused_shares(Profiles.from_cells([[1, 0], [3, 0], [2, 1]], n_levels=2), noises).round(4).tolist()
-    [0.0932, 0.1429]
+    [0.0831, 0.1429]
     """
     measure = measure or Local()
     if isinstance(measure, MarginalShrinkage):

@@ -79,8 +79,10 @@ class NamedPeople:
     def people(self) -> str:
         """People named rightly, in words: both ends where they differ in the digits shown.
 
-        >>> NamedPeople(0.95, "negbin", 12.2, 12.4, 13, 13).people, NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
-        ('12', '12 to 14')
+        >>> NamedPeople(0.95, "negbin", 12.2, 12.4, 13, 13).people
+        '12'
+        >>> NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
+        '12 to 14'
         """
         low, high = round(self.right_low), round(self.right_high)
         return f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -165,8 +167,11 @@ def find_certainty(
         NamedPeople(
             certainty,
             belief.name,
-            *(float(end[place]) for end in ends),
-            None if errors is None else float(errors[0, place]),
+            float(ends[0][place]),
+            float(ends[1][place]),
+            float(ends[2][place]),
+            float(ends[3][place]),
+            error=None if errors is None else float(errors[0, place]),
         )
         for place, certainty in enumerate(certainties)
     )
@@ -175,14 +180,12 @@ def find_certainty(
 def certain_shares(
     attribute: Attribute, noises: Sequence[Noise], threshold: float, certainty: float, belief: Belief
 ) -> Floats:
-    """The share of people named rightly with at least that certainty, under each noise: the upper end where two differ."""
+    """The share of people named rightly with that certainty, under each noise: the upper end where two differ."""
     found = [find_certainty(attribute, noise, threshold, (certainty,), belief)[0].right_high for noise in noises]
     return np.array(found) / attribute.profiles.n_records
 
 
-def count_by_certainty(
-    attribute: Attribute, noise: Noise, threshold: float, belief: Belief
-) -> list[dict[str, float]]:
+def count_by_certainty(attribute: Attribute, noise: Noise, threshold: float, belief: Belief) -> list[dict[str, float]]:
     """The histogram of people by how sure the attacker is: named between two certainties, and how many rightly."""
     rows = find_certainty(attribute, noise, threshold, HISTOGRAM_EDGES, belief)
     upper = (*HISTOGRAM_EDGES[1:], 1.0)

