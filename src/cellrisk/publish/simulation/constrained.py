@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,8 @@ from cellrisk.publish.releasing.domain import read_axes, read_columns, take_insi
 from cellrisk.publish.releasing.exclusions import Rule, read_rules
 from cellrisk.publish.releasing.given_parents import read_parents
 from cellrisk.publish.releasing.parents import Families, check_constrained, find_families
-from cellrisk.publish.simulation.attacks import Key, Outcomes, attack_cells
-from cellrisk.publish.simulation.releases import COUNTS_AT_ONCE
+from cellrisk.publish.simulation.attacks import Outcomes
+from cellrisk.publish.simulation.releases import COUNTS_AT_ONCE, Drawn, attack_releases
 from cellrisk.publish.simulation.simulation_result import Estimate, Simulation, summarise_scenarios
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
@@ -122,22 +122,15 @@ class ConstrainedReleases:
 
     def attack(self, generator: np.random.Generator, report: StepCounter) -> Outcomes:
         """What the attackers find, one number a release: shares of the cells, and of the records."""
-        shares: dict[Key, Floats] = {}
-        exposed = np.zeros(self.releases, np.int64)
-        scenarios = np.zeros((8, self.releases), np.int64)
-        truth = self._truth
-        sizes = truth.sum(axis=(0, 1))
-        step = max(1, COUNTS_AT_ONCE // len(self._counts))
-        for start in range(0, self.releases, step):
-            some = slice(start, min(start + step, self.releases))
-            found = attack_cells(self._draw(some.stop - some.start, generator), truth, sizes, every_attack=True)
-            for key, values in found.shares.items():
-                shares.setdefault(key, np.zeros(self.releases))[some] = values
-            exposed[some] = found.exposed
-            scenarios[:, some] = found.scenarios
-            report.add(some.stop - some.start)
-        total = {"uniform": self.cells.n_cells, "records": int(self.cells.sizes.sum())}
-        return Outcomes({key: values / total[key[2]] for key, values in shares.items()}, exposed, scenarios)
+        truth, step = self._truth, max(1, COUNTS_AT_ONCE // len(self._counts))
+
+        def draw() -> Iterator[Drawn]:
+            for start in range(0, self.releases, step):
+                some = slice(start, min(start + step, self.releases))
+                yield some, truth.sum(axis=(0, 1)), truth, self._draw(some.stop - some.start, generator)
+                report.add(some.stop - some.start)
+
+        return attack_releases(draw(), self.cells, self.releases, every_attack=True)
 
     def _draw(self, releases: int, generator: np.random.Generator) -> Floats:
         """Some releases of the non-empty cells: (levels, releases, cells)."""
@@ -154,12 +147,12 @@ class ConstrainedReleases:
 
     @cached_property
     def _counts(self) -> Floats:
-        """The table's counts in the whole domain, in the order of `Grid.pieces`."""
+        """The table's counts in the whole domain, in the order of `CoveredCounts.pieces`."""
         return np.concatenate([counts for _, counts in self.grid.pieces()]).astype(np.float64)
 
     @cached_property
     def _where(self) -> Integers:
-        """(levels, cells): where the counts of non-empty cells stand in that order; past its end if excluded."""
+        """(levels, cells): the places of the non-empty cells' counts in that order; past its end for excluded ones."""
         cell: Integers = np.zeros(self.cells.n_cells, np.int64)
         for code, axis in zip(self.cells.codes.T, self.grid.axes[:-1], strict=True):
             cell = cell * len(axis) + code
@@ -172,5 +165,5 @@ class ConstrainedReleases:
 
     @property
     def _truth(self) -> Floats:
-        """(levels, 1, cells)."""
+        """(levels, 1, cells): the table's counts in the non-empty cells."""
         return np.append(self._counts, 0.0)[self._where][:, None, :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,8 @@ COUNTS_AT_ONCE = 1 << 16
 
 Post = Callable[[Floats], Floats]
 """What is done to releases before they are published: (releases, cells, levels) to the same."""
+Drawn = tuple[slice, Floats, Floats, Floats]
+"""Which releases, the records that some cells of the table hold, the counts behind the releases, and the releases."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,19 +53,14 @@ class Releases:
 
     def attack(self, law: CountLaw, generator: np.random.Generator, report: StepCounter) -> Outcomes:
         """What the attackers find, one number a release: shares of the cells, and of the records."""
-        shares: dict[Key, Floats] = {}
-        exposed = np.zeros(self.releases, np.int64)
-        scenarios = np.zeros((8, self.releases), np.int64)
-        for some in self._chunks:
-            for sizes, counts, released in self._drawn(law, some.stop - some.start, generator):
-                found = attack_cells(released, counts, sizes, every_attack=law.fixed)
-                for key, values in found.shares.items():
-                    shares.setdefault(key, np.zeros(self.releases))[some] += values
-                exposed[some] += found.exposed
-                scenarios[:, some] += found.scenarios
-                report.add(1)
-        total = {"uniform": self.cells.n_cells, "records": int(self.cells.sizes.sum())}
-        return Outcomes({key: values / total[key[2]] for key, values in shares.items()}, exposed, scenarios)
+
+        def draw() -> Iterator[Drawn]:
+            for some in self._chunks:
+                for sizes, counts, released in self._drawn(law, some.stop - some.start, generator):
+                    yield some, sizes, counts, released
+                    report.add(1)
+
+        return attack_releases(draw(), self.cells, self.releases, every_attack=law.fixed)
 
     def _drawn(
         self, law: CountLaw, releases: int, generator: np.random.Generator
@@ -99,6 +96,21 @@ class Releases:
         some: Integers = np.arange(self.cells.offsets[rows.start], self.cells.offsets[rows.stop])
         counts[self.cells.level[some], self.cells.cell[some] - rows.start] = self.cells.count[some]
         return counts
+
+
+def attack_releases(drawn: Iterable[Drawn], cells: Cells, releases: int, every_attack: bool) -> Outcomes:
+    """What the attackers find in releases that are drawn part by part: shares of the cells, and of the records."""
+    shares: dict[Key, Floats] = {}
+    exposed = np.zeros(releases, np.int64)
+    scenarios = np.zeros((8, releases), np.int64)
+    for some, sizes, counts, released in drawn:
+        found = attack_cells(released, counts, sizes, every_attack)
+        for key, values in found.shares.items():
+            shares.setdefault(key, np.zeros(releases))[some] += values
+        exposed[some] += found.exposed
+        scenarios[:, some] += found.scenarios
+    total = {"uniform": cells.n_cells, "records": int(cells.sizes.sum())}
+    return Outcomes({key: values / total[key[2]] for key, values in shares.items()}, exposed, scenarios)
 
 
 def round_counts(noisy: Floats, threshold: float) -> Floats:
