@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import (
@@ -85,16 +85,7 @@ def _draw_removals(axes: Axes, explanation: Explanation, removals: Sequence[Remo
     axes.set_ylim(len(names) - 0.4, -0.6)
     for place, risk in enumerate(risks):
         inside = risk > 0.25 * max(risks)
-        axes.annotate(
-            percent(risk),
-            (risk, place),
-            (-3 if inside else 3, 0),
-            textcoords="offset points",
-            ha="right" if inside else "left",
-            va="center",
-            size=SMALL,
-            color="white" if inside and colours[place] != PALE else INK,
-        )
+        _write_risk(axes, risk, place, -3 if inside else 3, "white" if inside and colours[place] != PALE else INK)
 
 
 def _draw_coarsenings(axes: Axes, explanation: Explanation, coarser: Sequence[Coarsening]) -> None:
@@ -107,18 +98,16 @@ def _draw_coarsenings(axes: Axes, explanation: Explanation, coarser: Sequence[Co
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     for place, risk in enumerate(risks):
-        left = risk <= explanation.baseline
-        axes.annotate(
-            percent(risk),
-            (risk, place),
-            (-5 if left else 5, 0),
-            textcoords="offset points",
-            ha="right" if left else "left",
-            va="center",
-            size=SMALL,
-        )
+        _write_risk(axes, risk, place, -5 if risk <= explanation.baseline else 5)
     more = len(explanation.coarser) - len(coarser)
     axes.set_title("With coarser values (values left)" + (f"; {more:,} more with a higher risk" if more else ""))
+
+
+def _write_risk(axes: Axes, risk: float, place: int, offset: int, colour: str = INK) -> None:
+    """Writes a risk beside its bar or dot: on the left where the offset is negative, else on the right."""
+    side: Literal["left", "right"] = "right" if offset < 0 else "left"
+    at, beside = (risk, place), (offset, 0)
+    axes.annotate(percent(risk), at, beside, textcoords="offset points", ha=side, va="center", size=SMALL, color=colour)
 
 
 def _title(explanation: Explanation) -> str:
