@@ -13,7 +13,7 @@ from cellrisk.noise.mechanisms import Laplace
 from cellrisk.paper.bundles import Bundle, make_grid
 from cellrisk.paper.claims.comparing import Evidence, judge, same, span
 from cellrisk.paper.panels import Statement
-from cellrisk.risk.curves import curve
+from cellrisk.risk.curves import Line, curve
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.system.arrays import Floats
 
@@ -98,12 +98,14 @@ def _survival(size: int, paper: str) -> Statement:
     )
 
 
+def _homogeneous_lines(evidence: Evidence) -> list[Line]:
+    """The paper's curves of the experiments whose cells are all homogeneous."""
+    words = {"measure": "local", "form": "published", "attack": "homogeneity"}
+    return [line for bundle in evidence.homogeneous for line in bundle.pick(**words)]
+
+
 def _lower_bound(evidence: Evidence) -> Statement:
-    lines = [
-        line
-        for bundle in evidence.homogeneous
-        for line in bundle.pick(measure="local", form="published", attack="homogeneity")
-    ]
+    lines = _homogeneous_lines(evidence)
     least = min(float(line.risk.min()) for line in lines)
     ends = [line.limits.chance for line in lines]
     return judge(
@@ -117,11 +119,7 @@ def _lower_bound(evidence: Evidence) -> Statement:
 
 
 def _growth(evidence: Evidence) -> Statement:
-    lines = [
-        line
-        for bundle in evidence.homogeneous
-        for line in bundle.pick(measure="local", form="published", attack="homogeneity")
-    ]
+    lines = _homogeneous_lines(evidence)
     falls = sum(bool((np.diff(line.risk) < -NOT_EXACT).any()) for line in lines)
     return judge(
         COROLLARY,
