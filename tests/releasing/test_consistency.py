@@ -19,7 +19,7 @@ from cellrisk.publish.auditing.matching import Column
 from cellrisk.publish.releasing import consistency, parents, release
 from cellrisk.publish.releasing.consistency import project, project_whole, secure_keys
 from cellrisk.publish.releasing.given_parents import read_parents
-from cellrisk.publish.releasing.parents import Families, Parents
+from cellrisk.publish.releasing.parents import ParentGroups, Parents
 
 pytest.importorskip("opendp")
 
@@ -151,9 +151,9 @@ def test_counts_of_equal_cost_are_drawn_alike() -> None:
 
 
 def test_extreme_counts_do_not_overflow() -> None:
-    families = Families(np.array([0, 0, 1, 1]), np.array([10, 0]))
+    parent_groups = ParentGroups(np.array([0, 0, 1, 1]), np.array([10, 0]))
     far = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max, 5, -5])
-    assert families.make_consistent(far, secure_keys).tolist() == [0, 10, 0, 0]
+    assert parent_groups.make_consistent(far, secure_keys).tolist() == [0, 10, 0, 0]
 
 
 def test_impossible_totals_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""`reproduce`: every figure and number of the paper, from data, beside what stands."""
+"""`reproduce`: every figure and number of the paper, from data, beside what the paper prints."""
 
 from __future__ import annotations
 

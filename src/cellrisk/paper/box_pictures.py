@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_boxes", "draw_cell_sizes", "draw_sheet"]
 
 WIDEST = 26
-"""How many bars stand side by side in a row of histograms; one for several sizes counts twice, for its label."""
+"""The most bars in a row of histograms. A bar for several sizes counts twice, because its label is wide."""
 GUARANTEES = {
     "laplace": "\u03b5-DP, Laplace",
     "gaussian": "(\u03b5, \u03b4)-DP, Gaussian",
@@ -38,8 +38,9 @@ READING = (
 
 
 MOST_SINGLE = 20
-"""A table whose cells are no larger has a bar for each size; another has one for each size up to"""
+"""A table whose cells are no larger than this has a bar for each size."""
 SINGLE = 10
+"""In other tables, sizes up to this have a bar each, and larger sizes share bars."""
 STEPS = (1, 2, 5)
 MOST_BARS = 20
 

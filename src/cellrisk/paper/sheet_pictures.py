@@ -50,7 +50,7 @@ ASPECTS: dict[str, Callable[[Line], Any]] = {
     "weights": lambda line: line.weights,
     "form": lambda line: line.form,
 }
-"""What besides delta may tell the lines of a panel apart; the first that does has the colours, if delta has not."""
+"""What lines of a panel may differ in, besides delta. Colours show delta, or else the first of these that differs."""
 
 
 def shade(deltas: Sequence[float]) -> dict[float, str]:
@@ -83,23 +83,25 @@ def draw_sheet(sheet: Sheet) -> Figure:
         layout: Any = figure.get_layout_engine()
         layout.set(wspace=0.05)
         grid = figure.subplots(rows, columns, squeeze=False)
-        code = Code(panels)
+        styles = LineStyles(panels)
         for number, axes in enumerate(grid.ravel().tolist()):
             if number >= len(panels):
                 axes.set_axis_off()
                 continue
-            _draw_panel(axes, panels[number], code)
-            _dress_panel(axes, panels[number], code, left=number % columns == 0, bottom=number + columns >= len(panels))
-            axes.set_title(_fit(figure, _call_panel(sheet, panels[number]), 5.6 / columns))
-        finish(figure, title=sheet.title, subtitle=code.shared, key=code.key(), note="")
+            _draw_panel(axes, panels[number], styles)
+            _dress_panel(
+                axes, panels[number], styles, left=number % columns == 0, bottom=number + columns >= len(panels)
+            )
+            axes.set_title(_fit(figure, _name_panel(sheet, panels[number]), 5.6 / columns))
+        finish(figure, title=sheet.title, subtitle=styles.shared, key=styles.key(), note="")
         for axes, panel in zip(grid.ravel().tolist(), panels, strict=False):
             _label_ends(axes, panel)
         return figure
 
 
 @dataclass(frozen=True, eq=False)
-class Code:
-    """What colours and dashes mean on a sheet: the same in each panel."""
+class LineStyles:
+    """What colours and dashes mean, which is the same in each panel of a sheet."""
 
     panels: tuple[Panel, ...]
 
@@ -145,7 +147,7 @@ class Code:
 
     @cached_property
     def dashed(self) -> list[str]:
-        """Those that dashes tell apart."""
+        """The aspects that dashes show."""
         return self.told if self.by_delta or len(self.told) == 1 else self.told[1:]
 
     @cached_property
@@ -182,8 +184,8 @@ class Code:
             words = {delta: f"delta {delta:g}" if delta else "no delta" for delta in self.colours}
             samples = [sample(words[delta], colour, "-", 2.2) for delta, colour in self.colours.items()]
         elif len(self.told) == 1:
-            styles = {self._colour_key(line): self.style(line) for line in self.lines}
-            return [sample(_word(self.told[0], key), *style, 1.6) for key, style in styles.items()]
+            shown = {self._colour_key(line): self.style(line) for line in self.lines}
+            return [sample(_word(self.told[0], key), *style, 1.6) for key, style in shown.items()]
         else:
             samples = [
                 sample(_word(self.told[0], key), colour, "-", 2.2)
@@ -204,7 +206,7 @@ def _word(aspect: str, value: Any) -> str:
     return str(value).replace("_", " ")
 
 
-def _call_panel(sheet: Sheet, panel: Panel) -> str:
+def _name_panel(sheet: Sheet, panel: Panel) -> str:
     """Letter and title; the reading or experiment too, where panels differ in it and no title says so."""
     words = panel.title
     experiments, readings = (
@@ -223,9 +225,9 @@ def _fit(figure: Figure, words: str, inches: float) -> str:
     return wrap(figure, ",\n".join(words.rsplit(", ", 1)), TEXT, inches, "bold")
 
 
-def _draw_panel(axes: Axes, panel: Panel, code: Code) -> None:
+def _draw_panel(axes: Axes, panel: Panel, styles: LineStyles) -> None:
     for line in panel.lines:
-        colour, dashes = code.style(line)
+        colour, dashes = styles.style(line)
         marker = "o" if len(line.epsilon) == 1 else ""
         axes.plot(
             line.epsilon,
@@ -238,7 +240,7 @@ def _draw_panel(axes: Axes, panel: Panel, code: Code) -> None:
             zorder=2.0 + 0.1 * DASHES.index(dashes),  # dashes are seen on a solid line that is the same
             label=f"{line.setting.describe()}, {line.name}",
         )
-    for level, start, end in _refer(panel):
+    for level, start, end in _end_lines(panel):
         axes.axhline(level, start, end, color=GREY, linewidth=0.5, alpha=0.7, zorder=1.5, label="_")
 
 
@@ -249,8 +251,8 @@ def _levels(panel: Panel) -> tuple[list[float], list[float]]:
     return [chance[key] for key in sorted(chance)], [raw[key] for key in sorted(raw)]
 
 
-def _refer(panel: Panel) -> Iterator[tuple[float, float, float]]:
-    """Heights of the ends, and how far their lines run: right across where there is one, else at their own side."""
+def _end_lines(panel: Panel) -> Iterator[tuple[float, float, float]]:
+    """The level of each end, and where its line begins and stops: right across the panel, or at one side."""
     chance, raw = _levels(panel)
     for level in chance:
         yield level, 0.0, 1.0 if len(chance) == 1 and raw else 0.3
@@ -288,14 +290,14 @@ def _span(least: float, most: float) -> str:
     return high if low == high else f"{low.rstrip('%')}\u2013{high}"
 
 
-def _dress_panel(axes: Axes, panel: Panel, code: Code, *, left: bool, bottom: bool) -> None:
+def _dress_panel(axes: Axes, panel: Panel, styles: LineStyles, *, left: bool, bottom: bool) -> None:
     risk_axis(axes, 1.0, "risk" if left else "")
-    epsilon_axis(axes, *code.ends, "epsilon" if bottom else "")
+    epsilon_axis(axes, *styles.ends, "epsilon" if bottom else "")
     axes.minorticks_off()
     axes.tick_params(labelsize=TINY, labelbottom=bottom, labelleft=left)
     end = max(line.setting.largest_epsilon for line in panel.lines)
     if np.isfinite(end):
         axes.axvline(end, color=GREY, linewidth=0.5, alpha=0.7, zorder=1.5, label="_")
         words = f"no guarantee\nfrom epsilon\n{plain(end)} on"
-        middle = float(np.sqrt(end * code.ends[1]))
+        middle = float(np.sqrt(end * styles.ends[1]))
         axes.text(middle, 0.8, words, size=TINY, color=GREY, ha="center", va="center", linespacing=1.15)

@@ -34,9 +34,9 @@ class ExposedCell(LeavesKeys):
     shown: str
     """The label that is shown alone."""
     records: int
-    """Records of the original in it,"""
+    """How many records of the original the cell holds."""
     exposed: int
-    """and how many of them have that label."""
+    """How many of these records have the label that is shown."""
     released: float
     """The released count."""
 

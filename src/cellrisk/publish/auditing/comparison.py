@@ -37,13 +37,13 @@ class TableComparison(LeavesKeys):
     codes: Integers
     """(cells, quasi-identifiers): the place of each cell's values among the labels."""
     cell: Integers
-    """For each pair of a cell and a level, ascending: its cell,"""
+    """The cell of each pair of a cell and a level; the pairs ascend."""
     level: Integers
-    """its level,"""
+    """The level of each pair."""
     original: Floats
-    """the count in the original,"""
+    """The original count of each pair."""
     released: Floats
-    """and the one released."""
+    """The released count of each pair."""
 
     def __post_init__(self) -> None:
         if len({len(each) for each in (self.cell, self.level, self.original, self.released)}) != 1:
@@ -106,7 +106,7 @@ class TableComparison(LeavesKeys):
         return {name: labels[code] for name, labels, code in values}
 
     def as_it_is(self) -> TableComparison:
-        """The original beside itself: what would be given away if it were released without any change."""
+        """The original compared with itself, as if it were released without any change."""
         return replace(self, released=self.original)
 
 

@@ -37,9 +37,9 @@ class ReleasedCounts:
     sensitive: Column
     count: Floats
     listed: Integers
-    """How many rows of the source are behind each."""
+    """How many rows of the source have each combination."""
     is_microdata: bool
-    """Whether each row of the source was a record, so that the counts are theirs."""
+    """Whether each row of the source was a record, and the counts are numbers of rows."""
 
     def __post_init__(self) -> None:
         lengths = {len(column.codes) for column in self.columns} | {len(self.count), len(self.listed)}
@@ -85,7 +85,7 @@ def read_release(
 
 
 def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCounts, int]:
-    """The release under the original's rule for missing values, and how many of its rows that leaves out."""
+    """Applies the original's rule for missing values to a release, and says how many rows that leaves out."""
     absent = np.any([column.missing for column in released.columns], axis=0)
     rows = int(released.listed[absent].sum())
     if rule == "category" or not rows:
@@ -254,7 +254,7 @@ def _check_once(listed: Integers) -> None:
 
 
 def _label_bin(label: str, binning: Binning) -> str | None:
-    """The label of the bin that holds a number; a label that is no number is one already.
+    """The label of the bin that holds a number. A label that is no number is taken for the label of a bin.
 
     >>> from cellrisk.counts.binning import EdgeBinning, WidthBinning
     >>> width, edges = WidthBinning(5), EdgeBinning((0, 65))

@@ -21,7 +21,7 @@ from cellrisk.publish.releasing.domain import read_axes, read_columns, take_insi
 from cellrisk.publish.releasing.exclusions import Rule, read_rules
 from cellrisk.publish.releasing.given_parents import read_parents
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
-from cellrisk.publish.releasing.parents import check_constrained, find_families
+from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups
 from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
 from cellrisk.publish.releasing.saving import check_free, find_count_column
 from cellrisk.publish.releasing.tails import draw_places
@@ -138,15 +138,15 @@ def release(
     exclusions = read_rules(exclude, axes)
     grid = cover_counts(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
-    families = None if published is None else find_families(published, grid, grid.every_place())
+    parent_groups = None if published is None else find_parent_groups(published, grid, grid.every_place())
     if listed:
         places, counts = _add_noise_everywhere(grid, measurement, progress)
     else:
         _check_rows(grid, mechanism)
         places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
     counts = np.minimum(counts, MOST)
-    if families is not None:
-        counts = families.make_consistent(counts, secure_keys)
+    if parent_groups is not None:
+        counts = parent_groups.make_consistent(counts, secure_keys)
     elif clamp:
         counts = np.where(counts < mechanism.threshold, 0, counts)
     return Release(

@@ -32,9 +32,9 @@ class CoveredCounts:
     axes: tuple[Domain, ...]
     """The quasi-identifiers, then the sensitive attribute."""
     places: Integers
-    """Where the positive counts stand, ascending,"""
+    """The places of the positive counts, ascending."""
     counts: Integers
-    """and what they are."""
+    """The positive counts, in the order of their places."""
     exclusions: Exclusions
     observed: Integers | None = None
     """The labels of the observed cells, (cells, quasi-identifiers), where only these are released."""
@@ -110,7 +110,7 @@ class CoveredCounts:
 def cover_counts(
     cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, observed_cells_only: bool
 ) -> CoveredCounts:
-    """The grid of cells that are inside the axes, which have the same labels as the cells, or more at their end."""
+    """The counts that get noise, for cells inside the axes. An axis has the labels of the cells, and may have more."""
     if observed_cells_only:
         places = cells.cell * len(axes[-1]) + cells.level
     else:

@@ -30,9 +30,9 @@ class Parents:
     complete: bool
     """Whether every combination is listed; else those that are not are zero."""
     name: str
-    """The file, or what was given instead,"""
+    """The name of the file, or what was given instead of one."""
     sha256: str | None = None
-    """and the file's digest."""
+    """The digest of the file; None where no file was given."""
     path: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Parents:
 
 
 @dataclass(frozen=True, eq=False)
-class Families:
+class ParentGroups:
     """Which parent each count of a release belongs to, and what the counts of each parent must add up to."""
 
     groups: Integers
@@ -67,15 +67,15 @@ class Families:
         """Counts with noise, in the order of the release, as the nearest whole numbers that add up to the parents.
 
         >>> from cellrisk.publish.releasing.consistency import secure_keys
-        >>> families = Families(np.array([0, 0, 1]), np.array([4, 0]))
-        >>> families.make_consistent(np.array([6, -3, 2]), secure_keys).tolist()
+        >>> parent_groups = ParentGroups(np.array([0, 0, 1]), np.array([4, 0]))
+        >>> parent_groups.make_consistent(np.array([6, -3, 2]), secure_keys).tolist()
         [4, 0, 0]
         """
         return project_whole(np.clip(noisy, -MOST, MOST), self.groups, self.totals, keys)
 
 
 def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, observed_cells_only: bool) -> None:
-    """Refuses ways to release that do not go with parents."""
+    """Refuses settings of a release that cannot be combined with parents."""
     if not clamp:
         raise InvalidInput("counts that are consistent with parents are not negative", fix="leave clamp=False out")
     if dense is False or observed_cells_only:
@@ -91,7 +91,7 @@ def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, obs
         )
 
 
-def find_families(parents: Parents, grid: CoveredCounts, places: Integers) -> Families:
+def find_parent_groups(parents: Parents, grid: CoveredCounts, places: Integers) -> ParentGroups:
     """The parent of the count at each place. Refuses parents whose labels or combinations are not those of the grid."""
     axes = {axis.name: place for place, axis in enumerate(grid.axes)}
     unknown = [column.name for column in parents.columns if column.name not in axes]
@@ -112,18 +112,18 @@ def find_families(parents: Parents, grid: CoveredCounts, places: Integers) -> Fa
         )
     listed = _number([_match(column, grid, axes) for column in parents.columns], widths, len(parents.counts))
     codes = grid.codes(places)
-    families = Families(
+    parent_groups = ParentGroups(
         _number([codes[place] for place in chosen], widths, len(places)), np.zeros(math.prod(widths), np.int64)
     )
-    times = np.bincount(listed, minlength=len(families.totals))
-    _check_listed(parents, times, np.bincount(families.groups, minlength=len(families.totals)))
-    families.totals[listed] = parents.counts
-    _check_shared(families)
-    return families
+    times = np.bincount(listed, minlength=len(parent_groups.totals))
+    _check_listed(parents, times, np.bincount(parent_groups.groups, minlength=len(parent_groups.totals)))
+    parent_groups.totals[listed] = parents.counts
+    _check_shared(parent_groups)
+    return parent_groups
 
 
 def _match(column: Column, grid: CoveredCounts, axes: dict[str, int]) -> Integers:
-    """The codes of a parent column on the axis of its name."""
+    """The place of each label of a parent column on the axis with the same name."""
     axis = grid.axes[axes[column.name]]
     matched = match_column(column, axis.labels, axis.missing)
     unknown = len(matched.labels) - matched.known
@@ -138,7 +138,7 @@ def _match(column: Column, grid: CoveredCounts, axes: dict[str, int]) -> Integer
 
 
 def _number(codes: Sequence[Integers], widths: Sequence[int], length: int) -> Integers:
-    """Combinations of codes as one number each."""
+    """One number for each combination of codes."""
     number = np.zeros(length, np.int64)
     for code, width in zip(codes, widths, strict=True):
         number = number * width + code
@@ -160,12 +160,12 @@ def _check_listed(parents: Parents, times: Integers, children: Integers) -> None
         )
 
 
-def _check_shared(families: Families) -> None:
-    children = np.bincount(families.groups, minlength=len(families.totals))
-    childless = int(np.count_nonzero((families.totals > 0) & (children == 0)))
+def _check_shared(parent_groups: ParentGroups) -> None:
+    children = np.bincount(parent_groups.groups, minlength=len(parent_groups.totals))
+    childless = int(np.count_nonzero((parent_groups.totals > 0) & (children == 0)))
     if childless:
         raise InvalidInput(
             "parent counts are positive where the release excludes every count",
-            got=f"{childless:,} of {len(families.totals):,}",
+            got=f"{childless:,} of {len(parent_groups.totals):,}",
             fix="exclude only what the parent table shows as zero",
         )

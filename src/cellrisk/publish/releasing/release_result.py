@@ -60,9 +60,9 @@ class Release(Result):
     observed_cells_only: bool = False
     may_be_missing: tuple[str, ...] = ()
     missing: str = "category"
-    """What became of missing values,"""
+    """What became of missing values: "category", "drop" or "error"."""
     outside: str = "error"
-    """and of records outside the declared labels."""
+    """What became of records outside the declared labels: "drop" or "error"."""
     disclosures: tuple[str, ...] = ()
     """What else was taken from the raw data, a sentence each."""
     parents: Parents | None = None
@@ -70,7 +70,7 @@ class Release(Result):
     spreadsheet_safe: bool = False
     """Whether a CSV file has an apostrophe before texts that a spreadsheet would take for formulas."""
     policies: Policies = field(default_factory=Policies)
-    """Those that were obeyed."""
+    """The policies that were obeyed."""
 
     def __post_init__(self) -> None:
         if list(self.frame.columns[:-1]) != [*self.quasi_identifiers, self.sensitive]:

@@ -109,5 +109,5 @@ def simulate(
 
 
 def _stream(seed: int, measure: str) -> np.random.Generator:
-    """The draws of one measure, apart from those of the others."""
+    """A stream of random numbers for one measure, independent of the streams of the others."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(tuple(MEASURES).index(measure),)))

@@ -65,7 +65,7 @@ class Spread:
 
     variance: float
     largest: float
-    """The most that one cell moves it."""
+    """The most that one cell changes the number."""
 
     @staticmethod
     def of(profiles: Profiles, measure: Measure, form: str, weights: str | None, survival: Survival) -> Spread:

@@ -17,7 +17,7 @@ from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_count
 from cellrisk.publish.releasing.domain import read_axes, read_columns, take_inside
 from cellrisk.publish.releasing.exclusions import Rule, read_rules
 from cellrisk.publish.releasing.given_parents import read_parents
-from cellrisk.publish.releasing.parents import Families, check_constrained, find_families
+from cellrisk.publish.releasing.parents import ParentGroups, check_constrained, find_parent_groups
 from cellrisk.publish.simulation.attacks import Outcomes
 from cellrisk.publish.simulation.releases import COUNTS_AT_ONCE, Drawn, attack_releases
 from cellrisk.publish.simulation.simulation_result import Estimate, Simulation, summarise_scenarios
@@ -93,8 +93,8 @@ def simulate_constrained(
             allowed=f"up to {MOST_COUNTS:,}",
             fix="use fewer or coarser quasi-identifiers",
         )
-    families = find_families(read_parents(parents, parent_count), grid, grid.every_place())
-    drawn = ConstrainedReleases(cells, grid, families, mechanism, number)
+    parent_groups = find_parent_groups(read_parents(parents, parent_count), grid, grid.every_place())
+    drawn = ConstrainedReleases(cells, grid, parent_groups, mechanism, number)
     outcomes = drawn.attack(np.random.default_rng(first), StepCounter(progress, number))
     return Simulation(
         table=table,
@@ -116,7 +116,7 @@ class ConstrainedReleases:
 
     cells: Cells
     grid: CoveredCounts
-    families: Families
+    parent_groups: ParentGroups
     mechanism: Mechanism
     releases: int
 
@@ -136,9 +136,9 @@ class ConstrainedReleases:
         """Some releases of the non-empty cells: (levels, releases, cells)."""
         noisy = self.mechanism.noise.sample(generator, (releases, len(self._counts)))
         noisy += self._counts
-        families, n_groups = self.families, len(self.families.totals)
-        groups = families.groups + n_groups * np.arange(releases)[:, None]
-        several = Families(groups.ravel(), np.tile(families.totals, releases))
+        parent_groups, n_groups = self.parent_groups, len(self.parent_groups.totals)
+        groups = parent_groups.groups + n_groups * np.arange(releases)[:, None]
+        several = ParentGroups(groups.ravel(), np.tile(parent_groups.totals, releases))
         whole = np.rint(noisy).astype(np.int64).ravel()
         published = several.make_consistent(whole, generator.random).reshape(releases, -1)
         released = np.take(published, np.minimum(self._where, len(self._counts) - 1), axis=1)

@@ -1,4 +1,4 @@
-"""The counts behind a release, as each measure thinks of them: the table's own, or drawn anew."""
+"""The counts that noise is added to, as each measure defines them: the table's own, or counts drawn anew."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Releases:
 
     @property
     def steps(self) -> int:
-        """Calls of a report that `attack` makes, of one step each."""
+        """How many steps `attack` reports."""
         return len(self._chunks) * len(self._pieces)
 
     def attack(self, law: CountLaw, generator: np.random.Generator, report: StepCounter) -> Outcomes:

@@ -57,13 +57,13 @@ class Exposed:
 
     mean: float
     standard_error: float
-    """Of the mean."""
+    """The standard error of the mean."""
     deviation: float
-    """From release to release."""
+    """The standard deviation from release to release."""
     low: int
-    """The 2.5% quantile of the releases,"""
+    """The 2.5% quantile over the releases."""
     high: int
-    """and the 97.5% quantile."""
+    """The 97.5% quantile over the releases."""
 
     @staticmethod
     def of(numbers: Integers) -> Exposed:

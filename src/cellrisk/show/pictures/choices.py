@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cellrisk.show.pictures.labels import (
-    Box,
     Label,
     Path,
+    Rectangle,
     label_right,
     label_right_inside,
     mark_box,
@@ -73,7 +73,7 @@ def draw_choice(choice: Choice) -> Figure:
 
 
 def draw_choice_into(ax: Axes, choice: Choice) -> None:
-    """The same without the strips that several mechanisms have below the risk."""
+    """Draws the first panel of that picture into the reader's own axes."""
     check_axes(ax)
     with dressed(ax):
         write = _draw_panel(choice, ax, ax, inside=True)
@@ -81,9 +81,9 @@ def draw_choice_into(ax: Axes, choice: Choice) -> None:
 
 
 def _draw_panel(choice: Choice, axes: Axes, lowest: Axes, *, inside: bool) -> Callable[[], None]:
-    """Draws all but the words that need to know how large the axes are in the end; what is returned writes those.
+    """Draws the panel, and returns a function that writes the labels once the size of the axes is fixed.
 
-    The lowest axes are those that carry epsilon. Inside a reader's own axes no word stands beside them.
+    ``lowest`` are the axes that show epsilon. With ``inside``, every word is written within the axes.
     """
     if choice.trade_off is None:
         return _draw_line(choice, axes, lowest, inside)
@@ -147,7 +147,7 @@ def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callab
 
 
 def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floats) -> None:
-    """The part of a line that the limits admit, in bold: up to the very ends of each interval."""
+    """Draws the admissible parts of a line in bold, up to the ends of each interval."""
     logs = np.log(epsilon)
     for low, high in choice.admissible:
         inner = (epsilon > low) & (epsilon < high)
@@ -244,7 +244,7 @@ def _with_alternatives(choice: Choice, trade_off: TradeOff) -> tuple[Floats, Flo
 
 
 def _mark_epsilons(
-    axes: Axes, along: tuple[Floats, Floats, Floats], paths: Sequence[Path], taken: Sequence[Box]
+    axes: Axes, along: tuple[Floats, Floats, Floats], paths: Sequence[Path], taken: Sequence[Rectangle]
 ) -> None:
     """Points with their epsilon along the map, as many as there is room for."""
     epsilon, tvd, risk = along
@@ -269,7 +269,7 @@ def _mark(
     paths: Sequence[Path],
     faint: Sequence[Path],
     levels: Sequence[Label],
-) -> list[Box]:
+) -> list[Rectangle]:
     """The recommended point filled, the stricter and the looser one open, each with its words.
 
     Names of levels are placed after that of the recommended point: they matter more than those of the others.
@@ -301,7 +301,7 @@ def _mark(
 
 def _mark_nearest(
     axes: Axes, choice: Choice, paths: Sequence[Path], faint: Sequence[Path], levels: Sequence[Label]
-) -> list[Box]:
+) -> list[Rectangle]:
     """Where no epsilon will do: the one that comes nearest."""
     option = choice.options[0]
     x, y = option.lowest_epsilon, option.lowest_risk

@@ -56,7 +56,7 @@ class Label:
     """Whether it is shown even where it hides a piece of a line."""
 
 
-Box = tuple[float, float, float, float]
+Rectangle = tuple[float, float, float, float]
 """Left, bottom, right, top."""
 Path = tuple[Floats, Floats]
 """A line as it was drawn."""
@@ -66,9 +66,9 @@ def place_labels(
     axes: Axes,
     labels: Sequence[Label],
     drawn: Sequence[Path],
-    taken: Sequence[Box] = (),
+    taken: Sequence[Rectangle] = (),
     faint: Sequence[Path] = (),
-) -> list[Box] | None:
+) -> list[Rectangle] | None:
     """Writes each label where it is clear of lines and of other labels, and returns the boxes that are taken then.
 
     A label that finds no place is left out, or, where it must be shown, stands where it hides least; a faint line may
@@ -106,15 +106,20 @@ def _lighten(text: Any) -> None:
     text.set_path_effects([withStroke(linewidth=1.8, foreground="white")])
 
 
-def mark_box(axes: Axes, x: float, y: float, radius: float) -> Box:
+def mark_box(axes: Axes, x: float, y: float, radius: float) -> Rectangle:
     """The room that a mark takes up."""
     across, up = (float(value) for value in axes.transData.transform((x, y)))
     return across - radius, up - radius, across + radius, up + radius
 
 
 def _find_box(
-    axes: Axes, label: Label, width: float, height: float, lines: Sequence[tuple[Floats, float]], taken: Sequence[Box]
-) -> Box | None:
+    axes: Axes,
+    label: Label,
+    width: float,
+    height: float,
+    lines: Sequence[tuple[Floats, float]],
+    taken: Sequence[Rectangle],
+) -> Rectangle | None:
     """The cheapest place for a label of that size; None where it fits nowhere."""
     own, frame = axes.transData.transform(np.column_stack([label.x, label.y])), axes.get_window_extent()
     left, bottom, cost = _beside(own, frame, width, height) if label.at is None else _around(axes, label, width, height)

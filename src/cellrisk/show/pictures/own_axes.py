@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 CLOSE: dict[str, Any] = {"handlelength": 1.9, "handletextpad": 0.5, "columnspacing": 1.1}
 MOST_OF_THE_WIDTH = 0.85
-"""For a key: a layout that is still to come may take from the axes."""
+"""The widest key. It leaves a reserve, because a later layout may make the axes narrower."""
 
 
 def check_axes(ax: Any, panels: int = 1, fix: str = "") -> None:
-    """Refuses what are no plain axes, and a picture of several panels, before anything is drawn."""
+    """Refuses anything but plain axes, and a picture of several panels, before anything is drawn."""
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
@@ -37,7 +37,7 @@ def check_axes(ax: Any, panels: int = 1, fix: str = "") -> None:
 
 @contextmanager
 def dressed(axes: Axes) -> Iterator[None]:
-    """The house style for these axes: theirs were made with the reader's settings, and so would be their ticks."""
+    """Gives axes that were made with the reader's settings the style of our pictures while they are drawn into."""
     from matplotlib.text import Text
 
     with house_style():

@@ -93,13 +93,13 @@ def _along(sequence: RiskSequence, kind: str, weights: str) -> Floats:
 
 
 def _own(sequence: RiskSequence, x: Floats) -> list[tuple[float, float, str]]:
-    """Where each attribute stands by itself: across, its risk by records, its name."""
+    """The place along the axis, the risk by records and the name of each attribute that was released."""
     rows = zip(x.tolist(), sequence.rows, strict=True)
     return [(across, row.records, row.name) for across, row in rows if row.records is not None]
 
 
 def _draw(axes: Axes, sequence: RiskSequence, kind: str, x: Floats) -> list[tuple[float, str, str]]:
-    """Draws the lines; returned is where each of them ends, in words and in its colour."""
+    """Draws the lines, and returns the last value of each with its words and its colour."""
     ends = []
     for weights, dashes in LINES:
         risk, colour = _along(sequence, kind, weights), WEIGHT_COLOURS[weights]

@@ -87,7 +87,7 @@ _ONE_AT_A_TIME = RLock()
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """The style, whatever the reader's own settings are, for one thread at a time; theirs are back afterwards."""
+    """Applies our style in place of the reader's settings, in one thread at a time, and restores those afterwards."""
     import matplotlib
 
     with _ONE_AT_A_TIME, matplotlib.rc_context(), warnings.catch_warnings():
@@ -118,7 +118,7 @@ def finish(
     most_caption_lines: int = 4,
     note: str = NOTE,
 ) -> None:
-    """Words around the panels: the message, what is shown, a key, a caption; then the layout is fixed for good."""
+    """Writes title, subtitle, key, caption and note around the panels, then fixes the layout for good."""
     from matplotlib.text import Text
 
     title, subtitle, caption = visible(title), visible(subtitle), visible(caption)
@@ -178,7 +178,7 @@ def _height(text: str, size: float) -> float:
 
 
 def wrap(figure: Figure, text: str, size: float, inches: float, weight: str = "normal") -> str:
-    """Words in lines that fit a width; lines that are there stay."""
+    """Breaks a text into lines that fit a width. Line breaks that it has are kept."""
     from matplotlib.font_manager import FontProperties
 
     font = FontProperties(size=size, weight=weight)
@@ -202,7 +202,7 @@ def wrap(figure: Figure, text: str, size: float, inches: float, weight: str = "n
 
 
 def shorten(figure: Figure, text: str, size: float, inches: float, most: int) -> str:
-    """As many whole sentences as fit into some lines; the first always."""
+    """As many whole sentences as fit into that many lines, and the first in any case."""
     sentences = text.replace("\n", " ").split(". ")
     while True:
         lines = wrap(figure, ". ".join(sentences).rstrip(".") + ".", size, inches)
