@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import typer
 
 from cellrisk.cli import main, progress
-from cellrisk.cli.parsing import parse_alpha, parse_bins, parse_levels, parse_rules
+from cellrisk.cli.groups import RiskOptions
 from cellrisk.cli.program import app
 from tests.shared_data import FOLDER, needs_shared_data
 
@@ -161,24 +162,28 @@ def options_of(command: str, text: str, folder: Path, monkeypatch: pytest.Monkey
     return dict(inner.make_context(command, ["x.csv"], parent=typer.Context(outer)).params)
 
 
+def read_alpha(parsed: Any) -> Any:
+    return RiskOptions(alpha=parsed).priors["alpha"]
+
+
 @pytest.mark.parametrize(
     ("text", "name", "read", "means"),
     [
-        ("levels = {y = [1, 2, 3]}", "levels", parse_levels, {"y": ["1", "2", "3"]}),
-        ("levels = {y = [true, false]}", "levels", parse_levels, {"y": ["true", "false"]}),
-        ("levels = {y = [1, 'a', 2.5, true]}", "levels", parse_levels, {"y": ["1", "a", "2.5", "true"]}),
-        ("levels = {y = [2020-01-31, 'a/b']}", "levels", parse_levels, {"y": ["2020-01-31", "a/b"]}),
-        ("levels = {y = 'a|b', z = 1}", "levels", parse_levels, {"y": ["a", "b"], "z": ["1"]}),
-        ("levels = ['y=a|b', 'z=1']", "levels", parse_levels, {"y": ["a", "b"], "z": ["1"]}),
-        ("bin = {a = [0, 2.5, 9], b = 5}", "bin", parse_bins, {"a": [0, 2.5, 9], "b": 5}),
-        ("bin = {a = '0/18/65'}", "bin", parse_bins, {"a": [0, 18, 65]}),
-        ("alpha = {y = [1, 2], z = 'moments'}", "alpha", parse_alpha, {"y": [1, 2], "z": "moments"}),
-        ("alpha = [1, 2]", "alpha", parse_alpha, [1, 2]),
-        ("exclude = {a = 'm', b = '2'}", "exclude", parse_rules, [{"a": ["m"], "b": ["2"]}]),
-        ("exclude = {a = ['m', 'w'], b = [1, true]}", "exclude", parse_rules, [{"a": ["m", "w"], "b": ["1", "true"]}]),
-        ("exclude = [{a = 'm'}, {a = 2, b = 3}]", "exclude", parse_rules, [{"a": ["m"]}, {"a": ["2"], "b": ["3"]}]),
-        ("exclude = ['a=m;b=2', {a = 2}]", "exclude", parse_rules, [{"a": ["m"], "b": ["2"]}, {"a": ["2"]}]),
-        ("exclude = 'a=m;b=2'", "exclude", parse_rules, [{"a": ["m"], "b": ["2"]}]),
+        ("levels = {y = [1, 2, 3]}", "levels", dict, {"y": ["1", "2", "3"]}),
+        ("levels = {y = [true, false]}", "levels", dict, {"y": ["true", "false"]}),
+        ("levels = {y = [1, 'a', 2.5, true]}", "levels", dict, {"y": ["1", "a", "2.5", "true"]}),
+        ("levels = {y = [2020-01-31, 'a/b']}", "levels", dict, {"y": ["2020-01-31", "a/b"]}),
+        ("levels = {y = 'a|b', z = 1}", "levels", dict, {"y": ["a", "b"], "z": ["1"]}),
+        ("levels = ['y=a|b', 'z=1']", "levels", dict, {"y": ["a", "b"], "z": ["1"]}),
+        ("bin = {a = [0, 2.5, 9], b = 5}", "bin", dict, {"a": [0, 2.5, 9], "b": 5}),
+        ("bin = {a = '0/18/65'}", "bin", dict, {"a": [0, 18, 65]}),
+        ("alpha = {y = [1, 2], z = 'moments'}", "alpha", read_alpha, {"y": [1, 2], "z": "moments"}),
+        ("alpha = [1, 2]", "alpha", read_alpha, [1, 2]),
+        ("exclude = {a = 'm', b = '2'}", "exclude", list, [{"a": ["m"], "b": ["2"]}]),
+        ("exclude = {a = ['m', 'w'], b = [1, true]}", "exclude", list, [{"a": ["m", "w"], "b": ["1", "true"]}]),
+        ("exclude = [{a = 'm'}, {a = 2, b = 3}]", "exclude", list, [{"a": ["m"]}, {"a": ["2"], "b": ["3"]}]),
+        ("exclude = ['a=m;b=2', {a = 2}]", "exclude", list, [{"a": ["m"], "b": ["2"]}, {"a": ["2"]}]),
+        ("exclude = 'a=m;b=2'", "exclude", list, [{"a": ["m"], "b": ["2"]}]),
         ("no-clamp = true", "clamp", bool, False),
         ("no-clamp = false", "clamp", bool, True),
         ("clamp = false", "clamp", bool, False),
@@ -256,7 +261,8 @@ def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, tex
         (["--epsilon", "1", "--weights", "x"], "unknown weights"),
         (["--epsilon", "1", "--alpha", "1,1"], "alpha"),
         (["--epsilon", "1", "--alpha", "1,1,-1"], "alpha"),
-        (["--epsilon", "1", "--alpha", "1,x,1"], "--alpha"),
+        (["--epsilon", "1", "--alpha", "1,x,1"], "--alpha must be a number; got 'x'; allowed: mle, moments or numbers"),
+        (["--epsilon", "1", "--alpha", "mle", "--alpha", "illness=1,1"], "--alpha is given more than once"),
         (["--epsilon", "1", "--sizes", "normal"], "sizes"),
         (["--epsilon", "1", "--sizes-fit", "guess"], "guess"),
         (["--epsilon", "1", "--attack", "linkage"], "attack"),
@@ -278,6 +284,36 @@ def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, tex
 )
 def test_bad_input_is_one_line_and_code_2(capsys: Capture, table: Path, extra: list[str], says: str) -> None:
     assert says in refused(capsys, "assess", table, *BASIC, *extra)
+
+
+def walk(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that can be run, with the words that lead to it."""
+    if not hasattr(command, "commands"):
+        yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from walk(inner, *path, name)
+
+
+def test_every_number_is_read_before_the_work_begins(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one line names the option and what was given, from the command line and from a settings file."""
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "settings.toml"
+    found = 0
+    for path, command in walk(typer.main.get_command(app)):
+        needed = [each.name for each in command.params if each.param_type_name == "argument" and each.required]
+        for option in command.params:
+            if option.metavar in ("NUMBER", "NUMBERS", "R", "M", "T", "SECONDS", "LOW:HIGH"):
+                name = option.opts[0]
+                assert refused(capsys, *path, *needed, name, "ten").startswith(f"cellrisk: {name} must be a ")
+                lines = [f"[{'.'.join(path)}]", f"{name.removeprefix('--')} = true"]
+                config.write_text("\n".join(lines), encoding="utf-8")
+                said = refused(capsys, *path, *needed, "--config", config)
+                assert said.startswith(f"cellrisk: {name} must be a ")
+                assert "got 'True'" in said
+                found += 1
+    assert found > 50
 
 
 def test_bad_files_are_one_line_and_code_2(capsys: Capture, tmp_path: Path) -> None:

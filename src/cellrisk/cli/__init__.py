@@ -58,8 +58,9 @@ def _refuse(error: BaseException) -> int:
     import typer
 
     usage_error: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-    if isinstance(error, CellriskError):
-        return _fail(str(error), BAD_INPUT)
+    refusal = _find_refusal(error)
+    if refusal is not None:
+        return _fail(refusal, BAD_INPUT)
     if isinstance(error, usage_error):
         text = " ".join(error.format_message().split()).rstrip(".")
         return _fail(f"{text}; see cellrisk --help", BAD_INPUT)
@@ -72,6 +73,15 @@ def _refuse(error: BaseException) -> int:
         raise error
     kind = type(error).__name__  # its text might hold data
     return _fail(f"internal error ({kind}); please report it. CELLRISK_TRACEBACK=1 shows where", INTERNAL)
+
+
+def _find_refusal(error: BaseException) -> str | None:
+    """What a refusal says. One of `parsing` is inside the errors of Typer, and does not know its option."""
+    if isinstance(error, CellriskError):
+        return str(error)
+    inner: list[Any] = getattr(error.__cause__, "errors", list)()
+    found = inner[0].get("ctx", {}).get("error") if inner else None
+    return f"{error.param.opts[0]} {found}" if isinstance(found, CellriskError) else None  # type: ignore[attr-defined]
 
 
 def _say_interrupted(error: BaseException) -> str:

@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.groups import MechanismOptions, RiskOptions, TableOptions, Text, grouped, option
+from cellrisk.cli.groups import (
+    MechanismOptions,
+    Number,
+    RiskOptions,
+    TableOptions,
+    Text,
+    grouped,
+    number,
+    option,
+    whole,
+)
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system.writing import write_whole
@@ -46,13 +55,13 @@ def assess_command(
     mechanism: MechanismOptions,
     risk: RiskOptions,
     output: OutputOptions,
-    max_risk: Annotated[Text, option("Exit with code 3 where the risk is above R.", "R")] = None,
+    max_risk: Annotated[Number, number("Exit with code 3 where the risk is above R.", "R")] = None,
     domain: Annotated[bool, typer.Option("--domain", help="Count the empty cells of the domain in, too.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Simulate releases as a second opinion; print z-scores.")
     ] = False,
-    releases: Annotated[str, option("Releases that --check simulates.", "NUMBER")] = "1000",
-    seed: Annotated[str, option("Seed of --check.", "NUMBER")] = "0",
+    releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
+    seed: Annotated[int, whole("Seed of --check.")] = 0,
 ) -> None:
     """The risk if the table were published at this epsilon.
 
@@ -61,25 +70,22 @@ def assess_command(
     from cellrisk.risk.assessment import assess
 
     policies = policy_of(context)
-    limit = None if max_risk is None else parse_limit(max_risk)
-    setting = mechanism.one()
+    if max_risk is not None and not 0 <= max_risk <= 1:
+        raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
+    noise = mechanism.one()
     frequencies = table.tabulate()
-    assessment = assess(frequencies, setting, domain=domain, **risk.many())
-    checks = {}
-    if check:
-        checks = _check(
-            assessment, risk, parsing.parse_whole("--releases", releases), parsing.parse_whole("--seed", seed)
-        )
+    assessment = assess(frequencies, noise, domain=domain, **risk.many())
+    checks = _check(assessment, risk, releases, seed) if check else {}
     answer(assessment, output.as_json, checks, policies=policies)
-    if limit is not None:
-        _gate(assessment, limit, risk.narrowed)
-    obey(policies, frequencies, setting)
+    if max_risk is not None:
+        _gate(assessment, max_risk, risk.narrowed)
+    obey(policies, frequencies, noise)
 
 
 @grouped
 def demo_command(
     output: OutputOptions,
-    epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = "1",
+    epsilon: Annotated[float, number("Privacy loss.")] = 1,
     save: Annotated[
         Text, option("Write the whole table there (Parquet), to try the other commands on.", "FILE")
     ] = None,
@@ -91,10 +97,10 @@ def demo_command(
 
     if save is not None:
         write_whole(save, datasets.adult_path().read_bytes(), public=True)
-    setting = MechanismOptions(epsilon=epsilon).one()
+    noise = MechanismOptions(epsilon=epsilon).one()
     qids = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
     table = tabulate(datasets.adult_as_published(), qids, "income", bins={"age": 5, "hours-per-week": 10})
-    assessment = assess(table, setting)
+    assessment = assess(table, noise)
     answer(assessment, output.as_json)
     if not output.as_json:
         say(
@@ -103,7 +109,7 @@ def demo_command(
             "On the whole file, or with your own in its place:\n\n"
             f"  cellrisk assess {save or datasets.adult_path()} \\\n"
             f"    --qid {','.join(qids)} \\\n"
-            f"    --bin age=5 --bin hours-per-week=10 --sensitive income --epsilon {setting.epsilon:g}"
+            f"    --bin age=5 --bin hours-per-week=10 --sensitive income --epsilon {noise.epsilon:g}"
         )
 
 
@@ -125,13 +131,6 @@ def _check(assessment: Assessment, risk: RiskOptions, releases: int, seed: int) 
         ).compare(assessment)
         for name in assessment.table.sensitive
     }
-
-
-def parse_limit(text: str) -> float:
-    limit = parsing.parse_number("--max-risk", text, "from 0 to 1")
-    if not 0 <= limit <= 1:
-        raise InvalidInput("--max-risk must be a share of people", got=text, allowed="from 0 to 1")
-    return limit
 
 
 def _gate(assessment: Assessment, limit: float, narrowed: bool) -> None:

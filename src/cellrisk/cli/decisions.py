@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +14,17 @@ from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
     LimitOptions,
     MechanismOptions,
+    Numbers,
+    Parsed,
     RiskOptions,
+    SeveralMechanismOptions,
     SimulationOptions,
     SpreadsheetSafe,
     TableOptions,
     Text,
-    Texts,
     grouped,
     option,
+    whole,
 )
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
@@ -36,7 +40,7 @@ Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
 def curve_command(
     context: typer.Context,
     table: TableOptions,
-    mechanism: MechanismOptions,
+    mechanism: SeveralMechanismOptions,
     risk: RiskOptions,
     output: OutputOptions,
     plot: Plot = None,
@@ -50,31 +54,34 @@ def curve_command(
     from cellrisk.risk.curves import curve
 
     _check_outputs(plot, csv)
-    epsilon = None if mechanism.epsilon is None else parsing.parse_grid(mechanism.epsilon)
-    found = curve(
-        table.tabulate(),
-        mechanism.names,
-        epsilon=epsilon,
-        delta=mechanism.deltas(),
-        neighbours=mechanism.neighbours,
-        threshold=mechanism.threshold_number,
-        progress=progress_bar("computing"),
-        **risk.many(),
-    )
+    found = curve(table.tabulate(), **mechanism.arguments(), **risk.many(), progress=progress_bar("computing"))
     _write(found, plot, csv, spreadsheet_safe)
     answer(found, output.as_json, policies=policy_of(context))
+
+
+@dataclass(frozen=True)
+class SearchedMechanismOptions(SeveralMechanismOptions):
+    """How the noise is made, and between which epsilons the largest is looked for."""
+
+    epsilon: Annotated[Numbers, option("Privacy loss: the range searched.", "LOW:HIGH", parsing.parse_range)] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `choose`."""
+        found = super().arguments()
+        low, high = found.pop("epsilon") or (None, None)
+        return {**found, **({} if low is None else {"least_epsilon": low, "largest_epsilon": high})}
 
 
 @grouped
 def choose_command(
     context: typer.Context,
     table: TableOptions,
-    mechanism: MechanismOptions,
+    mechanism: SearchedMechanismOptions,
     risk: RiskOptions,
     limits: LimitOptions,
     simulation: SimulationOptions,
     output: OutputOptions,
-    way: Annotated[str, option("Marginals that --max-tvd looks at: 1-, 2- or 3-way.", "NUMBER")] = "2",
+    way: Annotated[int, whole("Marginals that --max-tvd looks at: 1-, 2- or 3-way.")] = 2,
     plot: Plot = None,
 ) -> None:
     """The largest epsilon within a limit.
@@ -87,24 +94,16 @@ def choose_command(
     question = _question(risk, policies)
     given = _limits(limits, policies, question)
     _check_outputs(plot)
-    span: dict[str, Any] = {}
-    if mechanism.epsilon is not None:
-        span["least_epsilon"], span["largest_epsilon"] = parsing.parse_range("--epsilon", mechanism.epsilon)
-    frequencies = table.tabulate()
     choice = choose(
-        frequencies,
-        mechanism.names,
-        delta=mechanism.deltas(),
-        neighbours=mechanism.neighbours,
-        threshold=mechanism.threshold_number,
+        table.tabulate(),
         attack=risk.attack,
-        way=parsing.parse_whole("--way", way),
+        way=way,
         policy=policies,
         progress=progress_bar("searching"),
+        **mechanism.arguments(),
         **given,
         **question,
         **risk.priors,
-        **span,
         **simulation.arguments(),
     )
     if plot is not None:
@@ -115,10 +114,12 @@ def choose_command(
 @grouped
 def utility_command(
     table: TableOptions,
-    mechanism: MechanismOptions,
+    mechanism: SeveralMechanismOptions,
     simulation: SimulationOptions,
     output: OutputOptions,
-    ways: Annotated[str, option("Marginals: 1, 2, 3 or several between commas.", "NUMBERS")] = "1,2,3",
+    ways: Annotated[
+        Numbers, option("Marginals: 1, 2, 3 or several between commas.", "NUMBERS", parsing.parse_whole_numbers)
+    ] = "1,2,3",
     plot: Plot = None,
     csv: Csv = None,
     spreadsheet_safe: SpreadsheetSafe = False,
@@ -130,10 +131,8 @@ def utility_command(
     from cellrisk.decide.usefulness import utility
 
     _check_outputs(plot, csv)
-    settings = mechanism.several()
-    chosen = [parsing.parse_whole("--ways", part) for part in ways.split(",")]
-    frequencies = table.tabulate()
-    found = utility(frequencies, settings, ways=chosen, progress=progress_bar("simulating"), **simulation.arguments())
+    noises = mechanism.all()
+    found = utility(table.tabulate(), noises, ways=ways, progress=progress_bar("simulating"), **simulation.arguments())
     _write(found, plot, csv, spreadsheet_safe)
     answer(found, output.as_json)
 
@@ -144,8 +143,10 @@ def explain_command(
     mechanism: MechanismOptions,
     risk: RiskOptions,
     output: OutputOptions,
-    top: Annotated[str, option("How many of the riskiest cells.", "NUMBER")] = "20",
-    merge: Annotated[Texts, option("What if: education:school=9th|10th makes these values one.", "MERGE")] = None,
+    top: Annotated[int, whole("How many of the riskiest cells.")] = 20,
+    merge: Annotated[
+        Parsed, option("What if: education:school=9th|10th makes these values one.", "MERGE", parsing.parse_merge)
+    ] = None,
     plot: Plot = None,
 ) -> None:
     """Who is at risk, and what would help.
@@ -158,13 +159,10 @@ def explain_command(
     question = risk.single()
     if question.pop("measure", "local") != "local":
         raise InvalidInput("explain looks at the local risk only", fix="leave --measure out")
-    found = explain(
-        table.tabulate(),
-        mechanism.one(),
-        top=parsing.parse_whole("--top", top),
-        merge=parsing.parse_merges(merge),
-        **question,
-    )
+    merges: dict[str, dict[str, list[str]]] = {}
+    for column, new, old in merge or ():
+        merges.setdefault(column, {})[new] = old
+    found = explain(table.tabulate(), mechanism.one(), top=top, merge=merges, **question)
     if plot is not None:
         found.plot(plot)
     answer(found, output.as_json)
@@ -194,20 +192,17 @@ def report_command(
     question = _question(risk, policies)
     given = _limits(limits, policies, question)
     if public:
-        check_public_delta(mechanism.mechanism, mechanism.deltas())
+        check_public_delta(mechanism.mechanism, mechanism.delta)
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
     frequencies = table.tabulate(outside="drop" if public else "error")
-    deltas = mechanism.deltas()
-    if deltas is not None and len(deltas) > 1:
-        raise InvalidInput("a report is about one delta", got=f"{len(deltas)} of them")
-    delta = policies.choose_delta(mechanism.mechanism, deltas and deltas[0], frequencies.n_records)
+    delta = policies.choose_delta(mechanism.mechanism, mechanism.delta, frequencies.n_records)
     found = report(
         frequencies,
         mechanism.mechanism,
         epsilon=epsilon,
         delta=delta,
         neighbours=mechanism.neighbours,
-        threshold=mechanism.threshold_number,
+        threshold=mechanism.threshold,
         public=public,
         title=title,
         organisation=organisation,
@@ -253,7 +248,7 @@ def _write(found: Any, plot: str | None, csv: str | None, spreadsheet_safe: bool
 
 def _limits(limits: LimitOptions, policies: Policies, question: dict[str, Any]) -> dict[str, Any]:
     """The limits given; one that is looser than a policy's on the same risk is refused."""
-    given = limits.numbers()
+    given = asdict(limits)
     policies.check_tighter(question, **given)
     return given
 

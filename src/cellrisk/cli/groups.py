@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -23,13 +23,30 @@ if TYPE_CHECKING:
 
 Text = str | None
 Texts = list[str] | None
+Number = float | None
+Whole = int | None
+Numbers = Any
+"""A list that one text holds; Typer would take list[float] for an option that is repeated."""
+Parsed = list[Any] | None
+"""What is read in each text of an option that is repeated."""
 SpreadsheetSafe = Annotated[
     bool, typer.Option("--spreadsheet-safe", help="CSV with an apostrophe before what would be a formula.")
 ]
 
 
-def option(help: str, metavar: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help)
+def option(help: str, metavar: str, parse: Callable[[Any], Any] | None = None) -> Any:
+    """An option that takes a text, or what a function of `parsing` reads in it."""
+    return typer.Option(metavar=metavar, help=help, parser=parse)
+
+
+def number(help: str, metavar: str = "NUMBER") -> Any:
+    """An option that takes a number."""
+    return option(help, metavar, parsing.parse_number)
+
+
+def whole(help: str) -> Any:
+    """An option that takes a whole number."""
+    return option(help, "NUMBER", parsing.parse_whole)
 
 
 @dataclass(frozen=True)
@@ -43,8 +60,8 @@ class TableOptions:
     qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None
     sensitive: Annotated[Texts, option("Sensitive attribute; repeat it or separate by commas.", "COLUMN")] = None
     count: Annotated[Text, option("Column of counts, if rows are cells; none: each row is a person.", "COLUMN")] = None
-    bin: Annotated[Texts, option("age=5, or age=0/18/65/120 for edges.", "COLUMN=BINS")] = None
-    levels: Annotated[Texts, option("Declared: income='<=50K|>50K'.", "COLUMN=LEVELS")] = None
+    bin: Annotated[Parsed, option("age=5, or age=0/18/65/120 for edges.", "COLUMN=BINS", parsing.parse_bins)] = None
+    levels: Annotated[Parsed, option("Declared: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)] = None
     missing: Annotated[str, option("Missing values: category, drop or error.", "RULE")] = "category"
     outside: Annotated[
         Text,
@@ -70,8 +87,8 @@ class TableOptions:
             self.source,
             parsing.split_names(self.qid),
             parsing.split_names(self.sensitive),
-            bins=parsing.parse_bins(self.bin),
-            levels=parsing.parse_levels(self.levels),
+            bins=self.bins,
+            levels=dict(self.levels or ()),
             count=self.count,
             missing=self.missing,
             outside=self.outside or outside,
@@ -82,9 +99,14 @@ class TableOptions:
         )
 
     @property
+    def bins(self) -> dict[str, float | list[float]]:
+        return dict(self.bin or ())
+
+    @property
     def preparation(self) -> list[str]:
         """What was done to the columns, in words."""
-        return [f"{name} in bins: {text}" for name, _, text in (given.partition("=") for given in self.bin or [])]
+        edges = {name: given if isinstance(given, list) else [given] for name, given in self.bins.items()}
+        return [f"{name} in bins: {'/'.join(f'{edge:.15g}' for edge in given)}" for name, given in edges.items()]
 
 
 @dataclass(frozen=True)
@@ -94,44 +116,46 @@ class MechanismOptions:
     mechanism: Annotated[
         str, option("geometric, laplace, gaussian, gaussian-pdp, gaussian-analytic or discrete-gaussian.", "NAME")
     ] = "geometric"
-    epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = None
-    delta: Annotated[Text, option("For the Gaussian mechanisms.", "NUMBER")] = None
+    epsilon: Annotated[Number, number("Privacy loss.")] = None
+    delta: Annotated[Number, number("For the Gaussian mechanisms.")] = None
     neighbours: Annotated[str, option("add-remove or replace.", "RULE")] = "add-remove"
-    threshold: Annotated[str, option("Counts below this half-integer after noise become 0.", "NUMBER")] = "0.5"
+    threshold: Annotated[float, number("Counts below this half-integer after noise become 0.")] = 0.5
 
     def one(self) -> Mechanism:
-        """The one mechanism that these options describe."""
-        if self.epsilon is None:
-            raise InvalidInput("no epsilon was given", fix="choose one: --epsilon 1")
-        return self._make(
-            parsing.parse_number("--epsilon", self.epsilon, "a number above 0"),
-            None if self.delta is None else parsing.parse_number("--delta", self.delta, "a number between 0 and 1"),
-        )
-
-    def several(self) -> list[Mechanism]:
-        """One for each delta and epsilon."""
-        if self.epsilon is None:
-            raise InvalidInput("no epsilon was given", fix="choose some: --epsilon 0.1,1,10")
-        deltas: list[float] | list[None] = self.deltas() or [None]
-        return [self._make(epsilon, delta) for delta in deltas for epsilon in parsing.parse_grid(self.epsilon)]
-
-    def _make(self, epsilon: float, delta: float | None) -> Mechanism:
+        """The mechanism that these options describe."""
         from cellrisk.noise.mechanisms import mechanism
 
+        if self.epsilon is None:
+            raise InvalidInput("no epsilon was given", fix="choose one: --epsilon 1")
         return mechanism(
-            self.mechanism, epsilon=epsilon, delta=delta, neighbours=self.neighbours, threshold=self.threshold_number
+            self.mechanism,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighbours=self.neighbours,
+            threshold=self.threshold,
         )
 
-    @property
-    def names(self) -> list[str]:
-        return parsing.split_names([self.mechanism])
 
-    def deltas(self) -> list[float] | None:
-        return None if self.delta is None else parsing.parse_numbers("--delta", self.delta)
+@dataclass(frozen=True)
+class SeveralMechanismOptions(MechanismOptions):
+    """How the noise is made, for commands that look at several epsilons and deltas."""
 
-    @property
-    def threshold_number(self) -> float:
-        return parsing.parse_number("--threshold", self.threshold, "0.5, 1.5, ...")
+    epsilon: Annotated[Numbers, option("Privacy loss.", "NUMBERS", parsing.parse_points)] = None
+    delta: Annotated[Numbers, option("For the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
+
+    def all(self) -> list[Mechanism]:
+        """A mechanism for each delta and epsilon."""
+        if self.epsilon is None:
+            raise InvalidInput("no epsilon was given", fix="choose some: --epsilon 0.1,1,10")
+        return [
+            MechanismOptions(self.mechanism, epsilon, delta, self.neighbours, self.threshold).one()
+            for delta in self.delta or [None]
+            for epsilon in self.epsilon
+        ]
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for what takes several mechanisms by their names."""
+        return {**asdict(self), "mechanism": parsing.split_names([self.mechanism])}
 
 
 @dataclass(frozen=True)
@@ -144,7 +168,12 @@ class RiskOptions:
     form: Annotated[Texts, option("published, exact, tight; default all.", "NAME")] = None
     weights: Annotated[Texts, option("uniform, records; default both.", "NAME")] = None
     alpha: Annotated[
-        Texts, option("Dirichlet prior: mle (default), moments, or 1,1,1 in the order of the levels.", "ALPHA")
+        Parsed,
+        option(
+            "Dirichlet prior: mle (default), moments, or 1,1,1 in the order of the levels.",
+            "ALPHA",
+            parsing.parse_alpha,
+        ),
     ] = None
     sizes: Annotated[str, option("Cell sizes: poisson or negbin.", "NAME")] = "poisson"
     sizes_fit: Annotated[str, option("How sizes are fitted: mle, moments or bayes.", "NAME")] = "mle"
@@ -158,11 +187,19 @@ class RiskOptions:
     @property
     def priors(self) -> dict[str, Any]:
         return {
-            "alpha": parsing.parse_alpha(self.alpha),
+            "alpha": self._alpha(),
             "sizes": self.sizes,
             "sizes_fit": self.sizes_fit,
             "zero_truncation": self.zero_truncation,
         }
+
+    def _alpha(self) -> Any:
+        """One prior for all attributes, or one for each that is named."""
+        given = self.alpha or [("", "mle")]
+        named = dict(given)
+        if len(given) > 1 and "" in named:
+            raise InvalidInput("--alpha is given more than once", fix="name the attributes: --alpha income=1,1")
+        return named.get("", named)
 
     def many(self) -> dict[str, Any]:
         """Arguments for what takes several measures; all where none is named."""
@@ -190,33 +227,25 @@ class RiskOptions:
 class LimitOptions:
     """What must not be exceeded."""
 
-    max_risk: Annotated[Text, option("Largest risk, from 0 to 1.", "R")] = None
-    max_people: Annotated[Text, option("Most people exposed on average.", "M")] = None
-    margin: Annotated[Text, option("Largest risk above the chance level, from 0 to 1.", "R")] = None
-    max_tvd: Annotated[Text, option("Largest total variation distance of marginals, from 0 to 1.", "T")] = None
-
-    def numbers(self) -> dict[str, float | None]:
-        return {
-            name: None if text is None else parsing.parse_number(f"--{name.replace('_', '-')}", text)
-            for name, text in vars(self).items()
-        }
+    max_risk: Annotated[Number, number("Largest risk, from 0 to 1.", "R")] = None
+    max_people: Annotated[Number, number("Most people exposed on average.", "M")] = None
+    margin: Annotated[Number, number("Largest risk above the chance level, from 0 to 1.", "R")] = None
+    max_tvd: Annotated[Number, number("Largest total variation distance of marginals, from 0 to 1.", "T")] = None
 
 
 @dataclass(frozen=True)
 class SimulationOptions:
     """How releases are simulated."""
 
-    releases: Annotated[Text, option("Simulated releases.", "NUMBER")] = None
-    seed: Annotated[str, option("Seed of the simulation.", "NUMBER")] = "0"
+    releases: Annotated[Whole, whole("Simulated releases.")] = None
+    seed: Annotated[int, whole("Seed of the simulation.")] = 0
     cells: Annotated[str, option("Noise on the whole domain, or on observed cells only: domain, observed.", "NAME")] = (
         "domain"
     )
 
     def arguments(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"seed": parsing.parse_whole("--seed", self.seed), "cells": self.cells}
-        if self.releases is not None:
-            found["releases"] = parsing.parse_whole("--releases", self.releases)
-        return found
+        """What was given; the number of releases has another default in each command."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 COMMON = frozenset(

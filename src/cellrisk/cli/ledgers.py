@@ -15,7 +15,17 @@ import typer
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say, stop_above_limit, tell_formulas
 from cellrisk.cli.config import OutputOptions
-from cellrisk.cli.groups import SpreadsheetSafe, Text, Texts, grouped, option
+from cellrisk.cli.groups import (
+    MechanismOptions,
+    Number,
+    SpreadsheetSafe,
+    Text,
+    Texts,
+    Whole,
+    grouped,
+    number,
+    option,
+)
 from cellrisk.errors import InvalidInput
 from cellrisk.system.text import aligned
 
@@ -33,7 +43,7 @@ PartOf = Annotated[Text, option("The cohort that the new one is part of.", "NAME
 Operator = Annotated[str, option("tightest, basic, advanced, zcdp, rdp, gaussian or pld.", "NAME")]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")]
 HeadOption = Annotated[Text, option("Note the ledger's last entry in this file, and check it.", "FILE")]
-Wait = Annotated[str, option("Seconds to wait for a ledger that is in use.", "SECONDS")]
+Wait = Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")]
 
 ledger_app = typer.Typer(
     name="ledger",
@@ -45,17 +55,14 @@ ledger_app = typer.Typer(
 
 
 @dataclass(frozen=True)
-class LossOptions:
+class LossOptions(MechanismOptions):
     """What one release costs: by its mechanism, or as another tool states it."""
 
     mechanism: Annotated[
         Text, option("geometric, laplace, gaussian, gaussian-pdp, gaussian-analytic or discrete-gaussian.", "NAME")
-    ] = None
-    epsilon: Annotated[Text, option("Privacy loss.", "NUMBER")] = None
-    delta: Annotated[Text, option("For approximate and probabilistic DP.", "NUMBER")] = None
-    rho: Annotated[Text, option("For concentrated DP, in place of epsilon.", "NUMBER")] = None
-    neighbours: Annotated[str, option("add-remove or replace.", "RULE")] = "add-remove"
-    threshold: Annotated[str, option("Counts below this half-integer after noise become 0.", "NUMBER")] = "0.5"
+    ] = None  # type: ignore[assignment]
+    delta: Annotated[Number, number("For approximate and probabilistic DP.")] = None
+    rho: Annotated[Number, number("For concentrated DP, in place of epsilon.")] = None
     flavour: Annotated[
         Text, option("pure, probabilistic, approximate or concentrated, where no mechanism is named.", "NAME")
     ] = None
@@ -66,23 +73,12 @@ class LossOptions:
 
     def loss(self) -> Loss:
         """The loss that these options describe."""
-        from cellrisk.noise.mechanisms import mechanism
         from cellrisk.repeat.accounting import Loss
 
-        epsilon, delta, rho = (
-            None if text is None else parsing.parse_number(f"--{name}", text)
-            for name, text in (("epsilon", self.epsilon), ("delta", self.delta), ("rho", self.rho))
-        )
         if self.mechanism is not None:
-            if epsilon is None:
-                raise InvalidInput("no epsilon was given", fix="choose one: --epsilon 1")
-            if rho is not None:
+            if self.rho is not None:
                 raise InvalidInput("--rho goes without --mechanism", fix="leave one of them out")
-            threshold = parsing.parse_number("--threshold", self.threshold, "0.5, 1.5, ...")
-            made = mechanism(
-                self.mechanism, epsilon=epsilon, delta=delta, neighbours=self.neighbours, threshold=threshold
-            )
-            found = Loss.of(made)
+            found = Loss.of(self.one())
             if self.flavour not in (None, found.flavour):
                 raise InvalidInput(
                     f"{self.mechanism} gives {found.flavour} DP",
@@ -90,15 +86,19 @@ class LossOptions:
                     fix="leave --flavour out, or --mechanism",
                 )
             return found
-        usual = "concentrated" if rho is not None else "approximate" if delta else "pure"
+        usual = "concentrated" if self.rho is not None else "approximate" if self.delta else "pure"
         return Loss(
-            flavour=self.flavour or usual, epsilon=epsilon, delta=delta or 0.0, rho=rho, neighbours=self.neighbours
+            flavour=self.flavour or usual,
+            epsilon=self.epsilon,
+            delta=self.delta or 0.0,
+            rho=self.rho,
+            neighbours=self.neighbours,
         )
 
 
 @ledger_app.command("create")
 @grouped
-def create_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = "30") -> None:
+def create_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = 30) -> None:
     """Make a new ledger, where there is none.
 
     With --head, or CELLRISK_LEDGER_HEAD, its last entry is noted in a file outside after every write: an older copy of
@@ -127,7 +127,7 @@ def add_command(
     file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
     new_ledger: NewLedger = False,
     head: HeadOption = None,
-    wait: Wait = "30",
+    wait: Wait = 30,
 ) -> None:
     """Record a release that was made.
 
@@ -158,13 +158,13 @@ def add_command(
 def limit_command(
     ledger: Place,
     output: OutputOptions,
-    epsilon: Annotated[Text, option("The most that a person may lose in all.", "NUMBER")] = None,
-    delta: Annotated[str, option("Where the limit is not pure DP.", "NUMBER")] = "0",
+    epsilon: Annotated[Number, number("The most that a person may lose in all.")] = None,
+    delta: Annotated[float, number("Where the limit is not pure DP.")] = 0,
     cohort: CohortOption = None,
     operator: Operator = "tightest",
     new_ledger: NewLedger = False,
     head: HeadOption = None,
-    wait: Wait = "30",
+    wait: Wait = 30,
 ) -> None:
     """Limit what a person of a cohort may lose in all.
 
@@ -175,11 +175,7 @@ def limit_command(
     from cellrisk.repeat.ledger import Limit
     from cellrisk.repeat.ledger.entry import check_name
 
-    limit: dict[str, Any] = {
-        "epsilon": parsing.parse_number("--epsilon", epsilon),
-        "delta": parsing.parse_number("--delta", delta),
-        "operator": operator,
-    }
+    limit: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "operator": operator}
     Limit(cohort=check_name("cohort", EVERYONE if cohort is None else cohort), **limit)
     with open_ledger(ledger, wait, create=new_ledger, head=head) as opened:
         entry = opened.set_limit(choose_cohort(opened, cohort), **limit)
@@ -193,7 +189,7 @@ def list_command(
     output: OutputOptions,
     cohort: CohortOption = None,
     kind: Annotated[Text, option("cohort, limit or release.", "NAME")] = None,
-    wait: Wait = "30",
+    wait: Wait = 30,
 ) -> None:
     """Every entry, in order."""
     with open_ledger(ledger, wait) as opened:
@@ -212,11 +208,18 @@ def list_command(
 def show_command(
     ledger: Place,
     output: OutputOptions,
-    entry: Annotated[Text, typer.Argument(metavar="[ENTRY]", help="A number; without it, what is spent.")] = None,
+    entry: Annotated[
+        Whole,
+        typer.Argument(
+            metavar="[ENTRY]",
+            help="A number; without it, what is spent.",
+            parser=parsing.parse_whole,
+        ),
+    ] = None,
     cohort: CohortOption = None,
     operator: Operator = "tightest",
-    delta: Annotated[Text, option("The delta at which losses are added up; default theirs together.", "NUMBER")] = None,
-    wait: Wait = "30",
+    delta: Annotated[Number, number("The delta at which losses are added up; default theirs together.")] = None,
+    wait: Wait = 30,
 ) -> None:
     """One entry, or what each cohort has spent.
 
@@ -224,11 +227,10 @@ def show_command(
     """
     with open_ledger(ledger, wait) as opened:
         if entry is not None:
-            answer(opened.entry(parsing.parse_whole("the number of an entry", entry)), output.as_json, raw=False)
+            answer(opened.entry(entry), output.as_json, raw=False)
             return
         names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
-        at = None if delta is None else parsing.parse_number("--delta", delta)
-        found = [(name, opened.spent(name, operator, at), opened.limit(name)) for name in names]
+        found = [(name, opened.spent(name, operator, delta), opened.limit(name)) for name in names]
     if output.as_json:
         cohorts = [
             {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
@@ -253,7 +255,7 @@ def verify_command(
     head: Annotated[Text, option("A digest noted elsewhere, or the file that keeps the head.", "DIGEST|FILE")] = None,
     files: Annotated[bool, typer.Option(help="Compare released files and their descriptions too.")] = True,
     folder: Annotated[Texts, option("Look here too for descriptions of releases.", "FOLDER")] = None,
-    wait: Wait = "30",
+    wait: Wait = 30,
 ) -> None:
     """Is everything as it was written?
 
@@ -277,7 +279,7 @@ def verify_command(
 
 @ledger_app.command("head")
 @grouped
-def head_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = "30") -> None:
+def head_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = 30) -> None:
     """The ledger's last entry, to be noted elsewhere: its id, number and digest.
 
     With --head, or CELLRISK_LEDGER_HEAD, it is noted in that file, from where on the ledger is checked against it.
@@ -289,7 +291,7 @@ def head_command(ledger: Place, output: OutputOptions, head: HeadOption = None, 
 
 @ledger_app.command("settle")
 @grouped
-def settle_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = "30") -> None:
+def settle_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = 30) -> None:
     """Finish or take back what killed processes have left.
 
     Every command that writes does so first. What another user or another machine has begun is left alone.
@@ -309,7 +311,7 @@ def abandon_command(
     token: Annotated[str, typer.Argument(metavar="RESERVATION", help="As verify names it.")],
     output: OutputOptions,
     head: HeadOption = None,
-    wait: Wait = "30",
+    wait: Wait = 30,
 ) -> None:
     """Give up a reservation of a machine that will not come back.
 
@@ -332,7 +334,7 @@ def export_command(
     output: Annotated[Text, option("Where to: .jsonl, .csv, or .yaml for the deployments registry.", "FILE")] = None,
     form: Annotated[Text, option("json-lines, csv or registry, where the ending does not say.", "NAME")] = None,
     cohort: CohortOption = None,
-    wait: Wait = "30",
+    wait: Wait = 30,
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
@@ -353,11 +355,11 @@ def export_command(
 
 
 @contextmanager
-def open_ledger(place: str, wait: str, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
+def open_ledger(place: str, wait: float, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
     """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
     from cellrisk.repeat.ledger import Ledger
 
-    with Ledger(place, create=create, wait=parsing.parse_number("--wait", wait, "seconds"), head=head) as opened:
+    with Ledger(place, create=create, wait=wait, head=head) as opened:
         try:
             yield opened
         except BaseException:

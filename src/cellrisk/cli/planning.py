@@ -12,7 +12,18 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say, stop_above_limit
 from cellrisk.cli.config import OutputOptions
 from cellrisk.cli.decisions import Plot
-from cellrisk.cli.groups import MechanismOptions, RiskOptions, TableOptions, Text, grouped, option
+from cellrisk.cli.groups import (
+    MechanismOptions,
+    Number,
+    RiskOptions,
+    TableOptions,
+    Text,
+    Whole,
+    grouped,
+    number,
+    option,
+    whole,
+)
 from cellrisk.cli.ledgers import (
     CohortOption,
     LossOptions,
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
     from cellrisk.repeat.sequences import Step
 
 By = Annotated[str, option("What the picture's axis is: loss or release.", "NAME")]
+TotalDelta = Annotated[Number, number("The delta of all releases together; default the sum of theirs.")]
 Attribute = Annotated[
     Text, option("The sensitive attribute to release next; none for counts of cells alone.", "COLUMN")
 ]
@@ -58,9 +70,7 @@ class SequenceOptions:
     """How losses are added up, and what is assessed at their sum."""
 
     operator: Operator = "tightest"
-    total_delta: Annotated[Text, option("The delta of all releases together; default the sum of theirs.", "NUMBER")] = (
-        None
-    )
+    total_delta: TotalDelta = None
     assess_as: Annotated[
         Text, option("Mechanism to assess the sum by, where that of a release cannot be set at it.", "NAME")
     ] = None
@@ -70,8 +80,7 @@ class SequenceOptions:
             raise InvalidInput("sequences are assessed by the homogeneity attack", got=f"--attack {risk.attack}")
         if risk.weights:
             raise InvalidInput("both weights are given along a sequence", got="--weights", fix="leave it out")
-        delta = None if self.total_delta is None else parsing.parse_number("--total-delta", self.total_delta)
-        named = {"operator": self.operator, "delta": delta, "assess_as": self.assess_as}
+        named = {"operator": self.operator, "delta": self.total_delta, "assess_as": self.assess_as}
         return {**named, **risk.single(), **risk.priors}
 
 
@@ -86,7 +95,7 @@ def risk_command(
     cohort: CohortOption = None,
     plot: Plot = None,
     by: By = "loss",
-    wait: Wait = "30",
+    wait: Wait = 30,
 ) -> None:
     """Risk along the releases so far.
 
@@ -121,9 +130,12 @@ def plan_command(
     output: OutputOptions,
     attribute: Attribute = None,
     cohort: CohortOption = None,
-    max_risk: Annotated[Text, option("Find the largest epsilon that keeps the overall risk at most this.", "R")] = None,
+    max_risk: Annotated[
+        Number,
+        number("Find the largest epsilon that keeps the overall risk at most this.", "R"),
+    ] = None,
     overall: Annotated[str, option("Overall risk of a cell: max of its attributes, or their sum.", "NAME")] = "max",
-    wait: Wait = "30",
+    wait: Wait = 30,
 ) -> None:
     """What would one more release cost and reveal?
 
@@ -159,11 +171,9 @@ def average_command(
     mechanism: MechanismOptions,
     risk: RiskOptions,
     output: OutputOptions,
-    releases: Annotated[Text, option("How many times the table is released.", "NUMBER")] = None,
+    releases: Annotated[Whole, whole("How many times the table is released.")] = None,
     operator: Operator = "tightest",
-    total_delta: Annotated[Text, option("The delta of all releases together; default the sum of theirs.", "NUMBER")] = (
-        None
-    ),
+    total_delta: TotalDelta = None,
 ) -> None:
     """The same table released several times.
 
@@ -179,9 +189,9 @@ def average_command(
     found = average(
         table.tabulate(),
         mechanism.one(),
-        releases=parsing.parse_whole("--releases", releases),
+        releases=releases,
         operator=operator,
-        total_delta=None if total_delta is None else parsing.parse_number("--total-delta", total_delta),
+        total_delta=total_delta,
         **asked,
     )
     answer(found, output.as_json)
@@ -209,7 +219,7 @@ def find_largest(
     steps: list[Step],
     loss: LossOptions,
     attribute: str | None,
-    max_risk: str,
+    max_risk: float,
     overall: str,
     options: dict[str, Any],
 ) -> Any:
@@ -224,12 +234,12 @@ def find_largest(
         steps,
         mechanism=loss.mechanism or USUAL_MECHANISM,
         attribute=attribute,
-        delta=None if loss.delta is None else parsing.parse_number("--delta", loss.delta),
-        max_risk=parsing.parse_number("--max-risk", max_risk, "a number from 0 to 1"),
+        delta=loss.delta,
+        max_risk=max_risk,
         kind=overall,
         quasi_identifiers=parsing.split_names(table.qid) or None,
         neighbours=loss.neighbours,
-        threshold=parsing.parse_number("--threshold", loss.threshold, "0.5, 1.5, ..."),
+        threshold=loss.threshold,
         total_delta=options.pop("delta"),
         **options,
     )

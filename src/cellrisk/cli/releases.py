@@ -12,7 +12,17 @@ import typer
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say
 from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.groups import MechanismOptions, SpreadsheetSafe, TableOptions, Text, Texts, grouped, option
+from cellrisk.cli.groups import (
+    MechanismOptions,
+    Parsed,
+    SpreadsheetSafe,
+    TableOptions,
+    Text,
+    Texts,
+    grouped,
+    option,
+    whole,
+)
 from cellrisk.cli.ledgers import (
     CohortOption,
     HeadOption,
@@ -53,7 +63,7 @@ class RecordOptions:
     purpose: Purpose = ""
     new_ledger: NewLedger = False
     head: HeadOption = None
-    wait: Wait = "30"
+    wait: Wait = 30
 
     def __post_init__(self) -> None:
         if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
@@ -94,7 +104,9 @@ def release_command(
     record: RecordOptions,
     settings: OutputOptions,
     output: Annotated[Text, option("The released counts: .parquet or .csv.", "FILE")] = None,
-    exclude: Annotated[Texts, option("Impossible: 'sex=m;pregnant=yes'; labels between |.", "RULE")] = None,
+    exclude: Annotated[
+        Parsed, option("Impossible: 'sex=m;pregnant=yes'; labels between |.", "RULE", parsing.parse_rule)
+    ] = None,
     may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
     observed_levels: Annotated[
         Texts, option("Column with labels as they occur; the guarantee does not cover which.", "COLUMN")
@@ -121,16 +133,15 @@ def release_command(
         raise InvalidInput("no output file was given", fix="name it: --output released.parquet")
     check_output(output, force)
     record.check()
-    setting = mechanism.one()
-    rules = parsing.parse_rules(exclude)
+    noise = mechanism.one()
     frequencies = table.tabulate(outside="drop")
     policies = policy_of(context)
-    obey(policies, frequencies, setting)
-    with record.reserved(frequencies, setting) as reservation:
+    obey(policies, frequencies, noise)
+    with record.reserved(frequencies, noise) as reservation:
         released = release(
             frequencies,
-            setting,
-            exclude=rules,
+            noise,
+            exclude=exclude or (),
             may_be_missing=parsing.split_names(may_be_missing),
             observed_levels=parsing.split_names(observed_levels),
             observed_cells_only=observed_cells_only,
@@ -156,38 +167,36 @@ def simulate_command(
     table: TableOptions,
     mechanism: MechanismOptions,
     output: OutputOptions,
-    releases: Annotated[str, option("Simulated releases.", "NUMBER")] = "1000",
-    seed: Annotated[str, option("Seed of the simulation.", "NUMBER")] = "0",
+    releases: Annotated[int, whole("Simulated releases.")] = 1000,
+    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
     parents: Annotated[Text, option("A coarser release that the counts shall add up to.", "FILE")] = None,
     parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
-    exclude: Annotated[Texts, option("With --parents, impossible: 'sex=m;pregnant=yes'.", "RULE")] = None,
+    exclude: Annotated[
+        Parsed, option("With --parents, impossible: 'sex=m;pregnant=yes'.", "RULE", parsing.parse_rule)
+    ] = None,
     may_be_missing: Annotated[Texts, option("With --parents: column that can hold missing values.", "COLUMN")] = None,
 ) -> None:
     """What attackers find in simulated releases.
 
     With --parents, in releases whose counts add up to a coarser one that is published already.
     """
-    setting = mechanism.one()
-    drawn: dict[str, Any] = {
-        "releases": parsing.parse_whole("--releases", releases),
-        "seed": parsing.parse_whole("--seed", seed),
-        "progress": progress_bar("simulating"),
-    }
+    noise = mechanism.one()
+    drawn: dict[str, Any] = {"releases": releases, "seed": seed, "progress": progress_bar("simulating")}
     if parents is None:
         from cellrisk.publish.simulation import simulate
 
         if parent_count or exclude or may_be_missing:
             raise InvalidInput("--parent-count, --exclude and --may-be-missing go with --parents", fix="name its file")
-        answer(simulate(table.tabulate(), setting, **drawn), output.as_json)
+        answer(simulate(table.tabulate(), noise, **drawn), output.as_json)
         return
     from cellrisk.publish.simulation.constrained import simulate_constrained
 
     found = simulate_constrained(
         table.tabulate(),
-        setting,
+        noise,
         parents,
         parent_count=parent_count,
-        exclude=parsing.parse_rules(exclude),
+        exclude=exclude or (),
         may_be_missing=parsing.split_names(may_be_missing),
         **drawn,
     )
@@ -203,7 +212,7 @@ def audit_command(
         Text, option("Column of counts in RELEASED; none: each row is a record.", "COLUMN")
     ] = None,
     released_table: Annotated[Text, option("Table, where RELEASED is a database.", "NAME")] = None,
-    top: Annotated[str, option("How many of the exposed cells to list, for the curator.", "NUMBER")] = "0",
+    top: Annotated[int, whole("How many of the exposed cells to list, for the curator.")] = 0,
 ) -> None:
     """What did a release give away?
 
@@ -212,19 +221,18 @@ def audit_command(
     from cellrisk.publish.auditing import audit
     from cellrisk.publish.releasing import find_count_column
 
-    listed = parsing.parse_whole("--top", top)
     found = audit(
         table.tabulate(),
         released,
         count=released_count or find_count_column(released),
-        bins=parsing.parse_bins(table.bin),
+        bins=table.bins,
         table=released_table,
     )
     answer(found, output.as_json)
-    if listed and not output.as_json:
+    if top and not output.as_json:
         rows = [
             [", ".join(f"{name} {label}" for name, label in cell.key.items()), cell.shown, f"{cell.exposed:,}"]
-            for cell in found.exposed(listed)
+            for cell in found.exposed(top)
         ]
         say("\nThe cells that give away most people; their keys are raw data")
         say(aligned(["cell", "shows", "people"], rows, left=2))

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say
 from cellrisk.cli.config import OutputOptions
-from cellrisk.cli.groups import Text, grouped, option
+from cellrisk.cli.groups import Text, grouped, option, whole
 from cellrisk.cli.progress import progress_bar
 
 
@@ -22,9 +21,9 @@ def reproduce_command(
         Text, option("UCI's Qualitative Bankruptcy: its text or zip, or a CSV; no network is touched.", "FILE")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing; Adult alone, without a file.")] = False,
-    points: Annotated[str, option("Epsilons on each curve, from 0.001 to 100.", "NUMBER")] = "501",
-    releases: Annotated[str, option("Simulated releases behind the box plots.", "NUMBER")] = "100",
-    seed: Annotated[str, option("Seed of the simulation.", "NUMBER")] = "0",
+    points: Annotated[int, whole("Epsilons on each curve, from 0.001 to 100.")] = 501,
+    releases: Annotated[int, whole("Simulated releases behind the box plots.")] = 100,
+    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier reproduction.")] = False,
 ) -> None:
     """Every figure and number of the paper, from data.
@@ -38,9 +37,9 @@ def reproduce_command(
     found = reproduce(
         bankruptcy,
         fetch=bankruptcy is None and not offline,
-        points=parsing.parse_whole("--points", points),
-        releases=parsing.parse_whole("--releases", releases),
-        seed=parsing.parse_whole("--seed", seed),
+        points=points,
+        releases=releases,
+        seed=seed,
         announce=_announce,
         progress=progress_bar("computing"),
     )

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cellrisk.cli import parsing
 from cellrisk.cli.config import CONFIG, policy_of
-from cellrisk.cli.groups import Text, option
+from cellrisk.cli.groups import Text, option, whole
 from cellrisk.errors import InvalidInput
 
 PASSWORD = "CELLRISK_PASSWORD"
@@ -24,7 +23,7 @@ def serve_command(
         bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")
     ] = False,
     host: Annotated[str, option("The address to listen on.", "ADDRESS")] = "127.0.0.1",
-    port: Annotated[str, option("The port; 0 takes a free one.", "NUMBER")] = "0",
+    port: Annotated[int, whole("The port; 0 takes a free one.")] = 0,
     upload_limit: Annotated[str, option("The largest upload, for example 500MB.", "SIZE")] = "2GB",
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let other machines in, by a password; there is no encryption.")
@@ -45,7 +44,7 @@ def serve_command(
     serve(
         folder=folder,
         host=host,
-        port=parsing.parse_whole("--port", port),
+        port=port,
         ledger=ledger,
         new_ledger=new_ledger,
         upload_limit=read_bytes(upload_limit),
