@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -73,20 +73,27 @@ class TableOptions:
         Text, option("Memory for counting, for example 4GB; past it, it spills to disk.", "SIZE")
     ] = None
 
-    def tabulate(self, outside: str = "error") -> FrequencyTable:
-        """The table; ``outside`` is the rule where no other is given."""
+    def tabulate(
+        self, outside: str = "error", qid: Sequence[str] | None = None, sensitive: Sequence[str] | None = None
+    ) -> FrequencyTable:
+        """The table, of these columns or else of those that the options name.
+
+        ``outside`` is the rule where no other is given.
+        """
         from cellrisk.counts.tabulation import tabulate
 
-        if not self.qid:
+        quasi = qid or parsing.split_names(self.qid)
+        attributes = sensitive or parsing.split_names(self.sensitive)
+        if not quasi:
             raise InvalidInput(
                 "no quasi-identifiers were given", fix="name them: --qid age --qid sex, or --qid age,sex"
             )
-        if not self.sensitive:
+        if not attributes:
             raise InvalidInput("no sensitive attribute was given", fix="name it: --sensitive income")
         return tabulate(
             self.source,
-            parsing.split_names(self.qid),
-            parsing.split_names(self.sensitive),
+            quasi,
+            attributes,
             bins=self.bins,
             levels=dict(self.levels or ()),
             count=self.count,
@@ -100,6 +107,7 @@ class TableOptions:
 
     @property
     def bins(self) -> dict[str, float | list[float]]:
+        """The width or the edges of each column's bins."""
         return dict(self.bin or ())
 
     @property

@@ -35,15 +35,9 @@ if TYPE_CHECKING:
 
 EVERYONE = "everyone"
 
-Place = Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
 CohortOption = Annotated[Text, option("Who is covered; default the ledger's only cohort.", "NAME")]
-Purpose = Annotated[str, option("What the release is for, in free words.", "TEXT")]
-NewCohort = Annotated[bool, typer.Option("--new-cohort", help="The cohort is new: people who are in no other.")]
-PartOf = Annotated[Text, option("The cohort that the new one is part of.", "NAME")]
 Operator = Annotated[str, option("tightest, basic, advanced, zcdp, rdp, gaussian or pld.", "NAME")]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")]
-HeadOption = Annotated[Text, option("Note the ledger's last entry in this file, and check it.", "FILE")]
-Wait = Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")]
 
 ledger_app = typer.Typer(
     name="ledger",
@@ -52,6 +46,62 @@ ledger_app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """Which ledger it is."""
+
+    ledger: Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
+    wait: Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")] = 30
+
+    @contextmanager
+    def open(self, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
+        """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
+        from cellrisk.repeat.ledger import Ledger
+
+        with Ledger(self.ledger, create=create, wait=self.wait, head=head) as opened:
+            try:
+                yield opened
+            except BaseException:
+                if create:
+                    opened.remove_unused()
+                raise
+
+
+@dataclass(frozen=True)
+class WrittenLedgerOptions(LedgerOptions):
+    """Which ledger is written to, and where its last entry is noted."""
+
+    head: Annotated[Text, option("Note the ledger's last entry in this file, and check it.", "FILE")] = None
+
+    @contextmanager
+    def open(self, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
+        """A ledger that is checked against its noted head."""
+        with super().open(create=create, head=head or self.head) as opened:
+            yield opened
+
+
+@dataclass(frozen=True)
+class EntryOptions(WrittenLedgerOptions):
+    """What the ledger notes of a release beside its loss."""
+
+    cohort: CohortOption = None
+    new_cohort: Annotated[bool, typer.Option("--new-cohort", help="The cohort is new: people who are in no other.")] = (
+        False
+    )
+    part_of: Annotated[Text, option("The cohort that the new one is part of.", "NAME")] = None
+    purpose: Annotated[str, option("What the release is for, in free words.", "TEXT")] = ""
+    new_ledger: NewLedger = False
+
+    def arguments(self, ledger: Ledger) -> dict[str, Any]:
+        """Arguments of `Ledger.add` and `Ledger.reserve`."""
+        return {
+            "cohort": choose_cohort(ledger, self.cohort, self.new_cohort),
+            "new_cohort": self.new_cohort,
+            "part_of": self.part_of,
+            "purpose": self.purpose,
+        }
 
 
 @dataclass(frozen=True)
@@ -98,16 +148,16 @@ class LossOptions(MechanismOptions):
 
 @ledger_app.command("create")
 @grouped
-def create_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = 30) -> None:
+def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """Make a new ledger, where there is none.
 
     With --head, or CELLRISK_LEDGER_HEAD, its last entry is noted in a file outside after every write: an older copy of
     the ledger is then told from the newest.
     """
-    with open_ledger(ledger, wait, create=True, head=head) as opened:
+    with ledger.open(create=True) as opened:
         line = opened.note_head()
     if output.as_json:
-        say(json.dumps({"ledger": ledger, "head": line}, ensure_ascii=False))
+        say(json.dumps({"ledger": ledger.ledger, "head": line}, ensure_ascii=False))
         return
     say(f"A new ledger is at {opened.place}.\n{tell_head(line)}")
 
@@ -115,19 +165,12 @@ def create_command(ledger: Place, output: OutputOptions, head: HeadOption = None
 @ledger_app.command("add")
 @grouped
 def add_command(
-    ledger: Place,
+    ledger: EntryOptions,
     loss: LossOptions,
     output: OutputOptions,
     attribute: Annotated[Text, option("The sensitive attribute; none for counts of cells alone.", "COLUMN")] = None,
     qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None,
-    cohort: CohortOption = None,
-    new_cohort: NewCohort = False,
-    part_of: PartOf = None,
-    purpose: Purpose = "",
     file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
-    new_ledger: NewLedger = False,
-    head: HeadOption = None,
-    wait: Wait = 30,
 ) -> None:
     """Record a release that was made.
 
@@ -136,19 +179,12 @@ def add_command(
     from cellrisk.repeat.ledger.entry import check_name, describe_release
 
     given, names = loss.loss(), parsing.split_names(qid)
-    describe_release(attribute, names, given, purpose)
-    if cohort is not None:
-        check_name("cohort", cohort)
-    with open_ledger(ledger, wait, create=new_ledger, head=head) as opened:
+    describe_release(attribute, names, given, ledger.purpose)
+    if ledger.cohort is not None:
+        check_name("cohort", ledger.cohort)
+    with ledger.open(create=ledger.new_ledger) as opened:
         entry = opened.add(
-            attribute=attribute,
-            quasi_identifiers=names,
-            loss=given,
-            cohort=choose_cohort(opened, cohort, new_cohort),
-            purpose=purpose,
-            file=file,
-            new_cohort=new_cohort,
-            part_of=part_of,
+            attribute=attribute, quasi_identifiers=names, loss=given, file=file, **ledger.arguments(opened)
         )
     tell_entry(opened, entry, output.as_json)
 
@@ -156,15 +192,13 @@ def add_command(
 @ledger_app.command("limit")
 @grouped
 def limit_command(
-    ledger: Place,
+    ledger: WrittenLedgerOptions,
     output: OutputOptions,
     epsilon: Annotated[Number, number("The most that a person may lose in all.")] = None,
     delta: Annotated[float, number("Where the limit is not pure DP.")] = 0,
     cohort: CohortOption = None,
     operator: Operator = "tightest",
     new_ledger: NewLedger = False,
-    head: HeadOption = None,
-    wait: Wait = 30,
 ) -> None:
     """Limit what a person of a cohort may lose in all.
 
@@ -177,7 +211,7 @@ def limit_command(
 
     limit: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "operator": operator}
     Limit(cohort=check_name("cohort", EVERYONE if cohort is None else cohort), **limit)
-    with open_ledger(ledger, wait, create=new_ledger, head=head) as opened:
+    with ledger.open(create=new_ledger) as opened:
         entry = opened.set_limit(choose_cohort(opened, cohort), **limit)
     tell_entry(opened, entry, output.as_json)
 
@@ -185,14 +219,13 @@ def limit_command(
 @ledger_app.command("list")
 @grouped
 def list_command(
-    ledger: Place,
+    ledger: LedgerOptions,
     output: OutputOptions,
     cohort: CohortOption = None,
     kind: Annotated[Text, option("cohort, limit or release.", "NAME")] = None,
-    wait: Wait = 30,
 ) -> None:
     """Every entry, in order."""
-    with open_ledger(ledger, wait) as opened:
+    with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
     if output.as_json:
         say(json.dumps({"entries": [entry.to_dict() for entry in entries]}, ensure_ascii=False))
@@ -206,7 +239,7 @@ def list_command(
 @ledger_app.command("show")
 @grouped
 def show_command(
-    ledger: Place,
+    ledger: LedgerOptions,
     output: OutputOptions,
     entry: Annotated[
         Whole,
@@ -219,13 +252,12 @@ def show_command(
     cohort: CohortOption = None,
     operator: Operator = "tightest",
     delta: Annotated[Number, number("The delta at which losses are added up; default theirs together.")] = None,
-    wait: Wait = 30,
 ) -> None:
     """One entry, or what each cohort has spent.
 
     All ways of adding up losses stand side by side; the tightest that holds is chosen.
     """
-    with open_ledger(ledger, wait) as opened:
+    with ledger.open() as opened:
         if entry is not None:
             answer(opened.entry(entry), output.as_json, raw=False)
             return
@@ -250,12 +282,11 @@ def show_command(
 @ledger_app.command("verify")
 @grouped
 def verify_command(
-    ledger: Place,
+    ledger: LedgerOptions,
     output: OutputOptions,
     head: Annotated[Text, option("A digest noted elsewhere, or the file that keeps the head.", "DIGEST|FILE")] = None,
     files: Annotated[bool, typer.Option(help="Compare released files and their descriptions too.")] = True,
     folder: Annotated[Texts, option("Look here too for descriptions of releases.", "FOLDER")] = None,
-    wait: Wait = 30,
 ) -> None:
     """Is everything as it was written?
 
@@ -270,7 +301,7 @@ def verify_command(
             "--head is a digest of 64 hexadecimal digits, or a file that keeps the head",
             fix="take the digest from what verify or show prints",
         )
-    with open_ledger(ledger, wait, head=None if digest else head) as opened:
+    with ledger.open(head=None if digest else head) as opened:
         found = opened.verify(head=head if digest else None, files=files, folders=folder or [])
     answer(found, output.as_json, raw=False)
     if not found.ok:
@@ -279,24 +310,24 @@ def verify_command(
 
 @ledger_app.command("head")
 @grouped
-def head_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = 30) -> None:
+def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """The ledger's last entry, to be noted elsewhere: its id, number and digest.
 
     With --head, or CELLRISK_LEDGER_HEAD, it is noted in that file, from where on the ledger is checked against it.
     """
-    with open_ledger(ledger, wait, head=head) as opened:
+    with ledger.open() as opened:
         line = opened.note_head()
     say(json.dumps({"head": line}) if output.as_json else line)
 
 
 @ledger_app.command("settle")
 @grouped
-def settle_command(ledger: Place, output: OutputOptions, head: HeadOption = None, wait: Wait = 30) -> None:
+def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """Finish or take back what killed processes have left.
 
     Every command that writes does so first. What another user or another machine has begun is left alone.
     """
-    with open_ledger(ledger, wait, head=head) as opened:
+    with ledger.open() as opened:
         left = opened.settle()
     if output.as_json:
         say(json.dumps({"left": [pending.token for pending in left]}))
@@ -307,18 +338,16 @@ def settle_command(ledger: Place, output: OutputOptions, head: HeadOption = None
 @ledger_app.command("abandon")
 @grouped
 def abandon_command(
-    ledger: Place,
+    ledger: WrittenLedgerOptions,
     token: Annotated[str, typer.Argument(metavar="RESERVATION", help="As verify names it.")],
     output: OutputOptions,
-    head: HeadOption = None,
-    wait: Wait = 30,
 ) -> None:
     """Give up a reservation of a machine that will not come back.
 
     Its loss no longer counts as spent, unless its entry stands already: that stays. One whose process lives cannot be
     given up.
     """
-    with open_ledger(ledger, wait, head=head) as opened:
+    with ledger.open() as opened:
         stands = opened.abandon(token)
     if output.as_json:
         say(json.dumps({"abandoned": token, "entry_stands": stands}))
@@ -329,12 +358,11 @@ def abandon_command(
 @ledger_app.command("export")
 @grouped
 def export_command(
-    ledger: Place,
+    ledger: LedgerOptions,
     settings: OutputOptions,
     output: Annotated[Text, option("Where to: .jsonl, .csv, or .yaml for the deployments registry.", "FILE")] = None,
     form: Annotated[Text, option("json-lines, csv or registry, where the ending does not say.", "NAME")] = None,
     cohort: CohortOption = None,
-    wait: Wait = 30,
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""
@@ -342,7 +370,7 @@ def export_command(
 
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output ledger.jsonl")
-    with open_ledger(ledger, wait) as opened:
+    with ledger.open() as opened:
         entries = opened.entries(cohort)
         refuse_released(opened.entries(), Path(output))
     written = export_entries(entries, output, form, spreadsheet_safe=spreadsheet_safe)
@@ -352,20 +380,6 @@ def export_command(
         say(json.dumps({"file": str(written), "entries": len(entries)}))
     else:
         say(f"{len(entries):,} entries written to {written}.")
-
-
-@contextmanager
-def open_ledger(place: str, wait: float, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
-    """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
-    from cellrisk.repeat.ledger import Ledger
-
-    with Ledger(place, create=create, wait=wait, head=head) as opened:
-        try:
-            yield opened
-        except BaseException:
-            if create:
-                opened.remove_unused()
-            raise
 
 
 def tell_entry(ledger: Ledger, entry: Entry, as_json: bool) -> None:

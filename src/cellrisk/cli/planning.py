@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,16 +24,7 @@ from cellrisk.cli.groups import (
     option,
     whole,
 )
-from cellrisk.cli.ledgers import (
-    CohortOption,
-    LossOptions,
-    Operator,
-    Place,
-    Wait,
-    choose_cohort,
-    ledger_app,
-    open_ledger,
-)
+from cellrisk.cli.ledgers import CohortOption, LedgerOptions, LossOptions, Operator, choose_cohort, ledger_app
 from cellrisk.errors import CellriskError, InvalidInput
 
 if TYPE_CHECKING:
@@ -62,7 +53,7 @@ class CoveredOptions(TableOptions):
         quasi = [name for step in steps for name in step.quasi_identifiers or ()] + parsing.split_names(self.qid)
         released = [step.attribute for step in steps] + [attribute]
         sensitive = [name for name in released if name is not None] + parsing.split_names(self.sensitive)
-        return replace(self, qid=_quoted(quasi), sensitive=_quoted(sensitive)).tabulate()
+        return self.tabulate(qid=list(dict.fromkeys(quasi)), sensitive=list(dict.fromkeys(sensitive)))
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ class SequenceOptions:
 @ledger_app.command("risk")
 @grouped
 def risk_command(
-    ledger: Place,
+    ledger: LedgerOptions,
     table: CoveredOptions,
     sequence: SequenceOptions,
     risk: RiskOptions,
@@ -95,7 +86,6 @@ def risk_command(
     cohort: CohortOption = None,
     plot: Plot = None,
     by: By = "loss",
-    wait: Wait = 30,
 ) -> None:
     """Risk along the releases so far.
 
@@ -109,7 +99,7 @@ def risk_command(
     if plot is not None:
         check_picture_path(plot)
     options = sequence.arguments(risk)
-    with open_ledger(ledger, wait) as opened:
+    with ledger.open() as opened:
         steps = list_steps(opened, choose_cohort(opened, cohort))
     if not steps:
         raise InvalidInput("the ledger has no releases on this cohort yet", fix="ledger plan looks ahead")
@@ -122,7 +112,7 @@ def risk_command(
 @ledger_app.command("plan")
 @grouped
 def plan_command(
-    ledger: Place,
+    ledger: LedgerOptions,
     table: CoveredOptions,
     loss: LossOptions,
     sequence: SequenceOptions,
@@ -130,12 +120,8 @@ def plan_command(
     output: OutputOptions,
     attribute: Attribute = None,
     cohort: CohortOption = None,
-    max_risk: Annotated[
-        Number,
-        number("Find the largest epsilon that keeps the overall risk at most this.", "R"),
-    ] = None,
+    max_risk: Annotated[Number, number("Find the largest epsilon that keeps the overall risk within R.", "R")] = None,
     overall: Annotated[str, option("Overall risk of a cell: max of its attributes, or their sum.", "NAME")] = "max",
-    wait: Wait = 30,
 ) -> None:
     """What would one more release cost and reveal?
 
@@ -144,7 +130,7 @@ def plan_command(
     options = sequence.arguments(risk)
     if (max_risk is None) == (not loss.given):
         raise InvalidInput("say what to plan", allowed="either --epsilon 0.5, or --max-risk 0.3")
-    with open_ledger(ledger, wait) as opened:
+    with ledger.open() as opened:
         name = choose_cohort(opened, cohort)
         steps = list_steps(opened, name)
         if max_risk is not None:
@@ -267,8 +253,3 @@ def answer_losses(
         say(json.dumps({"before": before.to_dict(), "after": after.to_dict(), **kept}, ensure_ascii=False))
     else:
         say(f"Before: {before.headline}\nAfter: {after}")
-
-
-def _quoted(names: list[str]) -> list[str]:
-    """Names as a comma-separated option takes them, each once."""
-    return ['"' + name.replace('"', '""') + '"' for name in dict.fromkeys(names)]

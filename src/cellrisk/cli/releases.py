@@ -23,18 +23,7 @@ from cellrisk.cli.groups import (
     option,
     whole,
 )
-from cellrisk.cli.ledgers import (
-    CohortOption,
-    HeadOption,
-    NewCohort,
-    NewLedger,
-    PartOf,
-    Purpose,
-    Wait,
-    choose_cohort,
-    open_ledger,
-    tell_head,
-)
+from cellrisk.cli.ledgers import EntryOptions, tell_head
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system.text import aligned
@@ -53,17 +42,10 @@ class ReleaseMechanismOptions(MechanismOptions):
 
 
 @dataclass(frozen=True)
-class RecordOptions:
+class RecordOptions(EntryOptions):
     """Where the release is recorded."""
 
-    ledger: Annotated[Text, option("Record it here, within the limits: file and entry, or neither.", "LEDGER")] = None
-    cohort: CohortOption = None
-    new_cohort: NewCohort = False
-    part_of: PartOf = None
-    purpose: Purpose = ""
-    new_ledger: NewLedger = False
-    head: HeadOption = None
-    wait: Wait = 30
+    ledger: Annotated[Text, option("Record it here, within the limits: file and entry, or neither.", "LEDGER")] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
@@ -74,7 +56,7 @@ class RecordOptions:
     def check(self) -> None:
         """Refuses a ledger that is not there before any long work begins."""
         if self.ledger is not None and not self.new_ledger:
-            with open_ledger(self.ledger, self.wait, head=self.head):
+            with self.open():
                 pass
 
     @contextmanager
@@ -83,17 +65,15 @@ class RecordOptions:
         if self.ledger is None:
             yield None
             return
-        with open_ledger(self.ledger, self.wait, create=self.new_ledger, head=self.head) as opened:
-            fields = {"cohort": choose_cohort(opened, self.cohort, self.new_cohort), "purpose": self.purpose}
-            with opened.reserve(
-                attribute=table.attribute().name,
-                quasi_identifiers=table.quasi_identifiers,
-                loss=mechanism,
-                new_cohort=self.new_cohort,
-                part_of=self.part_of,
-                **fields,
-            ) as reservation:
-                yield reservation
+        columns: dict[str, Any] = {
+            "attribute": table.attribute().name,
+            "quasi_identifiers": table.quasi_identifiers,
+        }
+        with (
+            self.open(create=self.new_ledger) as opened,
+            opened.reserve(**columns, loss=mechanism, **self.arguments(opened)) as reservation,
+        ):
+            yield reservation
 
 
 @grouped
