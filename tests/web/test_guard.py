@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -247,7 +248,7 @@ class TestAnswers:
         scope["headers"] = [(b"host", b"localhost:8000"), (b"cookie", f"cellrisk-8000={watched._session}".encode())]
         anyio.run(watched, scope, None, keep)
         assert sent[0]["status"] == 500
-        assert sent[1]["body"] == b'{"error": "internal error (RuntimeError)"}'
+        assert json.loads(sent[1]["body"]) == {"error": "internal error (RuntimeError)"}
 
 
 class TestEndsOfRequests:

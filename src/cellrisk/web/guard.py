@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
 import math
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from cellrisk.web.settings import WILDCARDS, Settings, bracketed
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -108,26 +107,29 @@ class Guard:
 
     def _refuse(self, scope: Scope) -> tuple[int, str] | None:
         """What is wrong with where the request comes from, or with how its end is told, if anything is."""
-        encoded = values(scope, b"transfer-encoding")
-        if encoded and (values(scope, b"content-length") or scope.get("http_version") == "1.0"):
+        encoded = values(scope, "transfer-encoding")
+        if encoded and (values(scope, "content-length") or scope.get("http_version") == "1.0"):
             return 400, "the request tells its length in two ways"  # others on its way may believe the other one
-        hosts = values(scope, b"host")
+        hosts = values(scope, "host")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             return 400, "this server does not answer under that name"
-        site = values(scope, b"sec-fetch-site")
+        site = values(scope, "sec-fetch-site")
         home = scope["path"] == "/" and scope["method"] in READING
         if site and site[0] not in ("same-origin", "none") and not home:
             return 403, "the request comes from another site"
         if scope["method"] not in READING:
-            origins = values(scope, b"origin")
+            origins = values(scope, "origin")
             if origins and origins != [f"http://{hosts[0]}"]:
                 return 403, "the request comes from another site"
-            vouched = site == ["same-origin"] or values(scope, b"x-cellrisk") == ["1"]
+            vouched = site == ["same-origin"] or values(scope, "x-cellrisk") == ["1"]
             if not origins and not vouched:
                 return 403, "the request does not say where it comes from; send the header X-Cellrisk: 1"
         return None
 
     def _is_own(self, given: str) -> bool:
+        """Whether a Host header names this server. Starlette's TrustedHostMiddleware would not look at the port, nor at
+        a second Host header, and knows no numbers under a wildcard.
+        """
         if given.lower() in self._hosts:
             return True
         if self.settings.host not in WILDCARDS:
@@ -144,9 +146,10 @@ class Guard:
         return self._has_cookie(scope, self.cookie, self._session)
 
     def _has_cookie(self, scope: Scope, wanted: str, secret: str) -> bool:
+        """Whether there is one cookie of that name, and it is right. Of several, Starlette would take the last."""
         found = [
             value
-            for header in values(scope, b"cookie")
+            for header in values(scope, "cookie")
             for name, _, value in (part.strip().partition("=") for part in header.split(";"))
             if name == wanted
         ]
@@ -174,7 +177,7 @@ class Guard:
         if wait > 0:
             await answer.say(429, "too many wrong passwords; wait", {"retry-after": str(max(1, round(wait)))})
             return
-        fields = read_fields(await read_all(limited(incoming, 10_000)))
+        fields = read_fields(await Request(scope, limited(incoming, 10_000)).body())
         if same(fields.get("password", [""])[0], self.settings.password):
             self._tries.forget()
             await self._welcome(scope, answer)
@@ -186,7 +189,7 @@ class Guard:
         cookie along a redirect: there the page itself leads on.
         """
         cookie = {"set-cookie": self._bake(self.cookie, self._session)}
-        if values(scope, b"sec-fetch-site") in ([], ["none"], ["same-origin"]):
+        if values(scope, "sec-fetch-site") in ([], ["none"], ["same-origin"]):
             await answer.say(303, "come in", {"location": "/", **cookie})
         else:
             await answer.page(200, LEAD_ON, cookie)
@@ -229,8 +232,8 @@ class Incoming:
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
-        lengths = values(scope, b"content-length")
-        endless = bool(values(scope, b"transfer-encoding")) or any(not length.isdecimal() for length in lengths)
+        lengths = values(scope, "content-length")
+        endless = bool(values(scope, "transfer-encoding")) or any(not length.isdecimal() for length in lengths)
         self.left = math.inf if endless else sum(map(int, lengths))
 
     async def __call__(self) -> MutableMapping[str, Any]:
@@ -248,14 +251,12 @@ class Answer:
     async def send(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self._begun = True
-            own = [(name, value) for name, value in message["headers"] if name.lower().decode() not in HEADERS]
-            fixed = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            cache = (
-                [] if any(name.lower() == b"cache-control" for name, _ in own) else [(b"cache-control", b"no-store")]
-            )
-            # What is answered before its end is not read on: the connection ends with the answer.
-            close = [(b"connection", b"close")] if self._incoming.left > SMALL_REST else []
-            message = {**message, "headers": [*own, *fixed, *cache, *close]}
+            headers = MutableHeaders(raw=list(message["headers"]))
+            headers.update(HEADERS)
+            headers.setdefault("cache-control", "no-store")
+            if self._incoming.left > SMALL_REST:  # the rest is not read: the connection ends with the answer
+                headers["connection"] = "close"
+            message = {**message, "headers": headers.raw}
         await self._send(message)
 
     async def say(self, status: int, line: str, headers: dict[str, str] | None = None) -> None:
@@ -263,18 +264,16 @@ class Answer:
         if self._begun:  # too late for another answer; the connection ends short
             return
         api = self._scope["path"].startswith("/api")
-        text = json.dumps({"error": line}) if api else f"cellrisk: {line}\n"
-        await self._write(status, text, "application/json" if api else "text/plain; charset=utf-8", headers)
+        answer = JSONResponse({"error": line}) if api else PlainTextResponse(f"cellrisk: {line}\n")
+        await self._write(answer, status, headers)
 
-    async def page(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-        await self._write(status, text, "text/html; charset=utf-8", headers)
+    async def page(self, status: int, text: str, headers: dict[str, str]) -> None:
+        await self._write(HTMLResponse(text), status, headers)
 
-    async def _write(self, status: int, text: str, kind: str, headers: dict[str, str] | None) -> None:
-        body = text.encode()
-        every = {"content-type": kind, "content-length": str(len(body)), **(headers or {})}
-        pairs = [(name.encode(), value.encode()) for name, value in every.items()]
-        await self.send({"type": "http.response.start", "status": status, "headers": pairs})
-        await self.send({"type": "http.response.body", "body": b"" if self._scope["method"] == "HEAD" else body})
+    async def _write(self, answer: Response, status: int, headers: dict[str, str] | None) -> None:
+        answer.status_code = status
+        answer.headers.update(headers or {})
+        await answer(self._scope, self._incoming, self.send)
 
 
 class TooLarge(HTTPException):
@@ -299,29 +298,20 @@ def limited(receive: Receive, most: int) -> Receive:
     return read
 
 
-async def read_all(receive: Receive) -> bytes:
-    parts = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            break
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            break
-    return b"".join(parts)
-
-
 def read_fields(encoded: bytes) -> dict[str, list[str]]:
-    """The fields of a query or of a form; none where there are more than anybody fills in here."""
+    """The fields of a query or of a form; none where there are more than anybody fills in here.
+
+    Starlette's form would read multipart bodies too, and keep their files.
+    """
     try:
         return parse_qs(encoded.decode("latin-1"), max_num_fields=20)
     except ValueError:
         return {}
 
 
-def values(scope: Scope, name: bytes) -> list[str]:
+def values(scope: Scope, name: str) -> list[str]:
     """Every value of a header."""
-    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+    return Headers(scope=scope).getlist(name)
 
 
 def same(given: str, secret: str) -> bool:
