@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cellrisk.risk.explanation.risky_cells import RiskyCell
+
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 
@@ -87,6 +89,8 @@ class JobTicket(Model):
 
 
 class Attribute(Model):
+    model_config = ConfigDict(from_attributes=True)
+
     name: str
     levels: int
     homogeneous: int
@@ -175,14 +179,6 @@ class RiskMap(Model):
     stricter: MapChoice | None
     looser: MapChoice | None
     sentence: str
-
-
-class RiskyCell(Model):
-    key: dict[str, str]
-    records: int
-    levels: int
-    risk: float
-    people: float
 
 
 class Riskiest(Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,7 @@ from cellrisk.risk.sweep import LARGEST_CLASSICAL, usual_delta
 from cellrisk.web import answer_models, request_models
 from cellrisk.web.recipes import narrow, settle, settle_delta
 from cellrisk.web.settings import Settings
+from cellrisk.web.sources import Origin
 from cellrisk.web.workspace import LoadedTable
 
 TITLES = {
@@ -49,40 +50,52 @@ RELEASABLE = ("geometric", "discrete-gaussian")
 ALMOST_UNIQUE = 0.5
 
 
-def describe_server(settings: Settings) -> dict[str, Any]:
+def describe_server(settings: Settings) -> answer_models.State:
+    """What the server was started with, and the words that it knows."""
     from cellrisk.system.version import __version__
 
     policies = Policies.in_force(settings.policy)
-    return {
-        "version": __version__,
-        "folder": settings.folder is not None,
-        "ledger": settings.ledger is not None,
-        "policy": policies.describe() if policies else None,
-        "upload_limit": settings.upload_limit,
-        "mechanisms": [
-            {
-                **each,
-                "delta": not MECHANISMS[each["name"]].pure,
-                "release": each["name"] in RELEASABLE,
-                "largest_epsilon": LARGEST_CLASSICAL if each["name"] == "gaussian" else None,
-            }
-            for each in _titled(MECHANISMS)
+    return answer_models.State(
+        version=__version__,
+        folder=settings.folder is not None,
+        ledger=settings.ledger is not None,
+        policy=policies.describe() if policies else None,
+        upload_limit=settings.upload_limit,
+        mechanisms=[
+            answer_models.NamedMechanism(
+                name=name,
+                title=TITLES[name],
+                delta=not kind.pure,
+                release=name in RELEASABLE,
+                largest_epsilon=LARGEST_CLASSICAL if name == "gaussian" else None,
+            )
+            for name, kind in MECHANISMS.items()
         ],
-        "measures": _titled(MEASURES),
-        "forms": _titled(FORMS),
-        "weights": _titled(WEIGHTS),
-        "neighbours": _titled(NEIGHBOURS),
-        "missing": list(MISSING_RULES),
-    }
+        measures=_titled(MEASURES),
+        forms=_titled(FORMS),
+        weights=_titled(WEIGHTS),
+        neighbours=_titled(NEIGHBOURS),
+        missing=list(MISSING_RULES),
+    )
 
 
-def _titled(names: Any) -> list[dict[str, str]]:
-    return [{"name": name, "title": TITLES[name]} for name in names]
+def _titled(names: Iterable[str]) -> list[answer_models.Named]:
+    return [answer_models.Named(name=name, title=TITLES[name]) for name in names]
 
 
-def describe_preview(preview: Preview) -> dict[str, Any]:
-    columns = [{**vars(each), "hint": hint_at(each, preview.rows)} for each in preview.columns]
-    return {"rows": preview.rows, "columns": columns}
+def describe_source(origin: Origin) -> answer_models.Source:
+    return answer_models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
+
+
+def describe_preview(origin: Origin, preview: Preview) -> answer_models.SourcePreview:
+    """The columns of a source, each with a hint where a specialist would give one."""
+    return answer_models.SourcePreview(
+        source=origin.id,
+        name=origin.name,
+        rows=preview.rows,
+        columns=[answer_models.Column(**vars(each), hint=hint_at(each, preview.rows)) for each in preview.columns],
+        suggested=origin.suggested,
+    )
 
 
 def hint_at(column: PreviewedColumn, rows: int) -> str | None:
@@ -100,39 +113,37 @@ def hint_at(column: PreviewedColumn, rows: int) -> str | None:
     return None
 
 
-def describe_table(table: str, kept: LoadedTable, preview: Preview | None) -> dict[str, Any]:
+def describe_table(kept: LoadedTable, preview: Preview | None) -> answer_models.Table:
+    """A table in numbers, and what a specialist would say of it."""
     found = kept.tabulated.table
-    return {
-        "table": table,
-        "name": kept.recipe.name,
-        "records": found.n_records,
-        "cells": found.n_cells,
-        "keyed": kept.keyed,
-        "dropped": found.dropped_records,
-        "sensitive": [
-            {name: getattr(describe_attribute(each), name) for name in answer_models.Attribute.model_fields}
-            for each in found.attributes
-        ],
-        "quasi_identifiers": list(found.quasi_identifiers),
-        "bins": dict(kept.recipe.bins),
-        "warnings": [*warn(kept), *([] if kept.keyed or preview is None else warn_unread(kept, preview))],
-        "assumptions": list(list_assumptions(found)),
-        "sizes": describe_sizes(kept),
-        "default_delta": usual_delta(found.n_records),
-    }
+    return answer_models.Table(
+        table=kept.id,
+        name=kept.recipe.name,
+        records=found.n_records,
+        cells=found.n_cells,
+        keyed=kept.keyed,
+        dropped=found.dropped_records,
+        sensitive=[answer_models.Attribute.model_validate(describe_attribute(each)) for each in found.attributes],
+        quasi_identifiers=list(found.quasi_identifiers),
+        bins=dict(kept.recipe.bins),
+        warnings=[*warn(kept), *([] if kept.keyed or preview is None else warn_unread(kept, preview))],
+        assumptions=list(list_assumptions(found)),
+        sizes=describe_sizes(kept),
+        default_delta=usual_delta(found.n_records),
+    )
 
 
-def describe_sizes(kept: LoadedTable) -> dict[str, Any]:
+def describe_sizes(kept: LoadedTable) -> answer_models.Sizes:
     """Cells and records by cell size; bars end with the largest cell."""
     size, cells = kept.tabulated.table.attributes[0].profiles.sizes
     largest = int(size[-1])
     edges = [low for low, _ in SIZE_CLASSES if low <= largest] + [largest + 1]
     bars = [(size >= low) & (size < high) for low, high in pairwise(edges)]
-    return {
-        "edges": edges,
-        "cells": [int(cells[bar].sum()) for bar in bars],
-        "records": [int((size * cells)[bar].sum()) for bar in bars],
-    }
+    return answer_models.Sizes(
+        edges=edges,
+        cells=[int(cells[bar].sum()) for bar in bars],
+        records=[int((size * cells)[bar].sum()) for bar in bars],
+    )
 
 
 def warn(kept: LoadedTable) -> Iterator[str]:
@@ -188,7 +199,9 @@ def _many(number: int, noun: str) -> str:
     return f"One {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def find_admissible(kept: LoadedTable, asked: request_models.Limit, policy: Policies | None) -> dict[str, Any]:
+def find_admissible(
+    kept: LoadedTable, asked: request_models.Limit, policy: Policies | None
+) -> answer_models.AdmissibleAnswer:
     """The epsilons that keep the limit, and the policies in force."""
     choice = choose(
         narrow(kept.table, asked.sensitive),
@@ -201,33 +214,35 @@ def find_admissible(kept: LoadedTable, asked: request_models.Limit, policy: Poli
         neighbours=asked.neighbours,
         policy=policy,
     )
-    return {
-        "epsilon": choice.epsilon,
-        "risk": choice.risk,
-        "intervals": [list(interval) for interval in choice.admissible],
-        "why": choice.why[:1].upper() + choice.why[1:] + ".",
-        "sentence": choice.headline,
-        "policy": choice.policies.describe(),
-    }
+    return answer_models.AdmissibleAnswer(
+        epsilon=choice.epsilon,
+        risk=choice.risk,
+        intervals=[list(interval) for interval in choice.admissible],
+        why=choice.why[:1].upper() + choice.why[1:] + ".",
+        sentence=choice.headline,
+        policy=choice.policies.describe(),
+    )
 
 
-def find_riskiest(kept: LoadedTable, cells: Cells, asked: request_models.RiskiestQuestion) -> dict[str, Any]:
+def find_riskiest(kept: LoadedTable, cells: Cells, asked: request_models.RiskiestQuestion) -> answer_models.Riskiest:
     """The riskiest cells, as `explain` lists them."""
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
     risks = CellRisks.at(mechanism, cells, "tight")
-    return {"columns": list(cells.names), "rows": [vars(each) for each in risks.riskiest(asked.top)]}
+    return answer_models.Riskiest(columns=list(cells.names), rows=list(risks.riskiest(asked.top)))
 
 
-def draw_glimpse(kept: LoadedTable, cells: Cells, asked: request_models.GlimpseQuestion) -> dict[str, Any]:
+def draw_glimpse(kept: LoadedTable, cells: Cells, asked: request_models.GlimpseQuestion) -> answer_models.Glimpse:
     """A few cells before and after one simulated release."""
     mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
     found = glimpse(cells, mechanism, asked.cells, asked.seed)
-    shown = [{**each, "scenario_text": _tell(each["scenario"])} for each in found]
-    legend = [
-        {"scenario": number, "text": _tell(number), "exposes": Scenario(number, 0.0, 0.0).exposes}
-        for number in SCENARIOS
-    ]
-    return {"levels": list(cells.levels), "cells": shown, "legend": legend}
+    return answer_models.Glimpse(
+        levels=list(cells.levels),
+        cells=[answer_models.GlimpseCell(**each, scenario_text=_tell(each["scenario"])) for each in found],
+        legend=[
+            answer_models.ScenarioText(scenario=number, text=_tell(number), exposes=Scenario(number, 0.0, 0.0).exposes)
+            for number in SCENARIOS
+        ],
+    )
 
 
 def _tell(number: int) -> str:
@@ -235,45 +250,47 @@ def _tell(number: int) -> str:
     return f"holds {held}, shows {shows}"
 
 
-def describe_ledger(place: str) -> dict[str, Any]:
+def describe_ledger(place: str) -> answer_models.LedgerAnswer:
     """The releases of a ledger in their order, what each cohort has lost, and whether all is as it was written."""
     from cellrisk.repeat.ledger import Ledger
 
     with Ledger(place) as ledger:
         verification = ledger.verify()
-        if not verification.ok:
-            return {"entries": [], "cohorts": [], "verified": False, "sentence": verification.headline}
-        entries = [_describe_entry(entry) for entry in ledger.entries(kind="release")]
-        cohorts = [_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()]
-        return {"entries": entries, "cohorts": cohorts, "verified": True, "sentence": verification.headline}
+        whole = verification.ok
+        return answer_models.LedgerAnswer(
+            entries=[_describe_entry(entry) for entry in ledger.entries(kind="release")] if whole else [],
+            cohorts=[_describe_cohort(ledger, cohort.name) for cohort in ledger.cohorts()] if whole else [],
+            verified=whole,
+            sentence=verification.headline,
+        )
 
 
-def _describe_entry(entry: Any) -> dict[str, Any]:
+def _describe_entry(entry: Any) -> answer_models.LedgerEntry:
     mechanism = entry.loss.mechanism
-    return {
-        "number": entry.number,
-        "when": entry.time,
-        "cohort": entry.cohort,
-        "purpose": entry.purpose,
-        "sensitive": entry.attribute,
-        "quasi_identifiers": list(entry.quasi_identifiers),
-        "mechanism": None if mechanism is None else mechanism.name,
-        "epsilon": entry.loss.epsilon,
-        "delta": entry.loss.delta,
-        "rho": entry.loss.rho,
-        "file": None if entry.file is None else entry.file.name,
-        "digest": entry.digest,
-        "sentence": entry.headline,
-    }
+    return answer_models.LedgerEntry(
+        number=entry.number,
+        when=entry.time,
+        cohort=entry.cohort,
+        purpose=entry.purpose,
+        sensitive=entry.attribute,
+        quasi_identifiers=list(entry.quasi_identifiers),
+        mechanism=None if mechanism is None else mechanism.name,
+        epsilon=entry.loss.epsilon,
+        delta=entry.loss.delta,
+        rho=entry.loss.rho,
+        file=None if entry.file is None else entry.file.name,
+        digest=entry.digest,
+        sentence=entry.headline,
+    )
 
 
-def _describe_cohort(ledger: Any, name: str) -> dict[str, Any]:
+def _describe_cohort(ledger: Any, name: str) -> answer_models.Cohort:
     """What a cohort has lost, counted as its limit counts where it has one."""
     limit = ledger.limit(name)
     asked = () if limit is None else (limit.operator, limit.delta, limit.target)
     try:
         spent = ledger.spent(name, *asked)
-        lost = {"epsilon": spent.epsilon, "delta": spent.delta}
+        epsilon, delta = spent.epsilon, spent.delta
     except CellriskError:  # losses that cannot be added up that way
-        lost = {"epsilon": None, "delta": 0.0}
-    return {"name": name, **lost, "limit": None if limit is None else limit.epsilon}
+        epsilon, delta = None, 0.0
+    return answer_models.Cohort(name=name, epsilon=epsilon, delta=delta, limit=None if limit is None else limit.epsilon)

@@ -8,19 +8,20 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from cellrisk.web.answer_models import Commands
 from cellrisk.web.recipes import Recipe, settle_delta
 from cellrisk.web.request_models import AtEpsilon
 
 NO_OPTION = "# A column or level of this table has a name that no option can hold; use the Python code.\n"
 
 
-def write_commands(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, records: int) -> dict[str, str]:
+def write_commands(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, records: int) -> Commands:
     """Shell and Python for the table, its assessment, the curve, the choice where there is a limit, and the report."""
     delta = settle_delta(asked.mechanism, asked.delta, records)
-    return {
-        "shell": write_shell(recipe, path, asked, sensitive, delta),
-        "python": write_python(recipe, path, asked, sensitive, delta),
-    }
+    return Commands(
+        shell=write_shell(recipe, path, asked, sensitive, delta),
+        python=write_python(recipe, path, asked, sensitive, delta),
+    )
 
 
 def write_shell(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, delta: float) -> str:

@@ -105,7 +105,7 @@ def read_static(package: str, name: str) -> bytes:
 @api.get("/state")
 def show_state(workspace: InWorkspace) -> answer_models.State:
     """What the server can do."""
-    return answer_models.State(**answers.describe_server(workspace.settings))
+    return answers.describe_server(workspace.settings)
 
 
 @api.get("/files")
@@ -136,8 +136,7 @@ def list_files(workspace: InWorkspace) -> answer_models.FolderFiles:
 )
 async def upload(request: Request, workspace: InWorkspace) -> answer_models.Source:
     """Takes a CSV or Parquet file in, streamed to a private folder that is removed when the server ends."""
-    origin = await workspace.sources.receive(dict(request.headers), request.stream())
-    return answer_models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
+    return answers.describe_source(await workspace.sources.receive(dict(request.headers), request.stream()))
 
 
 @api.post("/sources", responses=LARGE)
@@ -146,7 +145,7 @@ def open_source(choice: request_models.SourceChoice, workspace: InWorkspace) -> 
     if (choice.path is None) == (choice.example is None):
         raise InvalidInput("name a path or an example, one of the two")
     origin = workspace.sources.open_example() if choice.path is None else workspace.sources.open_file(choice.path)
-    return answer_models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
+    return answers.describe_source(origin)
 
 
 @api.get(
@@ -168,9 +167,8 @@ async def preview(source: str, workspace: InWorkspace) -> Any:
             raise InvalidInput(found.error or "the source cannot be read")
         found = workspace.preview(origin) or found
     if not isinstance(found, Preview):
-        return _ticket(found)
-    described = answers.describe_preview(found)
-    return {"source": origin.id, "name": origin.name, "suggested": origin.suggested, **described}
+        return JSONResponse({"job": found.id}, status_code=202)
+    return answers.describe_preview(origin, found)
 
 
 @api.post("/tables", status_code=202, responses=QUEUED)
@@ -189,7 +187,7 @@ def make_table(choice: request_models.TableChoice, workspace: InWorkspace) -> an
         outside=choice.outside,
     )
     recipe.arguments()
-    return answer_models.JobTicket(job=workspace.tabulate(origin, recipe).id)
+    return ticket(workspace.tabulate(origin, recipe))
 
 
 @api.get("/jobs/{job}", responses=MISSING)
@@ -207,9 +205,9 @@ def cancel_job(job: str, workspace: InWorkspace) -> answer_models.Job:
 
 
 @api.get("/tables/{table}", responses=MISSING)
-def show_table(table: str, kept: OfTable, workspace: InWorkspace) -> answer_models.Table:
+def show_table(kept: OfTable, workspace: InWorkspace) -> answer_models.Table:
     """What a table holds, and what a specialist would say of it."""
-    return answer_models.Table(**answers.describe_table(table, kept, workspace.preview(kept.origin)))
+    return answers.describe_table(kept, workspace.preview(kept.origin))
 
 
 @api.post("/tables/{table}/positions", status_code=202, responses=QUEUED)
@@ -219,9 +217,7 @@ def find_positions(
     """Every position of the slider: a job, whose result is `Positions`."""
     kept.table.attribute(asked.sensitive)
     arguments = {"table": kept.sent, **asked.model_dump()}
-    return answer_models.JobTicket(
-        job=workspace.jobs.submit(work.position, arguments, key=_key(table, "positions", asked)).id
-    )
+    return ticket(workspace.jobs.submit(work.position, arguments, key=_key(table, "positions", asked)))
 
 
 @api.post("/tables/{table}/admissible", responses=ASKED)
@@ -229,7 +225,7 @@ def find_admissible(
     kept: OfTable, asked: request_models.Limit, workspace: InWorkspace
 ) -> answer_models.AdmissibleAnswer:
     """The epsilons that keep a risk within a limit, and every policy that is in force."""
-    return answer_models.AdmissibleAnswer(**answers.find_admissible(kept, asked, workspace.settings.policy))
+    return answers.find_admissible(kept, asked, workspace.settings.policy)
 
 
 @api.post("/tables/{table}/map", status_code=202, responses=QUEUED)
@@ -241,13 +237,13 @@ def draw_map(
     policies = Policies.in_force(workspace.settings.policy)
     arguments = {"table": kept.sent, "policy": policies, **asked.model_dump(exclude={"epsilon"})}
     key = (*_key(table, "map", asked), policies.describe())
-    return answer_models.JobTicket(job=workspace.jobs.submit(work.draw_map, arguments, key=key).id)
+    return ticket(workspace.jobs.submit(work.draw_map, arguments, key=key))
 
 
 @api.post("/tables/{table}/cells", status_code=202, responses=QUEUED)
 def read_cells(kept: OfTable, asked: request_models.CellsQuestion, workspace: InWorkspace) -> answer_models.JobTicket:
     """Reads the cells of a large table, which `riskiest` and `glimpse` need: a job, whose result is {cells: number}."""
-    return answer_models.JobTicket(job=workspace.read_cells(kept, asked.sensitive).id)
+    return ticket(workspace.read_cells(kept, asked.sensitive))
 
 
 @api.post("/tables/{table}/riskiest", responses=OF_CELLS)
@@ -255,13 +251,13 @@ def find_riskiest(
     kept: OfTable, asked: request_models.RiskiestQuestion, workspace: InWorkspace
 ) -> answer_models.Riskiest:
     """The riskiest cells, with their keys: raw data, for the curator."""
-    return answer_models.Riskiest(**answers.find_riskiest(kept, workspace.cells(kept, asked.sensitive), asked))
+    return answers.find_riskiest(kept, workspace.cells(kept, asked.sensitive), asked)
 
 
 @api.post("/tables/{table}/glimpse", responses=OF_CELLS)
 def draw_glimpse(kept: OfTable, asked: request_models.GlimpseQuestion, workspace: InWorkspace) -> answer_models.Glimpse:
     """A few cells before and after one simulated release."""
-    return answer_models.Glimpse(**answers.draw_glimpse(kept, workspace.cells(kept, asked.sensitive), asked))
+    return answers.draw_glimpse(kept, workspace.cells(kept, asked.sensitive), asked)
 
 
 @api.post("/tables/{table}/compare", status_code=202, responses=QUEUED)
@@ -271,9 +267,7 @@ def compare(
     """Two settings side by side: a job, whose result is `ComparisonAnswer`."""
     kept.table.attribute(asked.sensitive)
     arguments = {"table": kept.sent, "recipe": kept.recipe, **asked.model_dump()}
-    return answer_models.JobTicket(
-        job=workspace.jobs.submit(work.compare, arguments, key=_key(table, "compare", asked)).id
-    )
+    return ticket(workspace.jobs.submit(work.compare, arguments, key=_key(table, "compare", asked)))
 
 
 @api.post("/tables/{table}/commands", responses=ASKED)
@@ -281,8 +275,7 @@ def show_commands(kept: OfTable, asked: request_models.AtEpsilon) -> answer_mode
     """The command line and the Python code that give the same result."""
     name = kept.table.attribute(asked.sensitive).name
     settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
-    found = write_commands(kept.recipe, kept.origin.command, asked, name, kept.table.n_records)
-    return answer_models.Commands(**found)
+    return write_commands(kept.recipe, kept.origin.command, asked, name, kept.table.n_records)
 
 
 @api.post("/tables/{table}/downloads", status_code=202, responses=QUEUED)
@@ -306,15 +299,15 @@ def make_download(
                 raise InvalidInput("the ledger needs to know why this is released, and about whom", fix="say both")
             where = {"place": workspace.settings.ledger, "kept": str(workspace.settings.releases)}
             arguments["entry"] = {**where, **asked.model_dump(include=ENTRY_FIELDS)}
-        return answer_models.JobTicket(job=workspace.write(work.write_release, arguments).id)
+        return ticket(workspace.write(work.write_release, arguments))
     arguments |= {"mechanism": asked.mechanism, "neighbours": asked.neighbours}
     arguments |= {"delta": settle_delta(asked.mechanism, asked.delta, table.n_records) or None}
     if asked.kind == "report":
         arguments |= {"policy": workspace.settings.policy, "disclosures": told if asked.public else []}
         arguments |= asked.model_dump(include=REPORT_FIELDS)
-        return answer_models.JobTicket(job=workspace.write(work.write_report, arguments).id)
+        return ticket(workspace.write(work.write_report, arguments))
     arguments |= {"kind": asked.kind, "measures": [asked.measure], "spreadsheet_safe": asked.spreadsheet_safe}
-    return answer_models.JobTicket(job=workspace.write(work.write_curve, arguments).id)
+    return ticket(workspace.write(work.write_curve, arguments))
 
 
 REPORT_FIELDS = {"epsilon", "measure", "form", "weights", "max_risk", "public", "title", "organisation"}
@@ -338,11 +331,11 @@ def show_ledger(workspace: InWorkspace) -> answer_models.LedgerAnswer:
     """What was released so far, and what it has cost."""
     if workspace.settings.ledger is None:
         raise NotThere("no ledger was named when the server was started", fix="start it with --ledger FILE")
-    return answer_models.LedgerAnswer(**answers.describe_ledger(workspace.settings.ledger))
+    return answers.describe_ledger(workspace.settings.ledger)
 
 
-def _ticket(job: Job) -> JSONResponse:
-    return JSONResponse({"job": job.id}, status_code=202)
+def ticket(job: Job) -> answer_models.JobTicket:
+    return answer_models.JobTicket(job=job.id)
 
 
 def _key(table: str, what: str, asked: answer_models.Model) -> tuple[str, str, str]:

@@ -19,6 +19,7 @@ from python_multipart.multipart import parse_options_header
 from cellrisk.counts import datasets
 from cellrisk.counts.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.errors import InvalidInput
+from cellrisk.web.answer_models import Suggestion
 from cellrisk.web.guard import TooLarge
 from cellrisk.web.places import find_file
 
@@ -35,11 +36,11 @@ UNPACKED_TIMES = 10
 UNPACKED_AT_ONCE = 1_000_000
 ENVELOPE = 10_000
 """Bytes of an upload that are not the file's own."""
-ADULT = {
-    "quasi_identifiers": ["age", "relationship", "education", "race", "sex", "hours-per-week"],
-    "sensitive": ["income"],
-    "bins": {"age": "5", "hours-per-week": "10"},
-}
+ADULT = Suggestion(
+    quasi_identifiers=["age", "relationship", "education", "race", "sex", "hours-per-week"],
+    sensitive=["income"],
+    bins={"age": "5", "hours-per-week": "10"},
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Origin:
     """The path, checked again each time it is asked for."""
     command: str
     """The path for somebody who runs the same on a command line."""
-    suggested: dict[str, Any] | None = None
+    suggested: Suggestion | None = None
     unpacked_limit: int | None = None
     """Bytes that its content may have once it is unpacked; none for files of the owner's own folder."""
 
@@ -94,7 +95,7 @@ class Sources:
         return self._add(key, given, stat.st_size, lambda: find_file(folder, given), str(path), None)
 
     def _add(
-        self, key: Any, name: str, size: int, find: Callable[[], Path], command: str, suggested: dict[str, Any] | None
+        self, key: Any, name: str, size: int, find: Callable[[], Path], command: str, suggested: Suggestion | None
     ) -> Origin:
         with self._lock:
             if key not in self._known:
