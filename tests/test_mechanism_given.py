@@ -152,7 +152,7 @@ def test_commands_and_the_page_speak_of_it_too() -> None:
         for kind in vars(models).values()
         if inspect.isclass(kind) and "mechanism" in getattr(kind, "model_fields", {})
     }
-    assert {"Side", "PositionsQuestion"} <= set(defaults)
+    assert {"Side", "PositionsRequest"} <= set(defaults)
     assert set(defaults.values()) == {USUAL_MECHANISM}
 
 

@@ -21,7 +21,7 @@ from cellrisk.decide.policy_files import OPEN_TO_OTHERS
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.web import answers
 from cellrisk.web.recipes import Recipe
-from cellrisk.web.request_models import Limit
+from cellrisk.web.request_models import LimitRequest
 from cellrisk.web.settings import Settings
 from cellrisk.web.work import write_report
 
@@ -155,11 +155,11 @@ def test_every_door_says_the_same(
 def test_the_page_and_reports_obey(table: cr.FrequencyTable, folder: Path) -> None:
     """A policy of a hundredth of a percent: no page and no report says that limits are kept at 40%."""
     write(folder.parent / "cellrisk.toml", {"max-risk": 0.0001})
-    limit = Limit(mechanism="geometric", max_risk=0.4, delta=None)
+    limit = LimitRequest(mechanism="geometric", max_risk=0.4, delta=None)
     page = answers.find_admissible(SimpleNamespace(table=table), limit, None)  # type: ignore[arg-type]
-    assert page["intervals"] == []
-    assert "cellrisk.toml" in page["policy"]
-    assert "cellrisk.toml" in answers.describe_server(Settings())["policy"]
+    assert page.intervals == []
+    assert "cellrisk.toml" in page.policy
+    assert "cellrisk.toml" in str(answers.describe_server(Settings()).policy)
     recipe = Recipe("people.csv", "people.csv", ("q", "r"), ("y",))
     arguments: dict[str, Any] = {"sensitive": "y", "mechanism": "geometric", "releases": 2, "top": 1, "policy": None}
     told = write_report(lambda *_: None, table, recipe, ".", epsilon=0.3, max_risk=0.4, **arguments)
@@ -333,11 +333,10 @@ def test_a_server_is_never_behind(table: cr.FrequencyTable, folder: Path) -> Non
     """What held when it started holds until it ends; what was tightened since holds at once."""
     path = write(folder / "cellrisk.toml", {"max-risk": 0.6})
     started = Policies.in_force()
-    kept, limit = SimpleNamespace(table=table), Limit(mechanism="geometric", max_risk=1.0, delta=None)
+    kept, limit = SimpleNamespace(table=table), LimitRequest(mechanism="geometric", max_risk=1.0, delta=None)
 
     def largest() -> float:
-        found: float | None = answers.find_admissible(kept, limit, started)["epsilon"]  # type: ignore[arg-type]
-        return found or 0.0
+        return answers.find_admissible(kept, limit, started).epsilon or 0.0  # type: ignore[arg-type]
 
     first = largest()
     assert 0 < first < 100

@@ -209,7 +209,7 @@ class TestLedger:
         place = tmp_path / "releases.ledger"
         with Ledger(place, create=True) as ledger:
             ledger.add(attribute="job", quasi_identifiers="sex", loss=cr.Laplace(epsilon=1.0))
-        assert describe_ledger(str(place))["verified"]
+        assert describe_ledger(str(place)).verified
         with closing(sqlite3.connect(place)) as connection, connection:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             (entries,) = [name for name in tables if "entr" in name]
@@ -217,8 +217,8 @@ class TestLedger:
                 connection.execute(f"DROP TRIGGER {trigger}")
             connection.execute(f"UPDATE {entries} SET body = replace(body, '1.0', '0.1')")
         found = describe_ledger(str(place))
-        assert (found["verified"], found["entries"]) == (False, [])
-        assert "NOT as it was written" in found["sentence"]
+        assert (found.verified, found.entries) == (False, [])
+        assert "NOT as it was written" in found.sentence
 
     def test_losses_of_every_flavour_are_described(self, tmp_path: Path) -> None:
         pytest.importorskip("sqlalchemy")
@@ -234,7 +234,7 @@ class TestLedger:
             for number, loss in enumerate(losses):
                 fields = {"cohort": f"c{number}", "new_cohort": number > 0} if number else {}
                 ledger.add(attribute="job", quasi_identifiers="sex", loss=loss, **fields)
-        answer = answer_models.LedgerAnswer(**describe_ledger(str(place)))
+        answer = describe_ledger(str(place))
         told = [(entry.epsilon, entry.delta, entry.rho) for entry in answer.entries]
         assert told == [(1.0, 0.0, None), (0.5, 1e-6, None), (None, 0.0, 0.25)]
         assert [cohort.epsilon is None for cohort in answer.cohorts] == [False, False, True]

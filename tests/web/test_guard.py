@@ -332,7 +332,7 @@ class TestRemote:
             ({"folder": Path("/nowhere/at/all")}, "folder to read from"),
             ({"port": 0}, "port must be"),
             ({"upload_limit": 0}, "limit of uploads"),
-            ({"workers": 0}, "one worker"),
+            ({"workers": 0}, "number of workers"),
             ({"token": "short"}, "token is too short"),
         ],
     )

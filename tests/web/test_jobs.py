@@ -145,7 +145,7 @@ def test_cancelling_ends_the_worker_and_what_it_left(pool: Jobs, tmp_path: Path,
     job = pool.submit(work, {"folder": str(tmp_path)})
     process = begun(tmp_path)
     assert job.state == "running"
-    own = pool._lanes[0]._folder
+    own = pool._threads[0]._folder
     assert len(list(own.iterdir())) == 1  # the worker's temporary files are in its own folder
     pool.cancel(job)
     assert not is_running(process)

@@ -9,7 +9,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.web import Settings
-from cellrisk.web.recipes import Recipe, narrow, read_bins, settle, settle_delta
+from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, narrow, read_bins
 from cellrisk.web.work import Tabulated
 from cellrisk.web.workspace import LoadedTable, open_workspace
 from tests.web.conftest import PEOPLE
@@ -60,10 +60,10 @@ def test_one_attribute_of_several_is_as_if_it_were_alone(recipe: Recipe) -> None
 
 
 def test_a_delta_is_found_where_none_is_given() -> None:
-    assert settle_delta("laplace", 0.1, 100) == 0.0
-    assert settle_delta("gaussian-analytic", None, 100) == 0.01
-    assert settle_delta("gaussian-analytic", 0.2, 100) == 0.2
-    assert settle("gaussian-analytic", 1.0, None, "replace", 100) == cr.AnalyticGaussian(
+    assert find_delta("laplace", 0.1, 100) == 0.0
+    assert find_delta("gaussian-analytic", None, 100) == 0.01
+    assert find_delta("gaussian-analytic", 0.2, 100) == 0.2
+    assert make_mechanism("gaussian-analytic", 1.0, None, "replace", 100) == cr.AnalyticGaussian(
         epsilon=1.0, delta=0.01, neighbours="replace"
     )
 

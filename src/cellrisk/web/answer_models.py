@@ -12,7 +12,7 @@ JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 
 class Model(BaseModel):
-    """Nothing is guessed: no unknown fields, no text for numbers, no infinities."""
+    """Takes no unknown fields, no text in place of numbers, and no infinities."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -291,7 +291,7 @@ class LedgerEntry(Model):
 
 
 class Cohort(Model):
-    """What a person of a cohort has lost so far, counted as the limit counts where there is one."""
+    """The loss of a person of a cohort so far, added up in the way of its limit where there is one."""
 
     name: str
     epsilon: float | None = Field(description="Null where the losses cannot be added up.")

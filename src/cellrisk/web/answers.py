@@ -21,7 +21,7 @@ from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, usual_delta
 from cellrisk.web import answer_models, request_models
-from cellrisk.web.recipes import narrow, settle, settle_delta
+from cellrisk.web.recipes import find_delta, make_mechanism, narrow
 from cellrisk.web.settings import Settings
 from cellrisk.web.sources import Origin
 from cellrisk.web.workspace import LoadedTable
@@ -113,29 +113,29 @@ def hint_at(column: PreviewedColumn, rows: int) -> str | None:
     return None
 
 
-def describe_table(kept: LoadedTable, preview: Preview | None) -> answer_models.Table:
+def describe_table(loaded: LoadedTable, preview: Preview | None) -> answer_models.Table:
     """A table in numbers, and what a specialist would say of it."""
-    found = kept.tabulated.table
+    found = loaded.tabulated.table
     return answer_models.Table(
-        table=kept.id,
-        name=kept.recipe.name,
+        table=loaded.id,
+        name=loaded.recipe.name,
         records=found.n_records,
         cells=found.n_cells,
-        keyed=kept.keyed,
+        keyed=loaded.keyed,
         dropped=found.dropped_records,
         sensitive=[answer_models.Attribute.model_validate(describe_attribute(each)) for each in found.attributes],
         quasi_identifiers=list(found.quasi_identifiers),
-        bins=dict(kept.recipe.bins),
-        warnings=[*warn(kept), *([] if kept.keyed or preview is None else warn_unread(kept, preview))],
+        bins=dict(loaded.recipe.bins),
+        warnings=[*warn(loaded), *([] if loaded.keyed or preview is None else warn_unread(loaded, preview))],
         assumptions=list(list_assumptions(found)),
-        sizes=describe_sizes(kept),
+        sizes=describe_sizes(loaded),
         default_delta=usual_delta(found.n_records),
     )
 
 
-def describe_sizes(kept: LoadedTable) -> answer_models.Sizes:
+def describe_sizes(loaded: LoadedTable) -> answer_models.Sizes:
     """Cells and records by cell size; bars end with the largest cell."""
-    size, cells = kept.tabulated.table.attributes[0].profiles.sizes
+    size, cells = loaded.tabulated.table.attributes[0].profiles.sizes
     largest = int(size[-1])
     edges = [low for low, _ in SIZE_CLASSES if low <= largest] + [largest + 1]
     bars = [(size >= low) & (size < high) for low, high in pairwise(edges)]
@@ -146,10 +146,10 @@ def describe_sizes(kept: LoadedTable) -> answer_models.Sizes:
     )
 
 
-def warn(kept: LoadedTable) -> Iterator[str]:
+def warn(loaded: LoadedTable) -> Iterator[str]:
     """What a specialist would point out before anything is published."""
-    table, records = kept.tabulated.table, kept.tabulated.table.n_records
-    for name, values in kept.tabulated.values.items():
+    table, records = loaded.tabulated.table, loaded.tabulated.table.n_records
+    for name, values in loaded.tabulated.values.items():
         if values == 1:
             yield f"'{name}' has one value only: it tells nobody apart. Leave it out."
         elif values > ALMOST_UNIQUE * records:
@@ -157,9 +157,9 @@ def warn(kept: LoadedTable) -> Iterator[str]:
                 f"'{name}' has {values:,} values in {records:,} records: it is almost unique, so that nearly everybody "
                 "has a cell of their own. Leave it out, or cut it into bins."
             )
-        elif kept.tabulated.once[name]:
+        elif loaded.tabulated.once[name]:
             yield (
-                f"{_many(kept.tabulated.once[name], 'value')} of '{name}' in one record only: coarser values would "
+                f"{_many(loaded.tabulated.once[name], 'value')} of '{name}' in one record only: coarser values would "
                 "hide these people among others."
             )
     if table.n_cells > records / 2:
@@ -182,9 +182,9 @@ def warn(kept: LoadedTable) -> Iterator[str]:
             yield f"{missing[attribute.name]:,} records have no value of '{attribute.name}'; they {rule}."
 
 
-def warn_unread(kept: LoadedTable, preview: Preview) -> Iterator[str]:
+def warn_unread(loaded: LoadedTable, preview: Preview) -> Iterator[str]:
     """The same of the quasi-identifiers of a large table, as far as its columns tell before its cells are read."""
-    plain = set(kept.recipe.quasi_identifiers) - {name for name, _ in kept.recipe.bins}
+    plain = set(loaded.recipe.quasi_identifiers) - {name for name, _ in loaded.recipe.bins}
     for column in preview.columns:
         if column.name in plain and column.levels == 1:
             yield f"'{column.name}' has one value only: it tells nobody apart. Leave it out."
@@ -200,17 +200,17 @@ def _many(number: int, noun: str) -> str:
 
 
 def find_admissible(
-    kept: LoadedTable, asked: request_models.Limit, policy: Policies | None
+    loaded: LoadedTable, asked: request_models.LimitRequest, policy: Policies | None
 ) -> answer_models.AdmissibleAnswer:
     """The epsilons that keep the limit, and the policies in force."""
     choice = choose(
-        narrow(kept.table, asked.sensitive),
+        narrow(loaded.table, asked.sensitive),
         asked.mechanism,
         max_risk=asked.max_risk,
         measure=asked.measure,
         form=asked.form,
         weights=asked.weights,
-        delta=settle_delta(asked.mechanism, asked.delta, kept.table.n_records),
+        delta=find_delta(asked.mechanism, asked.delta, loaded.table.n_records),
         neighbours=asked.neighbours,
         policy=policy,
     )
@@ -224,16 +224,16 @@ def find_admissible(
     )
 
 
-def find_riskiest(kept: LoadedTable, cells: Cells, asked: request_models.RiskiestQuestion) -> answer_models.Riskiest:
+def find_riskiest(loaded: LoadedTable, cells: Cells, asked: request_models.RiskiestRequest) -> answer_models.Riskiest:
     """The riskiest cells, as `explain` lists them."""
-    mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
+    mechanism = make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
     risks = CellRisks.at(mechanism, cells, "tight")
     return answer_models.Riskiest(columns=list(cells.names), rows=list(risks.riskiest(asked.top)))
 
 
-def draw_glimpse(kept: LoadedTable, cells: Cells, asked: request_models.GlimpseQuestion) -> answer_models.Glimpse:
+def draw_glimpse(loaded: LoadedTable, cells: Cells, asked: request_models.GlimpseRequest) -> answer_models.Glimpse:
     """A few cells before and after one simulated release."""
-    mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
+    mechanism = make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
     found = glimpse(cells, mechanism, asked.cells, asked.seed)
     return answer_models.Glimpse(
         levels=list(cells.levels),

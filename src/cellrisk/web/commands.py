@@ -1,4 +1,4 @@
-"""The same again, without the page: the command line and the Python code that give the same numbers."""
+"""The command line and the Python code that give the same numbers as the page."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from cellrisk.web.answer_models import Commands
-from cellrisk.web.recipes import Recipe, settle_delta
-from cellrisk.web.request_models import AtEpsilon
+from cellrisk.web.recipes import Recipe, find_delta
+from cellrisk.web.request_models import EpsilonRequest
 
 NO_OPTION = "# A column or level of this table has a name that no option can hold; use the Python code.\n"
 
 
-def write_commands(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, records: int) -> Commands:
+def write_commands(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, records: int) -> Commands:
     """Shell and Python for the table, its assessment, the curve, the choice where there is a limit, and the report."""
-    delta = settle_delta(asked.mechanism, asked.delta, records)
+    delta = find_delta(asked.mechanism, asked.delta, records)
     return Commands(
         shell=write_shell(recipe, path, asked, sensitive, delta),
         python=write_python(recipe, path, asked, sensitive, delta),
     )
 
 
-def write_shell(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, delta: float) -> str:
+def write_shell(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, delta: float) -> str:
     table = [as_argument(path), *_table_options(recipe, sensitive)]
     mechanism = ["--mechanism", asked.mechanism, *(["--delta", number(delta)] if delta else [])]
     mechanism += ["--neighbours", asked.neighbours] if asked.neighbours != "add-remove" else []
@@ -71,7 +71,7 @@ def _can_be_options(recipe: Recipe) -> bool:
     )
 
 
-def write_python(recipe: Recipe, path: str, asked: AtEpsilon, sensitive: str, delta: float) -> str:
+def write_python(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, delta: float) -> str:
     used = {*recipe.quasi_identifiers, sensitive}
     table: dict[str, Any] = recipe.arguments()
     for name in ("bins", "levels"):

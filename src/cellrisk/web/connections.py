@@ -1,8 +1,8 @@
-"""Connections: each has to say what it wants within a time, and there is always room for one more.
+"""Connections with time limits, of which the server never runs out.
 
-Whoever opens connections and says nothing on them must not keep the owner out: a request's head has to come within
-seconds, a body must not stay silent, and where all places are taken the connection that has waited longest without a
-request makes room.
+Somebody who opens connections and sends nothing on them must not keep the owner out. So the head of a request has to
+come within seconds, and a body must not stop coming. Where there are as many connections as there may be, the one that
+has waited longest without a request is closed. Uvicorn's own time limit holds between requests only.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ FILES_BESIDE = ACCEPTED_AT_ONCE + 200
 
 
 class Connection(H11Protocol):
-    """One connection. It is given up where it lets the server wait too long."""
+    """One connection, which is closed where it lets the server wait too long."""
 
     most = MOST_CONNECTIONS
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.transport = Ending(transport, self)  # type: ignore[assignment]
+        self.transport = SlowlyClosedTransport(transport, self)  # type: ignore[assignment]
         self._rest: int | None = None
-        self._patience: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self.waiting_since = self.loop.time()
         self._wait(SECONDS_FOR_HEAD)
         if len(self.connections) > self.most:
@@ -63,7 +63,7 @@ class Connection(H11Protocol):
             self._wait(SECONDS_OF_SILENCE)
         elif state is not h11.IDLE:
             self._stop_waiting()
-        elif self._patience is None:
+        elif self._timer is None:
             self._wait(SECONDS_FOR_HEAD)
 
     def on_response_complete(self) -> None:
@@ -72,8 +72,8 @@ class Connection(H11Protocol):
         if self.conn.their_state is not h11.SEND_BODY:  # what comes next has uvicorn's own time for idle connections
             self._stop_waiting()
 
-    def end_before_its_end(self) -> bool:
-        """Whether a request was answered before all of it has come; then the connection ends within a short time."""
+    def reads_the_rest(self) -> bool:
+        """Whether a request was answered before all of it has come; its rest is then read for a short time."""
         if self._rest is None and self.conn.their_state is h11.SEND_BODY and self.cycle.response_complete:
             self._rest = REST_READ
             self.flow.resume_reading()
@@ -98,22 +98,22 @@ class Connection(H11Protocol):
 
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()
-        self._patience = self.loop.call_later(seconds, self._lose_patience)
+        self._timer = self.loop.call_later(seconds, self._time_out)
 
     def _stop_waiting(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _lose_patience(self) -> None:
+    def _time_out(self) -> None:
         if self.flow.read_paused:  # it is the server that does not listen
             self._wait(SECONDS_OF_SILENCE)
         else:
             self.give_up()
 
 
-class Ending:
-    """The transport of a connection, which is not closed in the middle of a request that was answered already."""
+class SlowlyClosedTransport:
+    """The transport of a connection. It stays open while the rest of a request comes that was answered already."""
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
         self._transport, self._connection = transport, connection
@@ -125,14 +125,15 @@ class Ending:
         return self._connection.is_ending or self._transport.is_closing()
 
     def close(self) -> None:
-        if not self._connection.end_before_its_end():
+        if not self._connection.reads_the_rest():
             self._transport.close()
 
 
 @contextmanager
 def room_for_connections() -> Iterator[type[Connection]]:
-    """Connections of which there are as many as the files that this process may open allow; more than by default, for
-    the length of the block, where the system lets it.
+    """The class of connections, with as many of them as this process may open files.
+
+    For the length of the block the process may open more files than by default, where the system lets it.
     """
     with more_files() as files:
         room = max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, files - FILES_BESIDE))

@@ -1,6 +1,7 @@
-"""The guard at the door: every request passes it, and every answer leaves with its headers.
+"""The guard: every request passes it first, and every answer gets its headers.
 
-Host against DNS rebinding, Origin against forged requests, a token and then a cookie against everybody else.
+It checks the Host against DNS rebinding, the Origin against forged requests, and a token, then a cookie, against
+everybody else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Long work in worker processes: it can be watched and cancelled, and the server stays free for other pages."""
+"""Long work in worker processes: it can be watched and cancelled, and the server stays free for other pages.
+
+The pool is our own. The executors of the standard library cannot end one running job. Pebble can, but it tells no
+progress, and its pool is broken for good once an idle worker is killed, or once a process cannot be started: a server
+that runs for days meets both where memory is short.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ MOST_WAITING = 50
 MOST_KEPT = 200
 ENDED_EARLY = "the work ended early; it may have needed more memory than there is"
 NO_WORKER = "the machine has no room for another process now; try again later"
-PATIENCE = 0.5
+SECONDS_TO_END = 0.5
 """Seconds that a worker has to end by itself once it is told to."""
 
 
@@ -93,14 +98,14 @@ def _keep_nothing(_: Any) -> dict[str, Any]:
 
 
 class Jobs:
-    """A queue of jobs, and workers that are kept warm. A cancelled job ends its worker, and another takes its place."""
+    """A queue of jobs, and workers that wait for them. Cancelling a job ends its worker, and another is started."""
 
     def __init__(self, workers: int, folder: Path, warm_up: Callable[[], None] | None = None) -> None:
         self._queue: queue.Queue[Job | None] = queue.Queue()
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
-        self._lanes = [Lane(self._queue, folder / f"worker{number}", warm_up) for number in range(workers)]
+        self._threads = [WorkerThread(self._queue, folder / f"worker{number}", warm_up) for number in range(workers)]
 
     def submit(
         self,
@@ -138,8 +143,8 @@ class Jobs:
         """Ends a job that has not ended; its worker is gone when this returns."""
         with self._lock:
             job.end("cancelled", "cancelled")
-        for lane in self._lanes:
-            lane.drop(job)
+        for thread in self._threads:
+            thread.stop_work_on(job)
 
     def forget(self, key: Any) -> None:
         """Work with that key is done again when it is asked for."""
@@ -154,13 +159,13 @@ class Jobs:
             self._closed = True
             for job in self._jobs.values():
                 job.end("cancelled", "the server is stopping")
-        for _ in self._lanes:
+        for _ in self._threads:
             self._queue.put(None)
-        for lane in self._lanes:
-            lane.close()
+        for thread in self._threads:
+            thread.close()
 
 
-class Lane:
+class WorkerThread:
     """A thread of the server that feeds one worker, and replaces it when it is gone."""
 
     def __init__(self, waiting: queue.Queue[Job | None], folder: Path, warm_up: Callable[[], None] | None) -> None:
@@ -169,10 +174,11 @@ class Lane:
         self._lock = threading.Lock()
         self._closing = False
         self._worker = Worker(folder, warm_up)
-        self._thread = threading.Thread(target=self._run, name="cellrisk-lane", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="cellrisk-thread", daemon=True)
         self._thread.start()
 
-    def drop(self, job: Job) -> None:
+    def stop_work_on(self, job: Job) -> None:
+        """Ends the worker if it is at that job; it is gone when this returns."""
         with self._lock:
             if self._current is job:
                 self._worker.stop()
@@ -196,7 +202,7 @@ class Lane:
                 if not job.begin():
                     continue
                 self._current, worker = job, self._worker
-            self._follow(worker, job)
+            self._run_job(worker, job)
             with self._lock:
                 self._current = None
                 if not self._closing:
@@ -211,7 +217,7 @@ class Lane:
                 return False
         return True
 
-    def _follow(self, worker: Worker, job: Job) -> None:
+    def _run_job(self, worker: Worker, job: Job) -> None:
         """Sends the job to the worker and listens until it has ended."""
         try:
             worker.connection.send((job.work, job.arguments))
@@ -259,10 +265,10 @@ class Worker:
         with self._stopping:
             if self._process.is_alive():
                 self._process.terminate()
-                self._process.join(PATIENCE)
+                self._process.join(SECONDS_TO_END)
             if self._process.is_alive():
                 self._process.kill()
-                self._process.join(PATIENCE)
+                self._process.join(SECONDS_TO_END)
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""How a table was made: enough to make it again, here or in a worker."""
+"""How a table was made, so that the server or a worker can make it again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cellrisk.system.progress import Progress
 
 @dataclass(frozen=True)
 class Recipe:
-    """A file, and what its columns mean."""
+    """A file, and what its columns mean: the arguments of `tabulate`."""
 
     path: str
     name: str
@@ -36,7 +36,7 @@ class Recipe:
     outside: str = "error"
 
     def tabulate(self, progress: Progress | None = None) -> FrequencyTable:
-        """The table, which a worker can send."""
+        """Makes the table."""
         try:
             table = tabulate(self.path, self.quasi_identifiers, self.sensitive, **self.arguments(), progress=progress)
         except CellriskError as refusal:
@@ -59,7 +59,7 @@ class Recipe:
             raise InvalidInput(self.hide_path(str(refusal))) from None
 
     def arguments(self) -> dict[str, Any]:
-        """What `tabulate` takes after the columns, where it is not the default."""
+        """The arguments of `tabulate` after the columns that are not the default."""
         given: dict[str, Any] = {
             "bins": {name: read_bins(name, text) for name, text in self.bins},
             "levels": {name: list(labels) for name, labels in self.levels},
@@ -70,7 +70,7 @@ class Recipe:
         return {name: value for name, value in given.items() if value or value is False}
 
     def changed(self, quasi_identifiers: Sequence[str] | None, bins: dict[str, str] | None) -> Recipe:
-        """The same with other quasi-identifiers or bins; bins and levels of columns that are left out go with them."""
+        """This recipe with other quasi-identifiers or bins; columns that are not used have no bins and no levels."""
         chosen = self.quasi_identifiers if quasi_identifiers is None else tuple(quasi_identifiers)
         used = {*chosen, *self.sensitive}
         given = self.bins if bins is None else tuple(bins.items())
@@ -82,12 +82,12 @@ class Recipe:
         )
 
     def hide_path(self, line: str) -> str:
-        """A line that names the file as the user does, not by where the server keeps it."""
+        """The line, with the user's name of the file in place of its path on the server."""
         return line.replace(self.path, self.name).replace(self.path.rpartition("/")[2], self.name)
 
 
 def attach_source(table: FrequencyTable, recipe: Recipe, cells: Mapping[str, Cells]) -> FrequencyTable:
-    """The table with the source that pickling has left behind: cells that were read already, else the file itself."""
+    """The table with a source, which pickling leaves out: cells that were read already, else the file itself."""
 
     def read(place: int) -> Cells:
         name = table.sensitive[place]
@@ -139,7 +139,7 @@ def narrow(table: FrequencyTable, name: str | None) -> FrequencyTable:
     )
 
 
-def settle_delta(name: str, delta: float | None, records: int) -> float:
+def find_delta(name: str, delta: float | None, records: int) -> float:
     """The delta that a mechanism gets: none where it takes none, the usual one where none was given."""
     if MECHANISMS[name].pure:
         return 0.0
@@ -167,6 +167,6 @@ def say_delta(name: str, delta: float | None, records: int) -> list[str]:
     return [DELTA_FROM_RECORDS] if offered else []
 
 
-def settle(name: str, epsilon: float, delta: float | None, neighbours: str, records: int) -> Mechanism:
+def make_mechanism(name: str, epsilon: float, delta: float | None, neighbours: str, records: int) -> Mechanism:
     """The mechanism that a request describes."""
-    return mechanism(name, epsilon=epsilon, delta=settle_delta(name, delta, records), neighbours=neighbours)
+    return mechanism(name, epsilon=epsilon, delta=find_delta(name, delta, records), neighbours=neighbours)

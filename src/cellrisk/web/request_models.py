@@ -51,8 +51,8 @@ class TableChoice(Model):
     )
 
 
-class MechanismAsked(Model):
-    """What the page shows: a mechanism, a risk and a limit. Each question looks at its own part of it."""
+class MechanismRequest(Model):
+    """The mechanism, the risk and the limit that the page shows. Each request uses the part that it needs."""
 
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
     mechanism: MechanismName = "geometric"
@@ -65,19 +65,19 @@ class MechanismAsked(Model):
     max_risk: Share | None = None
 
 
-class AtEpsilon(MechanismAsked):
+class EpsilonRequest(MechanismRequest):
     epsilon: Epsilon
 
 
-class Limit(MechanismAsked):
+class LimitRequest(MechanismRequest):
     max_risk: Share = Field(examples=[0.3])
 
 
-class CellsQuestion(Model):
+class CellsRequest(Model):
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
 
 
-class PositionsQuestion(Model):
+class PositionsRequest(Model):
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
     mechanism: MechanismName = "geometric"
     neighbours: NeighboursName = "add-remove"
@@ -89,18 +89,18 @@ class PositionsQuestion(Model):
     people: bool = Field(default=True, description="False leaves out people and sentences, which no measure changes.")
 
 
-class MapQuestion(Limit):
+class MapRequest(LimitRequest):
     max_tvd: Share | None = Field(default=None, description="Null: no limit, the map alone.")
     cells: CellsName = "domain"
     releases: int = Field(default=20, ge=1, le=200)
     seed: int = Field(default=0, ge=0, le=2**31)
 
 
-class RiskiestQuestion(AtEpsilon):
+class RiskiestRequest(EpsilonRequest):
     top: int = Field(default=50, ge=1, le=200)
 
 
-class GlimpseQuestion(AtEpsilon):
+class GlimpseRequest(EpsilonRequest):
     seed: int = Field(default=0, ge=0, le=2**31)
     cells: int = Field(default=12, ge=1, le=24)
 
@@ -113,7 +113,7 @@ class Side(Model):
     bins: dict[str, Words] | None = None
 
 
-class CompareQuestion(Model):
+class CompareRequest(Model):
     a: Side
     b: Side
     sensitive: Name | None = None
@@ -123,7 +123,7 @@ class CompareQuestion(Model):
     weights: WeightsName = "records"
 
 
-class DownloadQuestion(AtEpsilon):
+class DownloadRequest(EpsilonRequest):
     kind: Literal["report", "curve.csv", "curve.svg", "release"]
     public: bool = Field(default=False, description="report: leave out what was computed from the raw data.")
     title: Words | None = None

@@ -14,10 +14,10 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from cellrisk.counts.preview import Preview
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.web import answer_models, answers, places, request_models, work
+from cellrisk.web import answer_models, answers, folder_files, request_models, work
 from cellrisk.web.commands import write_commands
 from cellrisk.web.jobs import Job
-from cellrisk.web.recipes import Recipe, say_delta, settle, settle_delta
+from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, say_delta
 from cellrisk.web.workspace import LoadedTable, NotThere, Workspace
 
 SECONDS_FOR_A_PREVIEW = 1.5
@@ -29,16 +29,16 @@ SCRIPTS = (
 STATIC = {"app.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")}
 
 
-def find_desk(request: Request) -> Workspace:
+def find_workspace(request: Request) -> Workspace:
     workspace: Workspace = request.app.state.workspace
     return workspace
 
 
-def find_table(table: str, workspace: Annotated[Workspace, Depends(find_desk)]) -> LoadedTable:
+def find_table(table: str, workspace: Annotated[Workspace, Depends(find_workspace)]) -> LoadedTable:
     return workspace.table(table)
 
 
-InWorkspace = Annotated[Workspace, Depends(find_desk)]
+InWorkspace = Annotated[Workspace, Depends(find_workspace)]
 OfTable = Annotated[LoadedTable, Depends(find_table)]
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -112,7 +112,7 @@ def show_state(workspace: InWorkspace) -> answer_models.State:
 def list_files(workspace: InWorkspace) -> answer_models.FolderFiles:
     """The CSV and Parquet files below the folder; none where the server was started without one."""
     folder = workspace.settings.folder
-    found = [] if folder is None else places.list_files(folder)
+    found = [] if folder is None else folder_files.list_files(folder)
     return answer_models.FolderFiles(files=[answer_models.FolderFile(path=path, bytes=size) for path, size in found])
 
 
@@ -205,89 +205,91 @@ def cancel_job(job: str, workspace: InWorkspace) -> answer_models.Job:
 
 
 @api.get("/tables/{table}", responses=MISSING)
-def show_table(kept: OfTable, workspace: InWorkspace) -> answer_models.Table:
+def show_table(loaded: OfTable, workspace: InWorkspace) -> answer_models.Table:
     """What a table holds, and what a specialist would say of it."""
-    return answers.describe_table(kept, workspace.preview(kept.origin))
+    return answers.describe_table(loaded, workspace.preview(loaded.origin))
 
 
 @api.post("/tables/{table}/positions", status_code=202, responses=QUEUED)
 def find_positions(
-    table: str, kept: OfTable, asked: request_models.PositionsQuestion, workspace: InWorkspace
+    table: str, loaded: OfTable, asked: request_models.PositionsRequest, workspace: InWorkspace
 ) -> answer_models.JobTicket:
     """Every position of the slider: a job, whose result is `Positions`."""
-    kept.table.attribute(asked.sensitive)
-    arguments = {"table": kept.sent, **asked.model_dump()}
+    loaded.table.attribute(asked.sensitive)
+    arguments = {"table": loaded.sent, **asked.model_dump()}
     return ticket(workspace.jobs.submit(work.position, arguments, key=_key(table, "positions", asked)))
 
 
 @api.post("/tables/{table}/admissible", responses=ASKED)
 def find_admissible(
-    kept: OfTable, asked: request_models.Limit, workspace: InWorkspace
+    loaded: OfTable, asked: request_models.LimitRequest, workspace: InWorkspace
 ) -> answer_models.AdmissibleAnswer:
     """The epsilons that keep a risk within a limit, and every policy that is in force."""
-    return answers.find_admissible(kept, asked, workspace.settings.policy)
+    return answers.find_admissible(loaded, asked, workspace.settings.policy)
 
 
 @api.post("/tables/{table}/map", status_code=202, responses=QUEUED)
 def draw_map(
-    table: str, kept: OfTable, asked: request_models.MapQuestion, workspace: InWorkspace
+    table: str, loaded: OfTable, asked: request_models.MapRequest, workspace: InWorkspace
 ) -> answer_models.JobTicket:
     """Risk and utility along epsilon: a job, whose result is `RiskMap`."""
-    kept.table.attribute(asked.sensitive)
+    loaded.table.attribute(asked.sensitive)
     policies = Policies.in_force(workspace.settings.policy)
-    arguments = {"table": kept.sent, "policy": policies, **asked.model_dump(exclude={"epsilon"})}
+    arguments = {"table": loaded.sent, "policy": policies, **asked.model_dump(exclude={"epsilon"})}
     key = (*_key(table, "map", asked), policies.describe())
     return ticket(workspace.jobs.submit(work.draw_map, arguments, key=key))
 
 
 @api.post("/tables/{table}/cells", status_code=202, responses=QUEUED)
-def read_cells(kept: OfTable, asked: request_models.CellsQuestion, workspace: InWorkspace) -> answer_models.JobTicket:
+def read_cells(loaded: OfTable, asked: request_models.CellsRequest, workspace: InWorkspace) -> answer_models.JobTicket:
     """Reads the cells of a large table, which `riskiest` and `glimpse` need: a job, whose result is {cells: number}."""
-    return ticket(workspace.read_cells(kept, asked.sensitive))
+    return ticket(workspace.read_cells(loaded, asked.sensitive))
 
 
 @api.post("/tables/{table}/riskiest", responses=OF_CELLS)
 def find_riskiest(
-    kept: OfTable, asked: request_models.RiskiestQuestion, workspace: InWorkspace
+    loaded: OfTable, asked: request_models.RiskiestRequest, workspace: InWorkspace
 ) -> answer_models.Riskiest:
     """The riskiest cells, with their keys: raw data, for the curator."""
-    return answers.find_riskiest(kept, workspace.cells(kept, asked.sensitive), asked)
+    return answers.find_riskiest(loaded, workspace.cells(loaded, asked.sensitive), asked)
 
 
 @api.post("/tables/{table}/glimpse", responses=OF_CELLS)
-def draw_glimpse(kept: OfTable, asked: request_models.GlimpseQuestion, workspace: InWorkspace) -> answer_models.Glimpse:
+def draw_glimpse(
+    loaded: OfTable, asked: request_models.GlimpseRequest, workspace: InWorkspace
+) -> answer_models.Glimpse:
     """A few cells before and after one simulated release."""
-    return answers.draw_glimpse(kept, workspace.cells(kept, asked.sensitive), asked)
+    return answers.draw_glimpse(loaded, workspace.cells(loaded, asked.sensitive), asked)
 
 
 @api.post("/tables/{table}/compare", status_code=202, responses=QUEUED)
 def compare(
-    table: str, kept: OfTable, asked: request_models.CompareQuestion, workspace: InWorkspace
+    table: str, loaded: OfTable, asked: request_models.CompareRequest, workspace: InWorkspace
 ) -> answer_models.JobTicket:
     """Two settings side by side: a job, whose result is `ComparisonAnswer`."""
-    kept.table.attribute(asked.sensitive)
-    arguments = {"table": kept.sent, "recipe": kept.recipe, **asked.model_dump()}
+    loaded.table.attribute(asked.sensitive)
+    arguments = {"table": loaded.sent, "recipe": loaded.recipe, **asked.model_dump()}
     return ticket(workspace.jobs.submit(work.compare, arguments, key=_key(table, "compare", asked)))
 
 
 @api.post("/tables/{table}/commands", responses=ASKED)
-def show_commands(kept: OfTable, asked: request_models.AtEpsilon) -> answer_models.Commands:
+def show_commands(loaded: OfTable, asked: request_models.EpsilonRequest) -> answer_models.Commands:
     """The command line and the Python code that give the same result."""
-    name = kept.table.attribute(asked.sensitive).name
-    settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, kept.table.n_records)
-    return write_commands(kept.recipe, kept.origin.command, asked, name, kept.table.n_records)
+    name = loaded.table.attribute(asked.sensitive).name
+    make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
+    return write_commands(loaded.recipe, loaded.origin.command, asked, name, loaded.table.n_records)
 
 
 @api.post("/tables/{table}/downloads", status_code=202, responses=QUEUED)
 def make_download(
-    kept: OfTable, asked: request_models.DownloadQuestion, workspace: InWorkspace
+    loaded: OfTable, asked: request_models.DownloadRequest, workspace: InWorkspace
 ) -> answer_models.JobTicket:
     """A report, a curve or a release: a job, whose result is `Download`."""
-    table = kept.table
-    mechanism = settle(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, table.n_records)
+    table = loaded.table
+    mechanism = make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, table.n_records)
     arguments: dict[str, Any] = {
-        "table": kept.sent,
-        "recipe": kept.recipe,
+        "table": loaded.sent,
+        "recipe": loaded.recipe,
         "sensitive": table.attribute(asked.sensitive).name,
     }
     told = say_delta(asked.mechanism, asked.delta, table.n_records)
@@ -297,11 +299,11 @@ def make_download(
         if workspace.settings.ledger is not None:
             if not (asked.purpose and asked.cohort):
                 raise InvalidInput("the ledger needs to know why this is released, and about whom", fix="say both")
-            where = {"place": workspace.settings.ledger, "kept": str(workspace.settings.releases)}
+            where = {"place": workspace.settings.ledger, "releases": str(workspace.settings.releases)}
             arguments["entry"] = {**where, **asked.model_dump(include=ENTRY_FIELDS)}
         return ticket(workspace.write(work.write_release, arguments))
     arguments |= {"mechanism": asked.mechanism, "neighbours": asked.neighbours}
-    arguments |= {"delta": settle_delta(asked.mechanism, asked.delta, table.n_records) or None}
+    arguments |= {"delta": find_delta(asked.mechanism, asked.delta, table.n_records) or None}
     if asked.kind == "report":
         arguments |= {"policy": workspace.settings.policy, "disclosures": told if asked.public else []}
         arguments |= asked.model_dump(include=REPORT_FIELDS)

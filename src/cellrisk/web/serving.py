@@ -1,4 +1,4 @@
-"""The server: made from settings, started on a socket, and ended so that nothing of the data is left behind."""
+"""Makes the server from its settings, starts it on a socket, and ends it so that no data is left behind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NEEDED = "the web app needs packages that are not installed"
 FIX = "install them with pip install 'cellrisk[web]'"
 SECONDS_TO_END = 2
-DOOR = (
+LINK_PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>cellrisk</title>'
     '<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">'
     '<p><a href="{link}">Go on to cellrisk</a></p></html>\n'
@@ -59,7 +59,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         raise InvalidInput(NEEDED, fix=FIX) from None
 
     @asynccontextmanager
-    async def keep_desk(app: FastAPI) -> AsyncIterator[None]:
+    async def hold_workspace(app: FastAPI) -> AsyncIterator[None]:
         with open_workspace(settings) as workspace:
             app.state.workspace = workspace
             yield
@@ -73,7 +73,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=keep_desk,
+        lifespan=hold_workspace,
     )
     app.add_middleware(Guard, settings=settings, on_link=on_link)
     app.include_router(routes.api)
@@ -156,8 +156,8 @@ def serve(
 
             Ledger(ledger, create=new_ledger).close()
         settings = Settings(host=host, port=listening.getsockname()[1], **given)
-        door = held.enter_context(private_door(settings.link)) if open_browser else None
-        app = create_app(settings, lambda: door.unlink(missing_ok=True) if door is not None else None)
+        link_page = held.enter_context(private_link_page(settings.link)) if open_browser else None
+        app = create_app(settings, lambda: link_page.unlink(missing_ok=True) if link_page is not None else None)
         for library in ("asyncio", "python_multipart"):
             logging.getLogger(library).setLevel(logging.CRITICAL)  # their messages may quote what was worked on
         config = uvicorn.Config(
@@ -178,10 +178,10 @@ def serve(
 
         def welcome() -> None:
             announce(settings.link)
-            if door is not None:
+            if link_page is not None:
                 import webbrowser
 
-                webbrowser.open(door.as_uri())
+                webbrowser.open(link_page.as_uri())
 
         with until_told(server):
             watcher = threading.Thread(target=_when_started, args=(server, welcome), daemon=True)
@@ -190,15 +190,18 @@ def serve(
 
 
 @contextmanager
-def private_door(link: str) -> Iterator[Path]:
-    """A file that leads to the link, which nobody else can read. It is what a browser is started with: everybody on the
-    machine can read the command line of a process. It is gone after the block at the latest.
+def private_link_page(link: str) -> Iterator[Path]:
+    """A page in a private file that leads to the link, for the length of the block at most.
+
+    A browser is started with this file: everybody on the machine could read a link on its command line.
     """
     with private_folder("link") as folder:
-        door = folder / "cellrisk.html"
-        with os.fdopen(os.open(door, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as stream:
-            stream.write(DOOR.format(link=html.escape(link)))
-        yield door
+        link_page = folder / "cellrisk.html"
+        with os.fdopen(
+            os.open(link_page, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8"
+        ) as stream:
+            stream.write(LINK_PAGE.format(link=html.escape(link)))
+        yield link_page
 
 
 def _when_started(server: Any, act: Callable[[], None]) -> None:

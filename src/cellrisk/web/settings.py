@@ -1,4 +1,4 @@
-"""How the server is set up: where it listens, whom it lets in, what it may read."""
+"""The settings of a server: where it listens, whom it lets in, and what it may read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import require_whole_number
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
@@ -20,7 +21,7 @@ WILDCARDS = ("0.0.0.0", "::")
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that is decided before the server starts. Secrets are never printed.
+    """What is decided before the server starts. Secrets are never printed.
 
     >>> Settings().origin, "token" in repr(Settings())
     ('http://127.0.0.1:8000', False)
@@ -30,7 +31,7 @@ class Settings:
     """Files below it can be loaded, and nothing else of the machine."""
     host: str = "127.0.0.1"
     port: int = 8000
-    """The one that is listened on."""
+    """The port that the server listens on."""
     ledger: str | None = field(default=None, repr=False)
     """Where releases are written down: a file, or a database's address."""
     upload_limit: int = UPLOAD_LIMIT
@@ -62,12 +63,9 @@ class Settings:
                     "an address that other machines can reach needs a password",
                     fix="put one into a file for --password-file, or into CELLRISK_PASSWORD",
                 )
-        if not 0 < self.port < 65536:
-            raise InvalidInput("the port must be a whole number", got=self.port, allowed="1 to 65535")
-        if self.upload_limit < 1:
-            raise InvalidInput("the limit of uploads must be positive", got=self.upload_limit)
-        if self.workers < 1:
-            raise InvalidInput("there must be one worker at least", got=self.workers)
+        require_whole_number("the port", self.port, 1, 65535)
+        require_whole_number("the limit of uploads", self.upload_limit, 1)
+        require_whole_number("the number of workers", self.workers, 1)
         if len(self.token) < 32:
             raise InvalidInput("the token is too short", allowed="32 characters or more")
 

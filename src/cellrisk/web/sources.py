@@ -20,8 +20,8 @@ from cellrisk.counts import datasets
 from cellrisk.counts.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.errors import InvalidInput
 from cellrisk.web.answer_models import Suggestion
+from cellrisk.web.folder_files import find_file
 from cellrisk.web.guard import TooLarge
-from cellrisk.web.places import find_file
 
 ENDINGS = (
     *PARQUET_SUFFIXES,
@@ -34,7 +34,7 @@ AT_ONCE = 1_000_000
 UNPACKED_TIMES = 10
 """How many times the limit of an upload its content may have once it is unpacked."""
 UNPACKED_AT_ONCE = 1_000_000
-ENVELOPE = 10_000
+BYTES_BESIDE_THE_FILE = 10_000
 """Bytes of an upload that are not the file's own."""
 ADULT = Suggestion(
     quasi_identifiers=["age", "relationship", "education", "race", "sex", "hours-per-week"],
@@ -105,7 +105,7 @@ class Sources:
 
     async def receive(self, headers: MutableMapping[str, str], chunks: Any) -> Origin:
         """Takes an upload in as it comes, straight to the private folder, and stops where it gets too large."""
-        if int(headers.get("content-length", "0") or 0) > self._limit + ENVELOPE:
+        if int(headers.get("content-length", "0") or 0) > self._limit + BYTES_BESIDE_THE_FILE:
             raise TooLarge
         if self._arriving >= MOST_AT_ONCE:
             raise InvalidInput("too many uploads at once", allowed=f"{MOST_AT_ONCE}", fix="wait for the others")
@@ -114,13 +114,13 @@ class Sources:
         self._arriving += 1
         try:
             with unfinished.open("xb") as stream:
-                envelope = Envelope(headers.get("content-type", ""), self._limit)
+                parser = UploadParser(headers.get("content-type", ""), self._limit)
                 async for chunk in chunks:
-                    envelope.feed(chunk)
-                    if envelope.waiting >= AT_ONCE:
-                        await to_thread.run_sync(envelope.flush, stream)
-                await to_thread.run_sync(envelope.flush, stream)
-            name = envelope.finish()
+                    parser.feed(chunk)
+                    if parser.waiting >= AT_ONCE:
+                        await to_thread.run_sync(parser.flush, stream)
+                await to_thread.run_sync(parser.flush, stream)
+            name = parser.finish()
             path = self._private / f"{identity}{ending_of(name)}"
             unfinished.rename(path)
         except OSError as error:
@@ -145,8 +145,12 @@ class Sources:
             path.unlink(missing_ok=True)
 
 
-class Envelope:
-    """A multipart body with one file in it, read as it comes."""
+class UploadParser:
+    """Reads a multipart body with one file in it as it comes.
+
+    Starlette's form would first write the file to the system's temporary folder, whatever its size, and unpacked bombs
+    would be seen only after that.
+    """
 
     def __init__(self, content_type: str, limit: int) -> None:
         kind, options = parse_options_header(content_type)
@@ -176,7 +180,7 @@ class Envelope:
 
     def feed(self, chunk: bytes) -> None:
         self._total += len(chunk)
-        if self._total > self._limit + ENVELOPE:
+        if self._total > self._limit + BYTES_BESIDE_THE_FILE:
             raise TooLarge
         try:
             self._parser.write(chunk)

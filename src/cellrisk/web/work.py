@@ -1,4 +1,4 @@
-"""What workers do. Each function reports how far it has got, and returns what the page shows; it adds no formula."""
+"""The work of worker processes. Each function tells its progress, and returns what the page shows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
 from cellrisk.system.text import percent
 from cellrisk.web.jobs import TellProgress
-from cellrisk.web.recipes import Recipe, narrow, offer_deltas, settle, settle_delta
+from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, narrow, offer_deltas
 
 CELLS_KEPT = 200_000
 """Tables with up to so many cells keep their keys; others are read again where somebody must see them."""
@@ -41,15 +41,15 @@ COMPARED_POINTS = 61
 
 @dataclass(frozen=True)
 class Tabulated:
-    """A table, and what warnings are made of."""
+    """A table, and the numbers that warnings about it need."""
 
     table: FrequencyTable
     values: dict[str, int]
     """Distinct values of each quasi-identifier; empty where the cells were not read."""
     once: dict[str, int]
-    """How many of them occur in one record only."""
+    """How many values of each quasi-identifier occur in one record only."""
     cells: dict[str, Cells] = field(default_factory=dict)
-    """The cells for each sensitive attribute, which the table leaves behind when it is sent; empty where not read."""
+    """The cells for each sensitive attribute: a table that is pickled has none. Empty where they were not read."""
 
 
 def warm_up() -> None:
@@ -109,14 +109,14 @@ def position(
     points: int,
     people: bool = True,
 ) -> dict[str, Any]:
-    """Everything that the slider shows, at each of its positions; without ``people``, the risks alone."""
+    """The risks, people and sentences that the slider shows at each position; without ``people``, the risks alone."""
     narrowed = narrow(table, sensitive)
     chosen = offer_deltas(mechanism, table.n_records) if deltas is None else deltas
     found = curve(
         narrowed,
         mechanism,
         epsilon=slider(points),
-        delta=[settle_delta(mechanism, delta, table.n_records) for delta in chosen],
+        delta=[find_delta(mechanism, delta, table.n_records) for delta in chosen],
         measures=measures,
         neighbours=neighbours,
         progress=lambda share: report("computing the risks", share / 3 if people else share),
@@ -158,7 +158,7 @@ def draw_map(
 ) -> dict[str, Any]:
     """Risk and utility along epsilon, and the choice between them."""
     narrowed = narrow(table, sensitive)
-    asked["delta"] = settle_delta(asked["mechanism"], asked["delta"], table.n_records)
+    asked["delta"] = find_delta(asked["mechanism"], asked["delta"], table.n_records)
     report("simulating releases", 0.0)
     choice = choose(
         narrowed,
@@ -201,7 +201,7 @@ def compare(
         report("counting", number / 2)
         given = table if changed == recipe else changed.tabulate()
         narrowed = narrow(given, table.attribute(sensitive).name)
-        mechanism = settle(side["mechanism"], side["epsilon"], side["delta"], neighbours, table.n_records)
+        mechanism = make_mechanism(side["mechanism"], side["epsilon"], side["delta"], neighbours, table.n_records)
         report("computing the risks", number / 2 + 0.3)
         epsilons = np.unique(np.append(slider(COMPARED_POINTS), mechanism.epsilon))
         found = curve(
@@ -255,7 +255,7 @@ def _compare_in_words(a: dict[str, Any], b: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A file to be downloaded, and what is said with it."""
+    """A file to be downloaded, and the sentences that the page shows beside it."""
 
     path: str
     sentence: str
@@ -309,8 +309,11 @@ def write_release(
     entry: dict[str, Any] | None = None,
     **asked: Any,
 ) -> Written:
-    """The release and its description in one archive. Where there is a ledger, with their entry or not at all; they
-    then stay where the entry says that they are."""
+    """The release and its description in one archive.
+
+    Where there is a ledger, release and entry are written together or not at all, and the release also stays in the
+    folder that the entry names.
+    """
     from cellrisk.publish.releasing import release
 
     draw = partial(
@@ -326,9 +329,9 @@ def write_release(
         from cellrisk.repeat.ledger import Ledger
 
         columns: dict[str, Any] = {"attribute": sensitive, "quasi_identifiers": table.quasi_identifiers}
-        place, kept = entry.pop("place"), Path(entry.pop("kept"))
-        kept.mkdir(exist_ok=True)
-        target = kept / f"{name}-{secrets.token_hex(4)}.{ending}"
+        place, releases = entry.pop("place"), Path(entry.pop("releases"))
+        releases.mkdir(exist_ok=True)
+        target = releases / f"{name}-{secrets.token_hex(4)}.{ending}"
         with Ledger(place) as ledger, ledger.reserve(loss=mechanism, **columns, **entry) as reservation:
             released = draw()
             reservation.save(released, target)

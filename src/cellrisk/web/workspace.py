@@ -1,4 +1,4 @@
-"""What the server has at hand: sources, tables, jobs and downloads, each under an id that nobody can guess."""
+"""The sources, tables, jobs and downloads of a server, each under an id that nobody can guess."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MOST_DOWNLOADS = 30
 
 
 class NotThere(CellriskError):
-    """Something that was asked for by its id and is not, or no longer, there."""
+    """The server has nothing, or nothing any more, under an id that was asked for."""
 
 
 class NotRead(CellriskError):
-    """The cells of a large table are not, or no longer, at hand."""
+    """The cells of a large table have not been read, or are no longer held."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,17 @@ class LoadedTable:
 
     @property
     def keyed(self) -> bool:
-        """Whether the keys of its cells are at hand."""
+        """Whether the keys of its cells were read with it."""
         return bool(self.tabulated.cells)
 
     @property
     def table(self) -> FrequencyTable:
-        """The table with its source; a large one without its keys: they are held as long as somebody looks at them."""
+        """The table, which can read its cells again; those of a small table were read with it."""
         return attach_source(self.tabulated.table, self.recipe, self.tabulated.cells)
 
     @property
     def sent(self) -> SentTable:
-        """The same, to be sent to a worker."""
+        """The table as it is sent to a worker."""
         return SentTable(self.tabulated.table, self.recipe, self.tabulated.cells)
 
 
@@ -99,20 +99,20 @@ class Workspace:
             self._tables.move_to_end(table)
             return self._tables[table]
 
-    def cells(self, kept: LoadedTable, sensitive: str | None) -> Cells:
+    def cells(self, loaded: LoadedTable, sensitive: str | None) -> Cells:
         """The cells of a table with their keys; those of a large table have to be read first."""
-        name = kept.table.attribute(sensitive).name
-        if kept.keyed:
-            return kept.tabulated.cells[name]
+        name = loaded.table.attribute(sensitive).name
+        if loaded.keyed:
+            return loaded.tabulated.cells[name]
         read = self._read
-        if read is None or read[0] != ("cells", kept.id, name):
+        if read is None or read[0] != ("cells", loaded.id, name):
             raise NotRead("the cells of so large a table have to be read first", fix="ask for them: cells")
         return read[1]
 
-    def read_cells(self, kept: LoadedTable, sensitive: str | None) -> Job:
-        """A job that reads the cells of a table; of large tables, the last one alone is kept."""
-        name = kept.table.attribute(sensitive).name
-        key = ("cells", kept.id, name)
+    def read_cells(self, loaded: LoadedTable, sensitive: str | None) -> Job:
+        """A job that reads the cells of a table. Of large tables, only the cells that were read last are held."""
+        name = loaded.table.attribute(sensitive).name
+        key = ("cells", loaded.id, name)
 
         def keep(cells: Cells) -> dict[str, Any]:
             with self._lock:
@@ -121,7 +121,7 @@ class Workspace:
                 self.jobs.forget(before[0])  # those cells are gone, and read again where they are asked for
             return {"cells": cells.n_cells}
 
-        arguments = {"table": kept.sent, "name": name}
+        arguments = {"table": loaded.sent, "name": name}
         return self.jobs.find_key(key) or self.jobs.submit(work.read_cells, arguments, keep, key)
 
     def download(self, download: str) -> Path:

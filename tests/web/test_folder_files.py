@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cellrisk.errors import InvalidInput
-from cellrisk.web import places
+from cellrisk.web import folder_files
 from tests.web.conftest import Running
 
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_tables_are_listed_with_their_sizes(folder: Path) -> None:
-    assert places.list_files(folder) == [
+    assert folder_files.list_files(folder) == [
         ("a.csv", 4),
         ("d.csv.gz", 4),
         ("in.csv", 4),
@@ -47,22 +47,22 @@ def test_tables_are_listed_with_their_sizes(folder: Path) -> None:
 
 
 def test_at_most_a_thousand_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "MOST_FILES", 3)
+    monkeypatch.setattr(folder_files, "MOST_FILES", 3)
     for number in range(5):
         (tmp_path / f"{number}.csv").write_text("x\n", encoding="utf-8")
-    assert [path for path, _ in places.list_files(tmp_path)] == ["0.csv", "1.csv", "2.csv"]
+    assert [path for path, _ in folder_files.list_files(tmp_path)] == ["0.csv", "1.csv", "2.csv"]
 
 
 def test_a_huge_folder_is_not_walked_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "MOST_VISITED", 2)
+    monkeypatch.setattr(folder_files, "MOST_VISITED", 2)
     for number in range(5):
         (tmp_path / f"{number}.csv").write_text("x\n", encoding="utf-8")
-    assert len(places.list_files(tmp_path)) == 2
+    assert len(folder_files.list_files(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("path", ["a.csv", "sub/b.parquet", "in.csv"])
 def test_what_is_listed_is_found(folder: Path, path: str) -> None:
-    found = places.find_file(folder, path)
+    found = folder_files.find_file(folder, path)
     assert found == (folder / path).resolve()
 
 
@@ -98,15 +98,15 @@ TRAPS = {
 @pytest.mark.parametrize("path", TRAPS.values(), ids=TRAPS)
 def test_everything_else_is_refused_with_the_same_words(folder: Path, path: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        places.find_file(folder, path.format(folder=folder) if "{" in path else path)
-    assert str(refusal.value) == f"{places.REFUSED}; {places.FIX}"
+        folder_files.find_file(folder, path.format(folder=folder) if "{" in path else path)
+    assert str(refusal.value) == f"{folder_files.REFUSED}; {folder_files.FIX}"
 
 
 @pytest.mark.parametrize("path", [path for name, path in TRAPS.items() if name != "half-a-letter" and "{" not in path])
 def test_the_server_refuses_them_too(client: Any, path: str) -> None:
     answer = client.post("/api/sources", json={"path": path})
     assert answer.status_code == 422
-    assert answer.json() == {"error": f"{places.REFUSED}; {places.FIX}"}
+    assert answer.json() == {"error": f"{folder_files.REFUSED}; {folder_files.FIX}"}
 
 
 def test_a_file_that_becomes_a_link_out_is_refused_when_it_is_used(
