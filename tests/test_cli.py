@@ -13,7 +13,7 @@ import duckdb
 import pytest
 import typer
 
-from cellrisk.cli import main, progress
+from cellrisk.cli import find_refusal, main, progress
 from cellrisk.cli.groups import RiskOptions
 from cellrisk.cli.program import app
 from tests.shared_data import FOLDER, needs_shared_data
@@ -294,23 +294,31 @@ def walk(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield from walk(inner, *path, name)
 
 
-def test_every_number_is_read_before_the_work_begins(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_number_is_read_before_the_work_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one line names the option and what was given, from the command line and from a settings file."""
     monkeypatch.chdir(tmp_path)
-    config = tmp_path / "settings.toml"
+    root = typer.main.get_command(app)
     found = 0
-    for path, command in walk(typer.main.get_command(app)):
+    for path, command in walk(root):
+        context = typer.Context(root)
+        for name in path[:-1]:
+            context = typer.Context(root.commands[name], parent=context, info_name=name)  # type: ignore[attr-defined]
         needed = [each.name for each in command.params if each.param_type_name == "argument" and each.required]
         for option in command.params:
             if option.metavar in ("NUMBER", "NUMBERS", "R", "M", "T", "SECONDS", "LOW:HIGH"):
                 name = option.opts[0]
-                assert refused(capsys, *path, *needed, name, "ten").startswith(f"cellrisk: {name} must be a ")
+                with pytest.raises(typer.BadParameter) as refusal:
+                    command.make_context(path[-1], [*needed, name, "ten"], parent=context)
+                said = str(find_refusal(refusal.value))
+                assert said.startswith(f"{name} must be a ")
+                assert "got 'ten'" in said
                 lines = [f"[{'.'.join(path)}]", f"{name.removeprefix('--')} = true"]
-                config.write_text("\n".join(lines), encoding="utf-8")
-                said = refused(capsys, *path, *needed, "--config", config)
-                assert said.startswith(f"cellrisk: {name} must be a ")
+                Path("cellrisk.toml").write_text("\n".join(lines), encoding="utf-8")
+                with pytest.raises(typer.BadParameter) as refusal:
+                    command.make_context(path[-1], list(needed), parent=context)
+                Path("cellrisk.toml").unlink()
+                said = str(find_refusal(refusal.value))
+                assert said.startswith(f"{name} must be a ")
                 assert "got 'True'" in said
                 found += 1
     assert found > 50

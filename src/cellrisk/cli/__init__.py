@@ -58,7 +58,7 @@ def _refuse(error: BaseException) -> int:
     import typer
 
     usage_error: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-    refusal = _find_refusal(error)
+    refusal = find_refusal(error)
     if refusal is not None:
         return _fail(refusal, BAD_INPUT)
     if isinstance(error, usage_error):
@@ -75,7 +75,7 @@ def _refuse(error: BaseException) -> int:
     return _fail(f"internal error ({kind}); please report it. CELLRISK_TRACEBACK=1 shows where", INTERNAL)
 
 
-def _find_refusal(error: BaseException) -> str | None:
+def find_refusal(error: BaseException) -> str | None:
     """What a refusal says. One of `parsing` is inside the errors of Typer, and does not know its option."""
     if isinstance(error, CellriskError):
         return str(error)
