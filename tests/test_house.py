@@ -38,6 +38,7 @@ PUBLIC = {
     "assess",
     "audit",
     "average",
+    "ceiling",
     "choose",
     "compose",
     "curve",
@@ -60,8 +61,8 @@ STEPS = {"attempt", "average", "cdf", "pmf", "risk", "sample", "survive", "vanis
 ANSWERS = ("decide", "publish", "repeat.accounting", "repeat.averaging", "repeat.sequences", "risk")
 QUESTIONS = {
     *PUBLIC,
-    *("assess_sequence", "choose_within", "count_people", "find_exposure", "find_trade_off", "glimpse"),
-    *("largest_epsilon", "simulate_constrained", "weigh"),
+    *("assess_sequence", "choose_within", "compose_ceiling", "count_people", "find_exposure", "find_trade_off"),
+    *("glimpse", "largest_epsilon", "simulate_constrained", "weigh"),
     *("check_output", "describe_conditions", "find_count_column", "read_settings", "usual_delta"),  # no risk in these
     *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of"),  # files, not risks
 }

@@ -23,6 +23,7 @@ GAUSSIAN = cr.AnalyticGaussian(epsilon=0.7, delta=0.01, neighbours="replace", th
 NAMED: dict[str, Any] = {"epsilon": 0.7, "delta": 0.01, "neighbours": "replace", "threshold": 1.5}
 AT_ONE: dict[str, Callable[..., Any]] = {
     "assess": cr.assess,
+    "ceiling": lambda _, *given, **beside: cr.ceiling(*given, **beside),
     "explain": cr.explain,
     "simulate": lambda *given, **beside: cr.simulate(*given, releases=5, **beside),
     "average": lambda *given, **beside: cr.average(*given, releases=3, measures="local", **beside),

@@ -53,6 +53,7 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "table": lambda table, _: table,
     "summary": lambda table, _: table.summary(),
     "assessment": lambda table, _: cr.assess(table, MECHANISM, measures="local"),
+    "ceiling": lambda *_: cr.ceiling(MECHANISM, labels=4),
     "curve": lambda table, _: cr.curve(table, "geometric", epsilon=[0.5, 1.0], measures="local"),
     "choice": lambda table, _: cr.choose(table, "geometric", max_risk=0.5),
     "utility": lambda table, _: cr.utility(table, MECHANISM, releases=3),

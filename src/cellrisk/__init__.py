@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
     from cellrisk.risk.assessment import Assessment, assess
+    from cellrisk.risk.ceilings import Ceiling, ceiling
     from cellrisk.risk.curves import RiskCurve, curve
     from cellrisk.risk.explanation import Explanation, explain
     from cellrisk.show.reporting import Report, report
@@ -70,6 +71,7 @@ _HOMES = {
     "repeat.ledger": "Ledger",
     "repeat.sequences": "Plan RiskSequence Step assess_sequence largest_epsilon plan",
     "risk.assessment": "Assessment assess",
+    "risk.ceilings": "Ceiling ceiling",
     "risk.curves": "RiskCurve curve",
     "risk.explanation": "Explanation explain",
     "show.reporting": "Report report",
@@ -81,6 +83,7 @@ __all__ = [
     "Assessment",
     "Audit",
     "Averaging",
+    "Ceiling",
     "CellriskError",
     "Cells",
     "Choice",
@@ -112,6 +115,7 @@ __all__ = [
     "assess_sequence",
     "audit",
     "average",
+    "ceiling",
     "choose",
     "compose",
     "curve",

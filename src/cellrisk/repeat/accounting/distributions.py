@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.repeat.accounting.pieces import DiscreteGaussianPiece, GaussianPiece, Piece
+from cellrisk.system.arrays import Floats
 
 COARSE, FINE = 0.01, 0.0005
 """The step of the grid, as a share of the typical spread of a piece's loss; epsilon feels about its square."""
@@ -16,6 +17,8 @@ FEW_STEPS, MOST_STEPS = 50_000, 500_000
 ROUNDING = 5e-16
 """By how much Fourier transforms may misplace delta, for each piece: four times what was seen beside exact sums."""
 WIDEST_NOISE = 100_000.0
+WHOLE = 1e-12
+"""More than rounding moves a delta that is added up from half a million probabilities."""
 TRUNCATED = 1e-6
 """The share of delta that may be spent on leaving out tails. They are counted as certain harm, so the side is safe."""
 
@@ -41,17 +44,47 @@ def compose_distributions(pieces: Sequence[tuple[Piece, int]], delta: float) -> 
     >>> round(compose_distributions([(PurePiece(0.1), 100)], 1e-6), 4)  # basic composition: 10
     4.7746
     """
-    step = choose_step(pieces)
-    cut = TRUNCATED * delta / (2 * len(pieces))
-    sure = math.inf if _unbounded(pieces) else math.fsum(times * piece.reach for piece, times in pieces)
     with np.errstate(all="ignore"):
-        parts = [_repeat(piece.distribute(step), times, cut) for piece, times in pieces]
-        while len(parts) > 1:
-            odd = parts[len(parts) - len(parts) % 2 :]
-            pairs = zip(parts[0::2], parts[1::2], strict=False)
-            parts = [one.compose(other, tail_mass_truncation=cut) for one, other in pairs] + odd
-        found = parts[0].get_epsilon_for_delta(delta - ROUNDING * sum(times for _, times in pieces))
-    return min(float(found), sure)
+        whole = _convolve(pieces, TRUNCATED * delta / (2 * len(pieces)))
+        found = whole.get_epsilon_for_delta(delta - ROUNDING * sum(times for _, times in pieces))
+    return min(float(found), largest_loss(pieces))
+
+
+def convolve(pieces: Sequence[tuple[Piece, int]]) -> Any:
+    """The distribution of the pieces' losses together, from which `find_deltas` reads."""
+    with np.errstate(all="ignore"):
+        return _convolve(pieces, TRUNCATED * WHOLE / len(pieces))
+
+
+def find_deltas(distribution: Any, pieces: Sequence[tuple[Piece, int]], epsilons: Floats) -> Floats:
+    """The deltas at these epsilons, ascending and not below 0, that a composed distribution shows: upper bounds.
+
+    >>> from cellrisk.repeat.accounting.pieces import PurePiece
+    >>> twice = [(PurePiece(1.0), 2)]
+    >>> find_deltas(convolve(twice), twice, np.array([0.0, 1.0, 2.0])).round(6)  # tanh(1/2) at 0
+    array([0.462117, 0.337835, 0.      ])
+    """
+    given = float(epsilons[0]) if len(epsilons) == 1 else epsilons
+    with np.errstate(all="ignore"):
+        found = np.atleast_1d(distribution.get_delta_for_epsilon(given))
+    safe = np.clip(found, 0.0, 1.0) + ROUNDING * sum(times for _, times in pieces) + WHOLE
+    return np.asarray(np.where(epsilons >= largest_loss(pieces), 0.0, np.minimum(safe, 1.0)))
+
+
+def largest_loss(pieces: Sequence[tuple[Piece, int]]) -> float:
+    """What the privacy loss never exceeds; infinite where noise has Gaussian tails."""
+    return math.inf if _unbounded(pieces) else math.fsum(times * piece.reach for piece, times in pieces)
+
+
+def _convolve(pieces: Sequence[tuple[Piece, int]], cut: float) -> Any:
+    """The distribution of all losses together; tails of about ``cut`` count as certain harm at every step."""
+    step = choose_step(pieces)
+    parts = [_repeat(piece.distribute(step), times, cut) for piece, times in pieces]
+    while len(parts) > 1:
+        odd = parts[len(parts) - len(parts) % 2 :]
+        pairs = zip(parts[0::2], parts[1::2], strict=False)
+        parts = [one.compose(other, tail_mass_truncation=cut) for one, other in pairs] + odd
+    return parts[0]
 
 
 def choose_step(pieces: Sequence[tuple[Piece, int]]) -> float:

@@ -130,14 +130,15 @@ PIECES: dict[type[Noise], type[Piece]] = {
 }
 
 
-def take_apart(losses: Sequence[Loss]) -> list[tuple[Piece, int]]:
+def take_apart(losses: Sequence[Loss], counts: int | None = None) -> list[tuple[Piece, int]]:
     """The pieces of losses, and how often each occurs, in an order that does not depend on the losses'.
 
     A record that is added or removed changes one count by 1. A record that is replaced changes two by 1 each: it leaves
     one and joins another, and the two have independent noise. So a release is one piece or two, and there is no worse
     neighbour: all counts that change at all change by 1, and symmetric noise does not mind in which direction. Two
     pieces are less than one count that changes by 2. Gaussians make one: their mu^2 add up. Where the mechanism is not
-    known, the piece is the worst for its epsilon; a delta is not in it.
+    known, the piece is the worst for its epsilon; a delta is not in it. ``counts`` says how many counts change where it
+    is not about the losses' own neighbours; a loss without a mechanism takes no notice of it.
 
     >>> from cellrisk.noise.mechanisms import mechanism
     >>> take_apart([Loss.of(mechanism("geometric", epsilon=0.5, neighbours="replace"))])
@@ -145,7 +146,7 @@ def take_apart(losses: Sequence[Loss]) -> list[tuple[Piece, int]]:
     """
     found: Counter[Piece] = Counter()
     for loss in losses:
-        found.update(_pieces_of(loss))
+        found.update(_pieces_of(loss, counts))
     gaussians = [(piece, times) for piece, times in found.items() if isinstance(piece, GaussianPiece)]
     others = [(piece, times) for piece, times in found.items() if not isinstance(piece, GaussianPiece)]
     if gaussians:
@@ -163,10 +164,10 @@ def load_distributions() -> Any:
     return importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
 
 
-def _pieces_of(loss: Loss) -> dict[Piece, int]:
+def _pieces_of(loss: Loss, counts: int | None) -> dict[Piece, int]:
     kind = kind_of(loss)
     if kind is not None and loss.mechanism is not None:
-        return {kind(1.0 / loss.mechanism.scale): int(loss.mechanism.l1)}
+        return {kind(1.0 / loss.mechanism.scale): int(loss.mechanism.l1) if counts is None else counts}
     if loss.rho is not None:
         return {ConcentratedPiece(float(loss.rho)): 1}
     return {PurePiece(float(loss.epsilon or 0.0)): 1}

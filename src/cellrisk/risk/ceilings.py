@@ -1,0 +1,492 @@
+"""The ceiling: how often anybody at all can guess a person's value right, whatever he knows about everybody else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    EndlessNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+    NoNoise,
+)
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import require_whole_number
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, number_of
+
+MOST_LABELS = 10_000
+SUM_OF_PRIORS = 1e-9
+"""How far priors may add up to something other than 1."""
+WIDE = 10_000.0
+"""Whole-number Gaussian noise of this scale is taken for the continuous one: a ceiling moves by less than 1e-11."""
+MOST_VALUES = 20_000_000
+REACH = 10.0
+"""Standard deviations beyond which a Gaussian has less than 1e-22 left."""
+STEP = 0.125
+"""Of the trapezoidal rule along a Gaussian, in standard deviations; its error falls like exp(-2 pi 1.5 / STEP)."""
+LONG = 45.0
+"""exp(-LONG) is lost beside 1."""
+WIDEST_PANEL, NARROW_PANEL = 0.5, 0.05
+AT_ONCE = 4_000_000
+NOTHING = 1e-12
+"""A gain below this is rounding."""
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """The values of R, how much likelier a released count is with the person in it than without, ascending.
+
+    Every ceiling comes from this one distribution: R = f(Y - 1)/f(Y), f the probabilities of the noise.
+    """
+
+    log_ratio: Floats
+    without: Floats
+    """The probability of each value without the person: of Y = noise."""
+    with_person: Floats
+    """And with the person: of Y = 1 + noise. It is R times the other, also where that has underflown."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What is believed of a person's label before the release: distinct priors, descending, and how many have each."""
+
+    priors: Floats
+    times: Floats
+
+    @staticmethod
+    def of(priors: Sequence[float]) -> Labels:
+        """Labels with these priors, those of prior 0 left out: nobody guesses them."""
+        distinct, times = np.unique(np.asarray(priors, dtype=np.float64), return_counts=True)
+        possible = distinct > 0
+        return Labels(distinct[possible][::-1].copy(), times[possible][::-1].astype(np.float64))
+
+    @staticmethod
+    def even(labels: int) -> Labels:
+        return Labels(np.array([1.0 / labels]), np.array([float(labels)]))
+
+    @property
+    def likeliest(self) -> float:
+        return float(self.priors[0])
+
+
+@dataclass(frozen=True, repr=False)
+class Ceiling(Result):
+    """The answer of `ceiling`: no attack on a release through this mechanism guesses right more often.
+
+    It uses no data: only the mechanism and the number of labels, so it may be published.
+    """
+
+    labels: int
+    """How many values the sensitive attribute can have."""
+    even_two: float
+    """The largest probability of a right guess where two values are equally likely beforehand."""
+    even: float
+    """The same where all values are equally likely beforehand."""
+    success: float
+    """The same under the priors that were given; without any, ``even``."""
+    advantage: float | None
+    """How much likelier any attack can be right because the person's record is in the table, whatever counts as right;
+    None where it cannot be known."""
+    odds: float | None
+    """By what factor the odds between two values can move at most; None where nothing bounds it."""
+    priors: tuple[float, ...] | None = None
+    mechanism: Mechanism | None = None
+    """None where several releases are taken together."""
+    releases: int = 1
+    exact: bool = True
+    """Whether some attacker reaches ``success``; otherwise it is an upper bound."""
+
+    def __post_init__(self) -> None:
+        for name in ("even_two", "even", "success"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise InvalidInput(f"a ceiling is a probability: {name}", got=value, allowed="0 to 1")
+
+    @property
+    def prior(self) -> float:
+        """How often the best guess is right without the release."""
+        return 1.0 / self.labels if self.priors is None else max(self.priors)
+
+    @cached_property
+    def rounded(self) -> float | None:
+        """``success`` where the attacker sees the rounded counts alone, as they are released, before any is set to 0.
+
+        The same where the noise is made of whole numbers; None where several releases are taken together.
+        """
+        if self.mechanism is None:
+            return None
+        labels = Labels.even(self.labels) if self.priors is None else Labels.of(self.priors)
+        return find_success(self.mechanism.noise, labels, rounded=True)
+
+    @property
+    def headline(self) -> str:
+        """What a board can repeat."""
+        together = "" if self.mechanism is not None else f"After {number_of(self.releases, 'release')}, "
+        who = "somebody who knew everything about everybody else would guess a person's value right"
+        often, without = say_times(self.success, self.prior)
+        told = f"{together}{who} at most {often} times in 100"
+        gained = self.success - self.prior > NOTHING
+        return f"{told[0].upper()}{told[1:]}{f' instead of {without}' if gained else ', as without any release'}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; an odds factor past all numbers is None."""
+        named: dict[str, Any] = {"even_two": self.even_two, "even": self.even, "labels": self.labels}
+        if self.priors is not None:
+            named |= {"priors": list(self.priors), "success": self.success}
+        if self.mechanism is not None:
+            named["rounded"] = self.rounded
+        finite = self.odds is not None and math.isfinite(self.odds)
+        named |= {"advantage": self.advantage, "odds": self.odds if finite else None}
+        named |= {"exact": self.exact, "releases": self.releases, "sentence": self.headline}
+        return named | ({} if self.mechanism is None else {"mechanism": self.mechanism.to_dict()})
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        rows: list[tuple[str, float | None]] = [("even_two", self.even_two), ("even", self.even)]
+        if self.priors is not None:
+            rows.append(("success", self.success))
+        rows += [("rounded", self.rounded), ("prior", self.prior), ("advantage", self.advantage)]
+        return [{"figure": name, "value": value} for name, value in rows if value is not None]
+
+    def _paragraphs(self) -> list[str]:
+        bound = "" if self.exact else " (an upper bound)"
+        rows = [["two values, equally likely", "0.5", _show(self.even_two)]]
+        if self.labels > 2:
+            rows.append([f"{self.labels:,} values, equally likely", f"{1 / self.labels:.4g}", _show(self.even)])
+        if self.priors is not None:
+            rows.append(["the priors given", f"{self.prior:.4g}", _show(self.success)])
+        table = aligned([f"guessed right at most{bound}", "without", "with"], rows)
+        said = ["No data is in these numbers: they follow from the noise alone, and hold for every table and attack."]
+        if self.advantage is not None:
+            said.append(
+                "Because a person's own record is in the table, no attack of any kind is right with a probability that "
+                f"is higher by more than {_show(self.advantage)}."
+            )
+        if self.odds is not None:
+            said.append(f"The odds between two values of a person move by a factor of at most {_show(self.odds)}.")
+        return [table, "\n".join(said)]
+
+
+def ceiling(
+    mechanism: Mechanism | str = USUAL_MECHANISM,
+    *,
+    labels: int | None = None,
+    priors: Sequence[float] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
+) -> Ceiling:
+    """How often would somebody guess a person's value right who knew everything about everybody else?
+
+    The attacker knows all other records, so each released count less what he knows is noise, with 1 added to that of
+    the person's value: y_k = 1(value = k) + e_k. He names the value with the largest posterior, and is right with
+    probability C = E[max_k pi_k R_k], R_k = f(Y_k - 1)/f(Y_k), Y_k from f, the noise. Nobody does better, as whoever
+    knows less can be imitated by him; and thresholds and rounding come after the noise. For Laplace and Gaussian noise
+    C is that of counts before rounding, and ``rounded`` that of rounded ones. Two even values: e^epsilon/(1 +
+    e^epsilon) for geometric noise, 1 - e^-epsilon (1 + epsilon/2)/2 for Laplace, Phi(1/(sqrt2 sigma)) for Gaussian.
+    Exact, by sums and quadrature, to about 1e-12.
+
+    Parameters
+    ----------
+    mechanism
+        The object, or its name with ``epsilon``, ``delta``, ``neighbours`` and ``threshold`` beside it.
+    labels
+        How many values the sensitive attribute can have; two, or as many as there are priors.
+    priors
+        How likely each value is beforehand for the person in question; without them, all are equally likely. A skewed
+        prior can leave the best guess as it was although the odds move, so the even one is what to show.
+
+    >>> found = ceiling("laplace", epsilon=1.0)
+    >>> round(found.even_two, 6), round(found.rounded, 6)
+    (0.72409, 0.710973)
+    >>> print(found.headline)
+    Somebody who knew everything about everybody else would guess a person's value right at most 73 times in 100 instead
+    of 50.
+    """
+    made = make_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    asked, believed = require_labels(labels, priors)
+    noise = made.noise
+    even = find_success(noise, Labels.even(asked))
+    return Ceiling(
+        labels=asked,
+        even_two=even if asked == 2 else find_success(noise, Labels.even(2)),
+        even=even,
+        success=even if believed is None else find_success(noise, Labels.of(believed)),
+        advantage=advantage_cap(made),
+        odds=odds_bound(made),
+        priors=believed,
+        mechanism=made,
+    )
+
+
+def require_labels(labels: int | None, priors: Sequence[float] | None) -> tuple[int, tuple[float, ...] | None]:
+    """The number of labels, and their priors where any were given: probabilities that add up to 1."""
+    count = None if labels is None else require_whole_number("labels", labels, least=2, most=MOST_LABELS)
+    if priors is None:
+        return count or 2, None
+    try:
+        found = [float(each) for each in priors]
+    except (TypeError, ValueError):
+        raise InvalidInput("priors must be numbers, one for each label", allowed="for example 0.6, 0.3, 0.1") from None
+    require_whole_number("the number of priors", len(found), least=2, most=MOST_LABELS)
+    if count is not None and count != len(found):
+        raise InvalidInput("there must be one prior for each label", got=f"{len(found)} priors for {count} labels")
+    if not all(math.isfinite(each) and each >= 0 for each in found):
+        raise InvalidInput("every prior must be a probability", got=min(found), allowed="0 to 1")
+    total = math.fsum(found)
+    if abs(total - 1.0) > SUM_OF_PRIORS:
+        raise InvalidInput("priors must add up to 1", got=f"{total:.12g}", fix="divide each by their sum")
+    return len(found), tuple(found)
+
+
+def advantage_cap(given: Mechanism | Noise) -> float:
+    """How much likelier can any attack be right because one person's record is in the table? A bound for every attack.
+
+    The total variation between the releases with and without the record: f(0), the probability that rounded noise is
+    0, as one count moves by 1 (Laplace 1 - e^(-epsilon/2), geometric tanh(epsilon/2)). Under replace the record is in
+    another cell instead, so two counts move: 2 C - 1, C the ceiling of two even labels.
+
+    >>> round(advantage_cap(make_mechanism("geometric", epsilon=1.0)), 6)
+    0.462117
+    """
+    if isinstance(given, Mechanism):
+        if given.neighbours == "replace":
+            return 2.0 * find_success(given.noise, Labels.even(2)) - 1.0
+        given = given.noise
+    if isinstance(given, LaplaceNoise):
+        return -math.expm1(-0.5 / given.scale)
+    if isinstance(given, GeometricNoise):
+        return math.tanh(0.5 / given.scale)
+    if isinstance(given, GaussianNoise):
+        return math.erf(0.5 / (math.sqrt(2.0) * given.scale))
+    return 1.0 - 2.0 * float(given.cdf(-0.5))
+
+
+def odds_bound(mechanism: Mechanism) -> float | None:
+    """By what factor can a release move the odds between two values of a person? None where no number bounds it.
+
+    e^(2 epsilon) where epsilon is that of an added or removed record, e^epsilon where it is that of a replaced one: two
+    counts move. Only pure guarantees have one.
+
+    >>> round(odds_bound(make_mechanism("geometric", epsilon=1.0)), 6)
+    7.389056
+    """
+    if not mechanism.pure:
+        return None
+    counted = mechanism.epsilon * (2.0 if mechanism.neighbours == "add-remove" else 1.0)
+    return math.exp(counted) if counted < 709.0 else math.inf
+
+
+def find_success(noise: Noise, labels: Labels, *, rounded: bool = False) -> float:
+    """C = E[max_k pi_k R_k] under this noise: the largest probability of a right guess.
+
+    >>> round(find_success(GaussianNoise(1.0), Labels.even(2)), 6)  # Phi(1/sqrt 2)
+    0.76025
+    """
+    if isinstance(noise, NoNoise):
+        return 1.0
+    if isinstance(noise, EndlessNoise):
+        return labels.likeliest
+    if isinstance(noise, LaplaceNoise):
+        found = succeed(_rounded_laplace(noise), labels) if rounded else _succeed_against_laplace(noise, labels)
+    elif isinstance(noise, GeometricNoise):
+        found = succeed(_geometric(noise), labels)
+    elif isinstance(noise, (GaussianNoise, DiscreteGaussianNoise)):
+        continuous = isinstance(noise, GaussianNoise) and not rounded
+        if continuous or 2.0 * REACH * noise.scale > min(MOST_VALUES / len(labels.priors), 2.0 * REACH * WIDE):
+            found = _succeed_against_gaussian(noise.scale, labels)
+        else:
+            values = _rounded_gaussian if isinstance(noise, GaussianNoise) else _discrete_gaussian
+            found = succeed(values(noise.scale), labels)
+    else:
+        raise InvalidInput("no ceiling is known for this noise", got=type(noise).__name__)
+    return min(found, 1.0)  # above 1 by rounding alone
+
+
+def succeed(likelihoods: Likelihoods, labels: Labels) -> float:
+    """E[max_k pi_k R_k] for independent R_k with these values: a sum over values of the maximum.
+
+    Take all pairs of a prior and a value by their score pi R. The maximum of a number m of labels with one prior has
+    that score or less with probability F^m, and of all labels with the product H of these. So it is at the pair with
+    probability H (1 - (1 - q)^m), q = P(R)/F; times pi R, that is pi P'(R) (H/F) (1 - (1 - q)^m)/q, where P' is the
+    probability with the person. All terms are positive and none overflows.
+    """
+    known = (likelihoods.without > 0) | (likelihoods.with_person > 0)
+    log_ratio, without, with_person = (
+        each[known] for each in (likelihoods.log_ratio, likelihoods.without, likelihoods.with_person)
+    )
+    near = np.log(labels.priors) + log_ratio[-1] >= math.log(labels.likeliest) + log_ratio[0]  # others never win
+    priors, times = labels.priors[near], labels.times[near]
+    below = np.cumsum(without)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.minimum(np.where(below > 0, without / below, 0.0), 1.0)
+        stay = np.log1p(-share)  # minus infinity at the lowest value: no label has less
+        log_below = np.log(below)
+    first = int(np.argmax(below > 0))
+    scores = np.log(priors)[:, None] + log_ratio
+    order = np.argsort(scores, axis=None, kind="stable")
+    steps = (times[:, None] * stay).ravel()[order]
+    log_product = np.zeros(len(steps))
+    log_product[:-1] = np.cumsum(steps[:0:-1])[::-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        won = np.where(share > 0, -np.expm1(times[:, None] * stay) / share, times[:, None])
+        terms = (priors[:, None] * with_person * won).ravel()[order]
+        log_share = log_product - np.broadcast_to(log_below, scores.shape).ravel()[order]
+    possible = np.broadcast_to(np.arange(len(log_ratio)) >= first, scores.shape).ravel()[order]
+    return float(np.sum(terms[possible] * np.exp(log_share[possible])))
+
+
+def _geometric(noise: GeometricNoise) -> Likelihoods:
+    """R is e^epsilon from 1 on and e^-epsilon below."""
+    epsilon = 1.0 / noise.scale
+    high = 1.0 / (1.0 + math.exp(-epsilon))
+    low = math.exp(-epsilon) * high
+    return Likelihoods(np.array([-epsilon, epsilon]), np.array([high, low]), np.array([low, high]))
+
+
+def _rounded_laplace(noise: LaplaceNoise) -> Likelihoods:
+    """f(0) = 1 - e^(-epsilon/2) and f(j) = sinh(epsilon/2) e^(-epsilon |j|): R has four values, at Y < 0, 0, 1, > 1."""
+    epsilon = 1.0 / noise.scale
+    half = math.exp(-0.5 * epsilon)
+    middle = 0.5 * epsilon - math.log1p(0.5 * math.expm1(-0.5 * epsilon))  # log f(0)/f(1)
+    without = np.array(
+        [0.5 * half, -math.expm1(-0.5 * epsilon), -0.5 * half * math.expm1(-epsilon), 0.5 * math.exp(-1.5 * epsilon)]
+    )
+    return Likelihoods(np.array([-epsilon, -middle, middle, epsilon]), without, without[::-1].copy())
+
+
+def _discrete_gaussian(sigma: float) -> Likelihoods:
+    values = _whole_numbers(sigma)
+    weights = np.exp(-0.5 * (values / sigma) ** 2)
+    moved = np.exp(-0.5 * ((values - 1.0) / sigma) ** 2)
+    total = float(np.sum(weights) + moved[0])
+    return Likelihoods((values - 0.5) / sigma**2, weights / total, moved / total)
+
+
+def _rounded_gaussian(sigma: float) -> Likelihoods:
+    values = _whole_numbers(sigma)
+    log_probability = _log_rounded_gaussian(np.append(values[0] - 1.0, values), sigma)
+    here, before = log_probability[1:], log_probability[:-1]
+    return Likelihoods(np.maximum.accumulate(before - here), np.exp(here), np.exp(before))
+
+
+def _log_rounded_gaussian(values: Floats, sigma: float) -> Floats:
+    """log P(round(e) = j). For wide noise as the density at j times the integral of exp(-(2 j s + s^2)/(2 sigma^2)) for
+    s from -1/2 to 1/2, as differences of the distribution function would lose digits."""
+    far = np.abs(values)
+    if sigma < 1.0:
+        upper, lower = special.log_ndtr((0.5 - far) / sigma), special.log_ndtr(-(0.5 + far) / sigma)
+        return np.asarray(upper + np.log(-np.expm1(lower - upper)))
+    points, weights = np.polynomial.legendre.leggauss(24)
+    s = 0.5 * points[:, None]
+    inside = 0.5 * weights @ np.exp(-(2.0 * far * s + s * s) / (2.0 * sigma**2))
+    return np.asarray(-0.5 * (far / sigma) ** 2 - math.log(sigma * math.sqrt(2.0 * math.pi)) + np.log(inside))
+
+
+def _whole_numbers(sigma: float) -> Floats:
+    most = math.ceil(REACH * sigma) + 1
+    return np.arange(-most, most + 2, dtype=np.float64)
+
+
+def _succeed_against_gaussian(sigma: float, labels: Labels) -> float:
+    """sum_k pi_k E[prod_{j != k} Phi(Z + 1/sigma + sigma ln(pi_k/pi_j))], Z standard normal, by the trapezoidal rule.
+
+    All labels share the points, in the coordinate sigma ln(score/pi_1) - 1/(2 sigma), so the product is taken once. The
+    points end where the likeliest label's own score cannot be lower, or where no label's can.
+    """
+    shift = sigma * np.log(labels.priors / labels.likeliest)
+    low = max(-1.0 / sigma, float(shift[-1])) - REACH
+    points = np.arange(low, REACH + STEP, STEP)
+    total = 0.0
+    for part in np.array_split(points, 1 + len(points) * len(shift) // AT_ONCE):
+        own = part[:, None] - shift
+        log_below = special.log_ndtr(own + 1.0 / sigma)
+        others = (log_below @ labels.times)[:, None] - log_below
+        density = np.exp(others - 0.5 * own * own)
+        total += float(np.sum(density @ (labels.times * labels.priors)))
+    return total * STEP / math.sqrt(2.0 * math.pi)
+
+
+def _succeed_against_laplace(noise: LaplaceNoise, labels: Labels) -> float:
+    """pi_1 e^-epsilon + 2 pi_1 times the integral of e^-v Q(e^(v - epsilon)) over v from 0 to epsilon.
+
+    Q(w) = (1 - prod_k (1 - r_k w/2))/w with r_k = sqrt(pi_k/pi_1), over the labels with e^-v < r_k: the others' score
+    is below even at its largest. It is the integral of 1 - prod_k G(x/pi_k) over scores x = pi_1 e^(epsilon - 2 v), and
+    G the distribution function of R: 1 - sqrt(e^-epsilon/x)/2 from e^-epsilon to e^epsilon, and 1 from there. Gauss
+    points on panels inside which no label enters, where the integrand is analytic.
+    """
+    epsilon = 1.0 / noise.scale
+    ratio = np.sqrt(labels.priors / labels.likeliest)
+    entry = -np.log(ratio)
+    end = min(epsilon, LONG)
+    edges = np.unique(np.concatenate([[0.0, end], entry[entry < end], np.arange(0.0, end, WIDEST_PANEL)]))
+    widths = np.diff(edges)
+    total = 0.0
+    for narrow, count in ((False, 10), (True, 4)):
+        chosen = (widths <= NARROW_PANEL) == narrow
+        points, weights = np.polynomial.legendre.leggauss(count)
+        left, half = edges[:-1][chosen], 0.5 * widths[chosen]
+        place = (left[:, None] + half[:, None] * (1.0 + points)).ravel()
+        weight = (half[:, None] * weights).ravel()
+        entered = np.searchsorted(entry, np.repeat(left, count), side="right")
+        for part in np.array_split(np.arange(len(place)), 1 + len(place) * len(ratio) // AT_ONCE):
+            if len(part):
+                quotient = _lose(np.exp(place[part] - epsilon), entered[part], ratio, labels.times)
+                total += float(np.sum(weight[part] * np.exp(-place[part]) * quotient))
+    return labels.likeliest * (math.exp(-epsilon) + 2.0 * total)
+
+
+def _lose(w: Floats, entered: Any, ratio: Floats, times: Floats) -> Floats:
+    """(1 - prod_k (1 - r_k w/2))/w over the first labels, that have entered; its limit where w is next to nothing."""
+    most = int(entered.max())
+    inside = np.arange(most) < entered[:, None]
+    logs = np.where(inside, np.log1p(-0.5 * ratio[:most] * w[:, None]), 0.0) @ times[:most]
+    limit = np.where(inside, 0.5 * ratio[:most], 0.0) @ times[:most]
+    small = w < 1e-200
+    return np.asarray(np.where(small, limit, -np.expm1(logs) / np.where(small, 1.0, w)))
+
+
+def _show(number: float) -> str:
+    """Six digits of a bound, rounded up."""
+    return (
+        f"{Context(prec=6, rounding=ROUND_CEILING).create_decimal(repr(number)):f}" if number < 1e9 else f"{number:.3g}"
+    )
+
+
+def say_times(success: float, prior: float) -> tuple[str, str]:
+    """How often in 100 a guess is right, never too low, and how often it was without the release, never too high.
+
+    As many digits as show the difference, and that it is not certain; four at most.
+
+    >>> say_times(0.724090, 0.5), say_times(0.500025, 0.5), say_times(0.99996, 0.2), say_times(0.4455, 1 / 3)
+    (('73', '50'), ('50.003', '50'), ('99.996', '20'), ('45', '33'))
+    """
+    shown = min((gap for gap in (success - prior, 1.0 - success) if gap > NOTHING), default=1.0)
+    digits = min(max(math.ceil(-math.log10(50.0 * shown)), 0), 4)
+    return _in_hundred(success, digits, ROUND_CEILING), _in_hundred(prior, _digits_of(prior, digits), ROUND_FLOOR)
+
+
+def _digits_of(prior: float, digits: int) -> int:
+    """Two digits at least of a prior that is small."""
+    return max(digits, min(1 - math.floor(math.log10(100.0 * prior)), 6)) if prior < 0.1 else digits
+
+
+def _in_hundred(share: float, digits: int, rounding: str) -> str:
+    near = (Decimal(repr(share)) * 100).quantize(Decimal(1).scaleb(-10), rounding=ROUND_HALF_EVEN)  # 0.1 + 0.2 is 0.3
+    told = near.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
+    return f"{told.normalize():f}"

@@ -1,0 +1,410 @@
+"""The ceiling of one release: enumeration, integrals in 30 digits, closed forms, draws, limits and figures."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    EndlessNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+    NoNoise,
+)
+from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, advantage_cap, find_success, odds_bound, say_times
+from tests.near import near
+
+from .oracle import (
+    discrete_gaussian,
+    enumerate_success,
+    geometric,
+    geometric_closed,
+    integrate_gaussian,
+    integrate_laplace,
+    rounded_gaussian,
+    rounded_laplace,
+    simulate_success,
+)
+
+PRIORS = {
+    "even two": (0.5, 0.5),
+    "skewed two": (0.73, 0.27),
+    "even three": (1 / 3, 1 / 3, 1 / 3),
+    "skewed three": (0.3, 0.6, 0.1),
+    "two alike": (0.2, 0.4, 0.4),
+    "four": (0.4, 0.3, 0.2, 0.1),
+}
+SKEWED = (0.6, 0.3, 0.1)
+
+
+def of(priors: tuple[float, ...], noise: Noise, *, rounded: bool = False) -> float:
+    return find_success(noise, Labels.of(priors), rounded=rounded)
+
+
+@pytest.mark.parametrize("priors", PRIORS.values(), ids=PRIORS)
+class TestEnumeration:
+    """Every released vector of whole numbers that has any probability to speak of."""
+
+    def most(self, priors: tuple[float, ...]) -> int:
+        return 40 if len(priors) < 4 else 16
+
+    @pytest.mark.parametrize("epsilon", [1.3, 2.5])
+    def test_geometric(self, priors: tuple[float, ...], epsilon: float) -> None:
+        epsilon = epsilon if len(priors) < 4 else 2 * epsilon
+        found = enumerate_success(geometric(epsilon), priors, self.most(priors))
+        assert of(priors, GeometricNoise(1 / epsilon)) == pytest.approx(found, abs=1e-12)
+
+    @pytest.mark.parametrize("epsilon", [1.3, 2.5])
+    def test_rounded_laplace(self, priors: tuple[float, ...], epsilon: float) -> None:
+        epsilon = epsilon if len(priors) < 4 else 2 * epsilon
+        found = enumerate_success(rounded_laplace(epsilon), priors, self.most(priors))
+        assert of(priors, LaplaceNoise(1 / epsilon), rounded=True) == pytest.approx(found, abs=1e-12)
+
+    @pytest.mark.parametrize("sigma", [0.2, 0.99, 1.0, 2.3])
+    def test_rounded_gaussian(self, priors: tuple[float, ...], sigma: float) -> None:
+        found = enumerate_success(rounded_gaussian(sigma), priors, min(self.most(priors), 20))
+        assert of(priors, GaussianNoise(sigma), rounded=True) == pytest.approx(found, abs=1e-11)
+
+    @pytest.mark.parametrize("sigma", [0.2, 1.0, 2.3])
+    def test_discrete_gaussian(self, priors: tuple[float, ...], sigma: float) -> None:
+        found = enumerate_success(discrete_gaussian(sigma), priors, min(self.most(priors), 20))
+        assert of(priors, DiscreteGaussianNoise(sigma)) == pytest.approx(found, abs=1e-11)
+        assert of(priors, DiscreteGaussianNoise(sigma), rounded=True) == of(priors, DiscreteGaussianNoise(sigma))
+
+
+@pytest.mark.parametrize("priors", [(0.73, 0.27), (0.2, 0.4, 0.4), (0.9, 0.05, 0.03, 0.02), (0.1,) * 10], ids=str)
+class TestIntegrals:
+    """Noise before rounding, and closed forms, in 30 digits."""
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.7, 3.0, 20.0])
+    def test_laplace(self, priors: tuple[float, ...], epsilon: float) -> None:
+        assert of(priors, LaplaceNoise(1 / epsilon)) == pytest.approx(integrate_laplace(epsilon, priors), rel=2e-13)
+
+    @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])
+    def test_gaussian(self, priors: tuple[float, ...], sigma: float) -> None:
+        assert of(priors, GaussianNoise(sigma)) == pytest.approx(integrate_gaussian(sigma, priors), rel=2e-13)
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 20.0, 1000.0])
+    def test_geometric(self, priors: tuple[float, ...], epsilon: float) -> None:
+        assert of(priors, GeometricNoise(1 / epsilon)) == pytest.approx(geometric_closed(epsilon, priors), rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.3, 4.0, 60.0, 1000.0])
+def test_two_even_labels_have_closed_forms(epsilon: float) -> None:
+    even = Labels.even(2)
+    geometric_form = 1 / (1 + math.exp(-epsilon))
+    laplace_form = 1 - math.exp(-epsilon) * (1 + epsilon / 2) / 2
+    gaussian_form = 0.5 * math.erfc(-0.5 * epsilon)
+    assert find_success(GeometricNoise(1 / epsilon), even) == pytest.approx(geometric_form, rel=1e-14)
+    assert find_success(LaplaceNoise(1 / epsilon), even) == pytest.approx(laplace_form, rel=1e-14)
+    assert find_success(GaussianNoise(1 / epsilon), even) == pytest.approx(gaussian_form, rel=1e-14)
+
+
+@pytest.mark.parametrize("labels", [100, 3000])
+def test_many_labels(labels: int) -> None:
+    """Of many even labels: one integral of one power, and for geometric noise a sum."""
+    even = Labels.even(labels)
+    a = math.exp(-1.0)
+    none = (1 / (1 + a)) ** labels
+    assert find_success(GeometricNoise(1.0), even) == pytest.approx((none * a + (1 - none) / a) / labels, rel=1e-12)
+    w = np.linspace(math.exp(-1.0), 1.0, 200_001)
+    curve = -np.expm1(labels * np.log1p(-w / 2)) / w**3
+    simpson = (w[1] - w[0]) / 3 * (curve[0] + curve[-1] + 4 * curve[1:-1:2].sum() + 2 * curve[2:-1:2].sum())
+    assert find_success(LaplaceNoise(1.0), even) == pytest.approx(a / labels * (1 + 2 * simpson), rel=1e-11)
+    import mpmath as mp
+
+    found = mp.quad(lambda z: mp.npdf(z) * mp.ncdf(z + 1) ** (labels - 1), [-9, -4, -2, 0, 1, 2, 3, 4, 5, 7, 10])
+    assert find_success(GaussianNoise(1.0), even) == pytest.approx(float(found), rel=1e-12)
+
+
+def test_many_distinct_priors_are_many_alike() -> None:
+    """Three thousand priors, alike but for the last digits, as the even ones that they are next to."""
+    labels = 3000
+    priors = (1.0 + 1e-12 * np.arange(labels)) / labels
+    priors /= priors.sum()
+    noises: list[Noise] = [LaplaceNoise(0.4), GeometricNoise(0.4), GaussianNoise(0.4), DiscreteGaussianNoise(0.4)]
+    for noise in noises:
+        for rounded in (False, True):
+            distinct = find_success(noise, Labels.of(list(priors)), rounded=rounded)
+            assert distinct == pytest.approx(find_success(noise, Labels.even(labels), rounded=rounded), rel=1e-8)
+
+
+@pytest.mark.parametrize("priors", [(0.5, 0.5), (0.3, 0.3, 0.25, 0.15)], ids=["two", "four"])
+def test_whole_numbers_of_wide_noise_are_like_continuous_ones(priors: tuple[float, ...]) -> None:
+    """Rounding costs an attacker 1/sigma^3 or so, up to the width from which it is not looked at."""
+    for sigma in (500.0, 0.99 * WIDE):
+        for whole in (of(priors, GaussianNoise(sigma), rounded=True), of(priors, DiscreteGaussianNoise(sigma))):
+            assert of(priors, GaussianNoise(sigma)) == pytest.approx(whole, abs=0.1 / sigma**3 + 1e-13)
+    assert of(priors, DiscreteGaussianNoise(1.01 * WIDE)) == of(priors, GaussianNoise(1.01 * WIDE))
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise])
+def test_attacks_that_are_drawn(kind: type[Noise]) -> None:
+    """Two hundred thousand people with five labels: within five standard errors."""
+    priors = (0.35, 0.25, 0.2, 0.15, 0.05)
+    generator = np.random.default_rng(16)
+    noise = kind(0.8)
+    draws = noise.sample(generator, (200_000, len(priors)))
+
+    def log_density(x: np.ndarray) -> np.ndarray:
+        return -0.5 * (x / 0.8) ** 2 if "Gaussian" in kind.__name__ else -np.abs(x) / 0.8
+
+    right, error = simulate_success(log_density, draws, priors, generator)
+    assert abs(of(priors, noise) - right) < 5 * error
+    assert error < 2e-3
+
+
+NAMED = [
+    cr.Laplace(1.0),
+    cr.Geometric(1.0),
+    cr.Gaussian(0.5, delta=1e-5),
+    cr.ProbabilisticGaussian(1.0, delta=1e-5),
+    cr.AnalyticGaussian(1.0, delta=1e-5),
+    cr.DiscreteGaussian(1.0, delta=1e-5),
+]
+
+
+@pytest.mark.parametrize("mechanism", NAMED, ids=lambda mechanism: mechanism.name)
+def test_every_mechanism_through_its_noise(mechanism: cr.Mechanism) -> None:
+    found = cr.ceiling(mechanism, priors=SKEWED)
+    assert found.even_two == find_success(mechanism.noise, Labels.even(2))
+    assert found.even == find_success(mechanism.noise, Labels.even(3))
+    assert found.success == of(SKEWED, mechanism.noise)
+    assert found.rounded == of(SKEWED, mechanism.noise, rounded=True)
+    assert found.mechanism == mechanism
+    replaced = type(mechanism)(mechanism.epsilon, delta=mechanism.delta, neighbours="replace")
+    assert cr.ceiling(replaced, priors=SKEWED).success == of(SKEWED, replaced.noise)
+    assert cr.ceiling(replaced).even < cr.ceiling(mechanism).even
+
+
+def test_replacing_at_twice_epsilon_is_adding_at_epsilon() -> None:
+    for name in ("laplace", "geometric"):
+        one = cr.ceiling(name, epsilon=0.7, labels=4)
+        two = cr.ceiling(name, epsilon=1.4, neighbours="replace", labels=4)
+        assert one.even == near(two.even)
+        assert one.odds == near(two.odds)
+
+
+class TestFigures:
+    """Numbers that were worked out elsewhere, to all their digits."""
+
+    @pytest.mark.parametrize(
+        ("epsilon", "geometric", "laplace", "rounded"),
+        [
+            (0.1, 0.524979, 0.524960, 0.524923),
+            (0.5, 0.622459, 0.620918, 0.618019),
+            (1.0, 0.731059, 0.724090, 0.710973),
+            (3.0, 0.952574, 0.937766, 0.895947),
+        ],
+    )
+    def test_even(self, epsilon: float, geometric: float, laplace: float, rounded: float) -> None:
+        assert round(cr.ceiling(epsilon=epsilon).even_two, 6) == geometric
+        found = cr.ceiling("laplace", epsilon=epsilon)
+        assert found.rounded is not None
+        assert (round(found.even_two, 6), round(found.rounded, 6)) == (laplace, rounded)
+
+    def test_skewed_and_five(self) -> None:
+        found = cr.ceiling("laplace", epsilon=1.0, priors=SKEWED)
+        assert found.rounded is not None
+        assert (round(found.success, 6), round(found.rounded, 6)) == (0.696384, 0.691654)
+        assert round(cr.ceiling(epsilon=1.0, priors=SKEWED).success, 6) == 0.724281
+        assert round(cr.ceiling(epsilon=1.0, labels=5).even, 6) == 0.445497
+
+    def test_gaussian(self) -> None:
+        even = Labels.even(2)
+        assert round(find_success(GaussianNoise(1.0), even), 6) == 0.760250
+        assert round(find_success(GaussianNoise(1.0), even, rounded=True), 6) == 0.743034
+        assert round(find_success(DiscreteGaussianNoise(1.0), even), 6) == 0.750898
+
+
+class TestAdvantage:
+    """Total variation of one count with and without 1."""
+
+    @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+    def test_is_half_the_sum_of_differences(self, scale: float) -> None:
+        values = range(-200, 202)
+        cases = [
+            (GeometricNoise(scale), geometric(1 / scale)),
+            (LaplaceNoise(scale), rounded_laplace(1 / scale)),
+            (GaussianNoise(scale), rounded_gaussian(scale)),
+            (DiscreteGaussianNoise(scale), discrete_gaussian(scale)),
+        ]
+        for noise, pmf in cases:
+            apart = math.fsum(float(abs(pmf(j) - pmf(j - 1))) for j in values) / 2
+            assert advantage_cap(noise) == pytest.approx(apart, abs=1e-12)
+            assert advantage_cap(noise) == pytest.approx(float(pmf(0)), abs=1e-12)
+
+    def test_formulas(self) -> None:
+        assert advantage_cap(cr.Laplace(1e-6)) == pytest.approx(5e-7, rel=1e-6)
+        assert advantage_cap(cr.Laplace(2.0)) == near(1 - math.exp(-1))
+        assert advantage_cap(cr.Geometric(2.0)) == near(math.tanh(1.0))
+
+    def test_a_record_elsewhere_moves_two_counts(self) -> None:
+        mechanism = cr.Laplace(2.0, neighbours="replace")
+        assert advantage_cap(mechanism) == near(2 * cr.ceiling(mechanism).even_two - 1)
+        assert advantage_cap(mechanism) > advantage_cap(mechanism.noise)
+        assert cr.ceiling(mechanism).advantage == advantage_cap(mechanism)
+
+    def test_odds(self) -> None:
+        assert odds_bound(cr.Geometric(1.5)) == near(math.exp(3.0))
+        assert odds_bound(cr.Laplace(1.5, neighbours="replace")) == near(math.exp(1.5))
+        assert odds_bound(cr.AnalyticGaussian(1.0, delta=1e-5)) is None
+        assert odds_bound(cr.Geometric(1000.0)) == math.inf
+        assert cr.ceiling(epsilon=1000.0).to_dict()["odds"] is None
+
+
+def test_without_noise_and_with_noise_without_end() -> None:
+    assert of(SKEWED, NoNoise()) == 1.0
+    assert of(SKEWED, EndlessNoise()) == 0.6
+
+
+@pytest.mark.parametrize("name", ["laplace", "geometric", "gaussian", "discrete-gaussian"])
+def test_both_ends(name: str) -> None:
+    """A small epsilon adds a share of epsilon to an even prior: E[max] of R = 1 + epsilon S. A large one tells all."""
+    kinds = {"laplace": LaplaceNoise, "geometric": GeometricNoise}
+    kinds |= {"gaussian": GaussianNoise, "discrete-gaussian": DiscreteGaussianNoise}
+    small = {"laplace": 0.5, "geometric": 0.5, "gaussian": 1 / math.sqrt(math.pi), "discrete-gaussian": None}
+    for epsilon in (1e-6, 1e-5, 1e-4):
+        noise = kinds[name](1 / epsilon)
+        half = small[name] or 1 / math.sqrt(math.pi)
+        assert find_success(noise, Labels.even(2)) == pytest.approx(0.5 + epsilon * half / 2, abs=epsilon**2 + 2e-12)
+        assert find_success(noise, Labels.of((0.9, 0.1))) == near(0.9)
+    for epsilon in (1e2, 1e3):
+        noise = kinds[name](1 / epsilon)
+        for rounded in (False, True):
+            assert find_success(noise, Labels.of((0.2, 0.3, 0.5)), rounded=rounded) == near(1.0)
+            assert find_success(noise, Labels.even(1000), rounded=rounded) == near(1.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 30.0, 1e3])
+@pytest.mark.parametrize("labels", [2, 7, 2000])
+def test_nothing_is_lost_at_any_size(epsilon: float, labels: int) -> None:
+    for noise in (LaplaceNoise(1 / epsilon), GeometricNoise(1 / epsilon), GaussianNoise(1 / epsilon)):
+        for rounded in (False, True):
+            found = find_success(noise, Labels.even(labels), rounded=rounded)
+            assert 1 / labels * (1 - 1e-12) <= found <= 1
+
+
+def test_some_numbers_of_normal_draws_have_known_maxima() -> None:
+    """A small 1/sigma adds the mean of the largest of K normal draws: 3/(2 sqrt pi) for three."""
+    sigma = 1e5
+    found = find_success(GaussianNoise(sigma), Labels.even(3))
+    assert (3 * found - 1) * sigma == pytest.approx(3 / (2 * math.sqrt(math.pi)), rel=1e-4)
+
+
+class TestWords:
+    def test_headline(self) -> None:
+        found = cr.ceiling("laplace", epsilon=1.0)
+        assert found.headline == (
+            "Somebody who knew everything about everybody else would guess a person's value right at most 73 times in "
+            "100 instead of 50."
+        )
+        assert repr(found) == found.headline
+        assert cr.ceiling(epsilon=1.0, labels=5).headline.endswith("at most 45 times in 100 instead of 20.")
+        assert cr.ceiling(epsilon=1.0).headline.endswith("at most 74 times in 100 instead of 50.")  # 73.106
+
+    def test_a_prior_that_the_release_does_not_move(self) -> None:
+        found = cr.ceiling(epsilon=0.1, priors=(0.9, 0.1))
+        assert found.success == near(0.9)
+        assert found.headline.endswith("right at most 90 times in 100, as without any release.")
+
+    @pytest.mark.parametrize(
+        ("success", "prior", "said"),
+        [
+            (0.731059, 0.5, ("74", "50")),
+            (0.73, 0.5, ("73", "50")),
+            (0.730000001, 0.5, ("74", "50")),
+            (0.1 + 0.2, 0.1, ("30", "10")),
+            (0.505, 0.5, ("50.5", "50")),
+            (0.5025001, 0.5, ("50.3", "50")),
+            (0.50000025, 0.5, ("50.0001", "50")),
+            (0.999, 0.5, ("99.9", "50")),
+            (0.99999, 0.5, ("99.999", "50")),
+            (0.999999999, 0.5, ("100", "50")),
+            (1.0, 0.5, ("100", "50")),
+            (0.4, 1 / 3, ("40", "33")),
+            (0.0176365, 0.001, ("1.8", "0.1")),
+            (0.2, 1 / 30, ("20", "3.3")),
+        ],
+    )
+    def test_times(self, success: float, prior: float, said: tuple[str, str]) -> None:
+        assert say_times(success, prior) == said
+        assert float(said[0]) >= 100 * success - 1e-9
+        assert float(said[1]) <= 100 * prior + 1e-9
+
+    def test_documents(self) -> None:
+        found = cr.ceiling("laplace", epsilon=1.0, priors=SKEWED)
+        told = found.to_dict()
+        assert {"even_two", "even", "labels"} <= set(told)
+        assert (told["labels"], told["priors"], told["success"]) == (3, list(SKEWED), found.success)
+        assert told["mechanism"]["name"] == "laplace"
+        frame = found.to_frame().set_index("figure")["value"]
+        assert dict(frame) == {
+            "even_two": found.even_two,
+            "even": found.even,
+            "success": found.success,
+            "rounded": found.rounded,
+            "prior": 0.6,
+            "advantage": found.advantage,
+        }
+        assert pickle.loads(pickle.dumps(found)) == found
+        assert "0.696385" in str(found)  # rounded up
+
+    def test_print(self) -> None:
+        text = str(cr.ceiling(epsilon=1.0, labels=5))
+        assert "5 values, equally likely" in text
+        assert "0.445497" in text
+        assert "by more than 0.462118" in text
+        assert "7.38906" in text
+        assert "factor" not in str(cr.ceiling("gaussian-analytic", epsilon=1.0, delta=1e-5))
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"labels": 1}, "labels must be a whole number from 2 to 10,000; got 1"),
+        ({"labels": MOST_LABELS + 1}, "labels must be a whole number from 2 to 10,000; got 10,001"),
+        ({"labels": 2.0}, "labels must be a whole number; got float"),
+        ({"priors": [1.0]}, "the number of priors must be a whole number from 2"),
+        ({"priors": [0.5, 0.4]}, "priors must add up to 1; got 0.9"),
+        ({"priors": [0.5, 0.5 + 1e-8]}, "priors must add up to 1"),
+        ({"priors": [1.5, -0.5]}, "every prior must be a probability; got -0.5"),
+        ({"priors": [math.nan, 0.5]}, "every prior must be a probability"),
+        ({"priors": ["a", "b"]}, "priors must be numbers"),
+        ({"priors": 0.5}, "priors must be numbers"),
+        ({"priors": [0.5, 0.5], "labels": 3}, "there must be one prior for each label; got 2 priors for 3 labels"),
+    ],
+)
+def test_refusals(given: dict, what: str) -> None:
+    with pytest.raises(InvalidInput, match=what):
+        cr.ceiling(epsilon=1.0, **given)
+
+
+def test_priors_may_be_off_by_rounding() -> None:
+    found = cr.ceiling(epsilon=1.0, priors=[0.1] * 9 + [0.1 + 5e-10])
+    assert found.success == pytest.approx(cr.ceiling(epsilon=1.0, labels=10).even, abs=1e-8)
+
+
+def test_noise_that_nobody_knows_is_refused() -> None:
+    class Odd(Noise):
+        def cdf(self, x: object) -> np.ndarray:
+            return np.asarray(0.5)
+
+        def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+            return np.zeros(shape)
+
+    with pytest.raises(InvalidInput, match="no ceiling is known for this noise; got Odd"):
+        find_success(Odd(1.0), Labels.even(2))
+
+
+def test_a_ceiling_is_a_probability() -> None:
+    with pytest.raises(InvalidInput, match="a ceiling is a probability: even"):
+        cr.Ceiling(labels=2, even_two=0.5, even=1.5, success=0.5, advantage=None, odds=None)

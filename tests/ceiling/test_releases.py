@@ -1,0 +1,371 @@
+"""The ceiling of several releases: never below enumeration, and close above it; bounds where no mechanism is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import GaussianNoise, LaplaceNoise
+from cellrisk.repeat.accounting import Loss, compose_ceiling
+from cellrisk.repeat.accounting.ceilings import DeltaCurve, _ask_curves, bound_success
+from cellrisk.repeat.accounting.pieces import GaussianPiece, LaplacePiece, PurePiece
+from cellrisk.risk.ceilings import Labels, Likelihoods, find_success, succeed
+from tests.near import near
+
+from .oracle import discrete_gaussian, geometric, guess_among
+
+CLOSE = 3e-5
+"""What the rounding of distributions adds at most in these cases: less than is promised."""
+PRIORS = {"even two": (0.5, 0.5), "two": (0.3, 0.7), "even three": (1 / 3,) * 3, "three": (0.5, 0.2, 0.3)}
+ONE_OF_EACH = [
+    cr.Laplace(0.7),
+    cr.Geometric(0.7),
+    cr.AnalyticGaussian(0.7, delta=1e-5),
+    cr.DiscreteGaussian(0.7, delta=1e-5),
+]
+
+
+def losses_of(*mechanisms: cr.Mechanism) -> list[Loss]:
+    return [Loss.of(mechanism) for mechanism in mechanisms]
+
+
+def require_close_above(found: float, exact: float, close: float = CLOSE) -> None:
+    assert found >= exact - 1e-13
+    assert found <= exact + close
+
+
+def two_worlds(pmf: Any, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The probabilities of a released count without and with a person."""
+    values = range(-most, most + 2)
+    return np.array([float(pmf(j)) for j in values]), np.array([float(pmf(j - 1)) for j in values])
+
+
+def randomised(epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """The two outcomes of geometric noise that differ: below 1, and from 1 on."""
+    likely = 1 / (1 + math.exp(-epsilon))
+    return np.array([likely, 1 - likely]), np.array([1 - likely, likely])
+
+
+def through_all(releases: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """The probabilities of one count through several releases."""
+    without, with_person = np.ones(1), np.ones(1)
+    for one, other in releases:
+        without, with_person = np.multiply.outer(without, one).ravel(), np.multiply.outer(with_person, other).ravel()
+    return without, with_person
+
+
+def enumerate_releases(releases: Sequence[tuple[np.ndarray, np.ndarray]], priors: Sequence[float]) -> float:
+    """Every outcome of all counts of all releases, once for each label that the person may have."""
+    without, with_person = through_all(releases)
+    worlds = []
+    for label in range(len(priors)):
+        world = np.ones(1)
+        for other in range(len(priors)):
+            world = np.multiply.outer(world, with_person if other == label else without).ravel()
+        worlds.append(world)
+    return guess_among(worlds, priors)
+
+
+@pytest.mark.parametrize("priors", PRIORS.values(), ids=PRIORS)
+class TestEnumeration:
+    def test_two_geometric_releases(self, priors: tuple[float, ...]) -> None:
+        exact = enumerate_releases([randomised(0.5), randomised(1.2)], priors)
+        found = compose_ceiling(losses_of(cr.Geometric(0.5), cr.Geometric(1.2)), priors=priors)
+        require_close_above(found.success, exact)
+        assert found.exact
+        assert found.releases == 2
+
+    def test_four_geometric_releases_under_replace(self, priors: tuple[float, ...]) -> None:
+        exact = enumerate_releases([randomised(0.4)] * 4, priors)
+        found = compose_ceiling(losses_of(cr.Geometric(0.8, neighbours="replace")) * 4, priors=priors)
+        require_close_above(found.success, exact)
+
+    def test_geometric_and_discrete_gaussian(self, priors: tuple[float, ...]) -> None:
+        gaussian = cr.DiscreteGaussian(4.0, delta=1e-3)
+        most = math.ceil(9 * gaussian.scale)
+        exact = enumerate_releases([randomised(0.5), two_worlds(discrete_gaussian(gaussian.scale), most)], priors)
+        require_close_above(compose_ceiling(losses_of(cr.Geometric(0.5), gaussian), priors=priors).success, exact)
+
+
+def test_all_counts_of_two_geometric_releases() -> None:
+    """Whole numbers, and not their two kinds: four counts of up to sixteen on both sides."""
+    exact = enumerate_releases([two_worlds(geometric(2.0), 16)] * 2, (0.6, 0.4))
+    require_close_above(compose_ceiling(losses_of(cr.Geometric(2.0)) * 2, priors=(0.6, 0.4)).success, exact)
+
+
+def test_two_laplace_releases() -> None:
+    """Counts before rounding are sorted into bins, which can only lower what is learnt, and in 400 bins by little."""
+    edges = np.linspace(0.0, 1.0, 401)  # outside, the ratio does not change
+
+    def masses(moved: float) -> np.ndarray:
+        below = LaplaceNoise(1 / 0.9).cdf(np.concatenate([[-np.inf], edges - moved, [np.inf]]))
+        return np.diff(below)
+
+    without, with_person = masses(0.0), masses(1.0)
+    one = np.multiply.outer(with_person, without).ravel()
+    other = np.multiply.outer(without, with_person).ravel()
+    assert 0.5 + np.abs(one - other).sum() / 4 == pytest.approx(cr.ceiling("laplace", epsilon=0.9).even_two, abs=3e-6)
+    odds = np.log(one) - np.log(other)
+    order = np.argsort(odds)
+    above = np.searchsorted(odds[order], -odds)  # in both releases together: from where the sum of the odds is above 0
+    ones, others = (np.append(np.cumsum(each[order][::-1])[::-1], 0.0) for each in (one, other))
+    binned = 0.5 + float(one @ ones[above] - other @ others[above]) / 2
+    require_close_above(compose_ceiling(losses_of(cr.Laplace(0.9)) * 2).even_two, binned)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("mechanism", ONE_OF_EACH, ids=lambda mechanism: mechanism.name)
+def test_one_release_by_its_curve_is_that_of_its_noise(mechanism: cr.Mechanism, neighbours: str) -> None:
+    mechanism = type(mechanism)(mechanism.epsilon, delta=mechanism.delta, neighbours=neighbours)
+    curves = _ask_curves([Loss.of(mechanism)])
+    for priors in ((0.5, 0.5), (0.47, 0.53), (0.4, 0.35, 0.25), (0.2,) * 5):
+        labels = Labels.of(priors)
+        require_close_above(curves.guess_right(labels), find_success(mechanism.noise, labels))
+    asked = cr.ceiling(mechanism)
+    assert curves.advantage is not None
+    assert asked.advantage is not None
+    require_close_above(curves.advantage, asked.advantage)
+    assert compose_ceiling([Loss.of(mechanism)]).to_dict() == asked.to_dict()
+
+
+def test_gaussian_releases_are_one() -> None:
+    mechanisms = [cr.AnalyticGaussian(0.5, delta=1e-5), cr.ProbabilisticGaussian(1.0, delta=1e-5)]
+    found = compose_ceiling(losses_of(*mechanisms), labels=4)
+    sigma = 1 / math.hypot(*(1 / mechanism.scale for mechanism in mechanisms))
+    assert found.even_two == pytest.approx(0.5 * math.erfc(-0.5 / sigma), abs=1e-13)
+    assert found.even == near(find_success(GaussianNoise(sigma), Labels.even(4)))
+    assert found.advantage == near(math.erf(0.5 / (math.sqrt(2) * sigma)))
+    curves = _ask_curves(losses_of(*mechanisms))
+    require_close_above(curves.guess_right(Labels.even(2)), found.even_two)
+    require_close_above(curves.guess_right(Labels.even(4)), found.even)
+    replaced = [cr.AnalyticGaussian(0.5, delta=1e-5, neighbours="replace")] * 2
+    moved = compose_ceiling(losses_of(*replaced))
+    assert moved.advantage == near(2 * moved.even_two - 1)
+
+
+def test_advantage_is_the_total_variation_of_a_record_left_out() -> None:
+    without, with_person = through_all([randomised(0.5), randomised(0.9), randomised(1.3)])
+    exact = float(np.abs(without - with_person).sum() / 2)
+    found = compose_ceiling(losses_of(cr.Geometric(0.5), cr.Geometric(0.9), cr.Geometric(1.3)))
+    assert found.advantage is not None
+    require_close_above(found.advantage, exact)
+    assert found.odds == near(math.exp(2 * 2.7))
+    moved = compose_ceiling(losses_of(cr.Geometric(0.5, neighbours="replace"), cr.Geometric(0.9)))
+    assert moved.advantage == pytest.approx(2 * moved.even_two - 1, abs=1e-12)
+
+
+def test_many_releases_of_a_small_epsilon_are_like_a_gaussian() -> None:
+    """A thousand releases at 0.01: mu = 0.01 sqrt(1000), and the difference is of the order of mu/1000."""
+    found = compose_ceiling(losses_of(cr.Geometric(0.01)) * 1000, labels=3)
+    sigma = 1 / (0.01 * math.sqrt(1000))
+    assert found.even_two == pytest.approx(find_success(GaussianNoise(sigma), Labels.even(2)), abs=3e-4)
+    assert found.even == pytest.approx(find_success(GaussianNoise(sigma), Labels.even(3)), abs=3e-4)
+
+
+def test_every_release_adds() -> None:
+    chosen: list[Loss] = []
+    before = compose_ceiling(chosen, labels=4)
+    assert (before.even_two, before.even, before.advantage) == (0.5, 0.25, 0.0)
+    assert before.headline.endswith("at most 25 times in 100, as without any release.")
+    for mechanism in (cr.Geometric(0.3), cr.Laplace(0.5), cr.AnalyticGaussian(0.5, delta=1e-5), cr.Geometric(0.01)):
+        chosen.append(Loss.of(mechanism))
+        after = compose_ceiling(chosen, labels=4)
+        assert after.even > before.even
+        assert after.even_two > before.even_two
+        assert (after.advantage or 0) > (before.advantage or 0)
+        before = after
+
+
+class TestGuaranteesAlone:
+    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0])
+    def test_pure(self, epsilon: float) -> None:
+        """Two even labels: 1 - e^-epsilon/2, of a mechanism that tosses a fair coin without the record."""
+        found = compose_ceiling([Loss(flavour="pure", epsilon=epsilon)])
+        require_close_above(found.even_two, 1 - math.exp(-epsilon) / 2, 1e-11)
+        assert not found.exact
+        replaced = compose_ceiling([Loss(flavour="pure", epsilon=epsilon, neighbours="replace")])
+        require_close_above(replaced.even_two, 1 / (1 + math.exp(-epsilon)), 1e-11)
+
+    @pytest.mark.parametrize("labels", [2, 3, 6])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (0.5, 0.02), (2.0, 1e-3)])
+    def test_a_mechanism_that_keeps_the_guarantee_is_below(self, labels: int, epsilon: float, delta: float) -> None:
+        """With probability delta the label is told; else it, or any of the others, with odds as far as they may go."""
+        flavour = "approximate" if delta else "pure"
+        bound = compose_ceiling([Loss(flavour=flavour, epsilon=epsilon, delta=delta)], labels=labels)
+        most = math.exp(epsilon) / labels  # without the record every label is named equally often
+        told = min(most, 1 - math.exp(-epsilon) * (1 - 1 / labels))
+        assert bound.even >= delta + (1 - delta) * told - 1e-12
+        swap = compose_ceiling(
+            [Loss(flavour=flavour, epsilon=epsilon, delta=delta, neighbours="replace")], labels=labels
+        )
+        response = math.exp(epsilon) / (math.exp(epsilon) + labels - 1)  # randomised response with K answers
+        assert swap.even >= delta + (1 - delta) * response - 1e-12
+        assert swap.advantage is not None
+
+    def test_the_bounds_are_reached(self) -> None:
+        """K labels: e^epsilon/K as long as it is not too much, and randomised response under replace."""
+        found = compose_ceiling([Loss(flavour="pure", epsilon=0.5)], labels=6)
+        require_close_above(found.even, math.exp(0.5) / 6, 1e-11)
+        swap = compose_ceiling([Loss(flavour="pure", epsilon=0.5, neighbours="replace")], labels=2)
+        require_close_above(swap.even, 1 / (1 + math.exp(-0.5)), 1e-11)
+
+    @pytest.mark.parametrize("mechanism", ONE_OF_EACH, ids=lambda mechanism: mechanism.name)
+    @pytest.mark.parametrize("labels", [2, 5])
+    def test_what_is_known_of_the_noise_only_helps(self, mechanism: cr.Mechanism, labels: int) -> None:
+        known, also = Loss.of(mechanism), Loss.of(cr.Geometric(0.4))
+        bare = Loss(flavour=known.flavour, epsilon=known.epsilon, delta=known.delta)
+        for rest in ([], [also]):
+            assert compose_ceiling([known, *rest], labels=labels).even <= (
+                compose_ceiling([bare, *rest], labels=labels).even + 1e-12
+            )
+
+    def test_a_guarantee_about_replacing_says_nothing_of_leaving_out(self) -> None:
+        losses = [Loss(flavour="pure", epsilon=0.5, neighbours="replace"), Loss.of(cr.Geometric(0.5))]
+        curves = _ask_curves(losses)
+        assert curves.removed is None
+        found = compose_ceiling(losses, labels=3)
+        assert 1 / 3 < found.even < 1
+        assert found.advantage is not None
+
+    def test_deltas_that_tell_everything(self) -> None:
+        loss = Loss(flavour="approximate", epsilon=3.0, delta=0.2)  # (1 + e^3) 0.2 is above 1: a swap is not protected
+        found = compose_ceiling([loss] * 3)
+        removed = 1 - 0.8**3
+        assert removed < (found.advantage or 0) <= 1
+        assert found.even_two <= 1
+        assert compose_ceiling([Loss(flavour="approximate", epsilon=0.1, delta=0.999)] * 9).even_two == near(1.0)
+
+
+def random_worlds(generator: np.random.Generator) -> Likelihoods:
+    """Two worlds that may change places: a ratio as often in one as its inverse in the other."""
+    ratios = np.exp(np.sort(generator.uniform(0.1, 2.0, 3)))
+    rare = generator.uniform(0.0, 0.03, 3)
+    told, sides = 0.01, np.concatenate([-np.log(ratios[::-1]), [0.0], np.log(ratios)])
+    middle = 1 - told - rare.sum() - (rare * ratios).sum()
+    rising = np.concatenate([[0.0], rare[::-1], [middle], rare * ratios, [told]])
+    return Likelihoods(np.concatenate([[-np.inf], sides, [np.inf]]), rising[::-1].copy(), rising)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("swapped", [True, False])
+def test_the_steepest_pieces_first_are_a_linear_programme(seed: int, swapped: bool) -> None:
+    """How much of each piece is taken is free, their widths add up to 1 at most: a solver finds the same."""
+    generator = np.random.default_rng(seed)
+    worlds = random_worlds(generator)
+    priors = np.sort(generator.dirichlet(np.ones(4)))[::-1]
+    gains, widths = [], []
+    for label, prior in enumerate(priors):
+        if swapped and label == 0:
+            gains.append(np.array([prior])), widths.append(np.array([1.0]))
+        else:
+            gains.append(prior * worlds.with_person), widths.append(worlds.without)
+    gain, width = np.concatenate(gains), np.concatenate(widths)
+    solved = linprog(-gain, A_ub=width[None, :], b_ub=[1.0], bounds=(0, 1))
+    found = bound_success(worlds, Labels.of(list(priors)), swapped=swapped)
+    assert found == pytest.approx(min(-solved.fun, 1.0), abs=1e-9)
+    assert found >= priors[0] - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_way_of_naming_labels_beats_the_bound(seed: int) -> None:
+    """A mechanism with three labels from one world without the record: its best guess is within the curve's bound."""
+    generator = np.random.default_rng(seed)
+    labels, outcomes = 3, 8
+    without = generator.dirichlet(np.ones(outcomes))
+    worlds = [without * np.exp(generator.uniform(-0.6, 0.6, outcomes)) for _ in range(labels)]
+    worlds = [world / world.sum() for world in worlds]
+    epsilon = max(float(np.abs(np.log(world / without)).max()) for world in worlds)
+    swap = max(float(np.abs(np.log(one / other)).max()) for one, other in itertools.permutations(worlds, 2))
+    priors = tuple(generator.dirichlet(np.ones(labels)))
+    success = guess_among(worlds, priors)
+    assert success <= compose_ceiling([Loss(flavour="pure", epsilon=epsilon)], priors=priors).success + 1e-12
+    replaced = Loss(flavour="pure", epsilon=swap, neighbours="replace")
+    assert success <= compose_ceiling([replaced], priors=priors).success + 1e-12
+
+
+class TestCurves:
+    PIECES = (
+        ((PurePiece(0.7), 1),),
+        ((PurePiece(0.3), 2), (LaplacePiece(0.9), 1)),
+        ((GaussianPiece(0.5), 1),),
+        ((LaplacePiece(30.0), 2),),
+    )
+
+    @pytest.mark.parametrize("pieces", PIECES, ids=str)
+    def test_a_curve_becomes_two_worlds_and_is_found_in_them_again(self, pieces: tuple) -> None:
+        curve = DeltaCurve(pieces)
+        worlds = curve.likelihoods(1)
+        assert worlds.without.sum() == pytest.approx(1.0, abs=1e-9)
+        assert worlds.with_person.sum() == pytest.approx(1.0, abs=1e-9)
+        assert np.all(worlds.without >= 0)
+        for epsilon in (0.0, 0.1, 0.55, 1.3):
+            told = worlds.with_person - math.exp(epsilon) * worlds.without
+            again = float(told[told > 0].sum())
+            assert again == pytest.approx(float(curve.at(np.array([epsilon]))[0]), abs=2e-6)
+
+    def test_few_points_are_above_many(self) -> None:
+        curve = DeltaCurve(((LaplacePiece(0.9), 3),))
+        labels = Labels.even(4)
+        fine, coarse = (succeed(curve.likelihoods(distinct), labels) for distinct in (1, 100_000))
+        assert fine <= coarse <= fine + 1e-3
+        assert len(curve.likelihoods(100_000).without) < 500
+
+    def test_many_distinct_priors(self) -> None:
+        priors = np.linspace(1.0, 2.0, 600)
+        found = compose_ceiling(losses_of(cr.Laplace(1.0), cr.Geometric(1.0)), priors=tuple(priors / priors.sum()))
+        assert max(priors / priors.sum()) < found.success < 0.1
+
+    def test_an_unlikely_label_is_told_by_delta_far_out(self) -> None:
+        """pi = 0.02: delta at ln 49, and not at 0."""
+        exact = enumerate_releases([randomised(1.5)] * 2, (0.02, 0.98))
+        require_close_above(compose_ceiling(losses_of(cr.Geometric(1.5)) * 2, priors=(0.02, 0.98)).success, exact)
+        assert DeltaCurve(((PurePiece(1.0), 1),)).guess_right(0.0) == 1.0
+
+
+class TestRefusals:
+    def test_concentrated(self) -> None:
+        losses = [Loss(flavour="concentrated", rho=0.1), Loss.of(cr.Geometric(1.0))]
+        with pytest.raises(InvalidInput, match=r"says nothing of the distribution .* got 1 of 2"):
+            compose_ceiling(losses)
+
+    def test_what_is_no_loss(self) -> None:
+        with pytest.raises(InvalidInput, match="only losses have a ceiling together; got float"):
+            compose_ceiling([1.0])  # type: ignore[list-item]
+
+    def test_noise_with_too_many_outcomes(self) -> None:
+        wide = Loss.of(cr.DiscreteGaussian(1e-5, delta=1e-6))
+        with pytest.raises(InvalidInput, match="a discrete Gaussian wider than 100000 has too many outcomes to list"):
+            compose_ceiling([wide, wide])
+
+    def test_without_dp_accounting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail() -> None:
+            raise ImportError
+
+        monkeypatch.setattr("cellrisk.repeat.accounting.ceilings.load_distributions", fail)
+        with pytest.raises(InvalidInput, match="needs dp-accounting; pip install"):
+            compose_ceiling(losses_of(cr.Geometric(1.0), cr.Geometric(1.0)))
+        assert compose_ceiling(losses_of(cr.Geometric(1.0))).even > 0.7
+        assert compose_ceiling(losses_of(*[cr.AnalyticGaussian(1.0, delta=1e-5)] * 2)).even > 0.5
+
+    def test_labels_and_priors(self) -> None:
+        with pytest.raises(InvalidInput, match="priors must add up to 1"):
+            compose_ceiling([], priors=[0.5, 0.6])
+
+
+def test_headline_of_several_releases() -> None:
+    found = compose_ceiling(losses_of(cr.Geometric(0.5)) * 2, labels=3)
+    assert found.headline == (
+        "After 2 releases, somebody who knew everything about everybody else would guess a person's value right at "
+        "most 54 times in 100 instead of 33."
+    )
+    assert found.to_dict()["releases"] == 2
+    assert found.rounded is None
+    assert "rounded" not in found.to_dict()
