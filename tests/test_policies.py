@@ -184,6 +184,14 @@ def test_options_tighten_and_never_loosen(folder: Path, capsys: Capture) -> None
         assert run("report", "--epsilon", 1, "--output", "r.html", *looser) == 2
 
 
+def test_a_plan_may_not_have_a_looser_limit(table: cr.FrequencyTable, folder: Path) -> None:
+    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.05\n", encoding="utf-8")
+    name = table.attribute().name
+    with pytest.raises(InvalidInput, match="looser than the policy"):
+        cr.largest_epsilon(table, [], attribute=name, max_risk=0.4)
+    assert cr.largest_epsilon(table, [], attribute=name, max_risk=0.04).max_risk == 0.04
+
+
 def test_the_risk_judged_is_the_policys_own(table: cr.FrequencyTable, folder: Path, capsys: Capture) -> None:
     """With a prior that makes the risk small, the command's own figure falls; what the policy judges does not."""
     mechanism = cr.Geometric(epsilon=1.0)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
+from cellrisk.decide.policies import Policies
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
@@ -139,7 +140,8 @@ def largest_epsilon(
     taken. ``total_delta`` is the ``delta`` of `assess_sequence`, and the rest is as there. Risk is not monotone in
     epsilon, so the whole admissible set between 0.001 and 100 comes back. It is looked for along the cumulative epsilon
     and taken back to the next release's own, which grows with it; each end is admissible by `assess_sequence` itself,
-    and one part in a million beyond it is not.
+    and one part in a million beyond it is not. A limit looser than that of a policy in force on the same risk is
+    refused.
 
     >>> import cellrisk as cr
     >>> adult = cr.datasets.adult_as_published()
@@ -153,6 +155,8 @@ def largest_epsilon(
     choose_words("weights", weights, WEIGHTS)
     if isinstance(max_risk, bool) or not isinstance(max_risk, (int, float)) or not 0 < max_risk < math.inf:
         raise InvalidInput("max_risk must be a number above 0", got=max_risk, allowed="for example 0.1")
+    words_of_risk = {"measure": measure, "form": form, "weights": weights}
+    Policies.in_force().check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
     question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
