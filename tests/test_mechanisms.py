@@ -206,3 +206,9 @@ def test_unknown_name_is_a_key_error_with_a_plain_message() -> None:
 def test_discrete_gaussian_has_the_largest_rho_that_will_do(epsilon: float, delta: float) -> None:
     rho = make("discrete-gaussian", epsilon, delta=delta).rho  # type: ignore[attr-defined]
     assert zcdp_log_delta(rho, epsilon) <= math.log(delta) < zcdp_log_delta(rho * (1 + 1e-8), epsilon)
+
+
+@pytest.mark.parametrize(("rho", "epsilon"), [(40.0, 1.0), (500.0, 1e-3)])
+def test_a_delta_is_a_probability(rho: float, epsilon: float) -> None:
+    """Where no Renyi order says anything, delta is 1."""
+    assert zcdp_log_delta(rho, epsilon) == 0.0

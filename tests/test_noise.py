@@ -132,3 +132,25 @@ def test_geometric_draws_of_any_scale(scale: float) -> None:
     drawn = GeometricNoise(scale).sample(np.random.default_rng(7), (4000,)) / scale
     assert np.abs(drawn).mean() == pytest.approx(1.0, abs=5 / 4000**0.5)
     assert (drawn > 0).mean() == pytest.approx(0.5, abs=2.5 / 4000**0.5)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 40.0])
+def test_draws_of_a_discrete_gaussian_are_from_its_law(scale: float) -> None:
+    """What it draws from is symmetric, leaves out less than 1e-18, and is no wider than ten deviations and a few."""
+    given = {}
+
+    class Watched:
+        def choice(self, values: np.ndarray, size: tuple[int, ...], p: np.ndarray) -> np.ndarray:
+            given.update(values=values, p=p)
+            return np.zeros(size)
+
+    DiscreteGaussianNoise(scale).sample(Watched(), (2,))  # type: ignore[arg-type]
+    values, chance = given["values"], given["p"]
+    assert values.tolist() == (-values[::-1]).tolist() == sorted(values)
+    assert values[-1] <= 10.0 * scale + 2.0
+    every = range(-int(20 * scale) - 9, int(20 * scale) + 10)
+    weight = {j: mp.exp(-(mp.mpf(j) ** 2) / (2 * mp.mpf(scale) ** 2)) for j in every}
+    total = mp.fsum(weight.values())
+    theirs = [float(weight[int(j)] / total) for j in values]
+    assert chance == pytest.approx(theirs, rel=1e-12)
+    assert math.erfc(values[-1] / (scale * math.sqrt(2.0))) < 1e-18

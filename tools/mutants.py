@@ -58,7 +58,7 @@ SETUPS = {"adult": 1.0}
 """What many tests share is set up once for all when they are watched, but once for each mutant later."""
 
 ROOMS: dict[str, tuple[list[str], list[str]]] = {
-    "noise": (["noise"], ["tests/test_noise.py", "tests/test_mechanisms.py"]),
+    "noise": (["noise"], ["tests/test_noise.py", "tests/test_mechanisms.py", "tests/test_mechanism_given.py"]),
     "measures": (["risk/measures"], ["tests/measures"]),
     "people": (["risk/people.py", "risk/totals.py"], ["tests/test_people.py", "tests/test_totals.py"]),
     "search": (
