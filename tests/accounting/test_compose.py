@@ -12,6 +12,7 @@ import pytest
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.repeat.accounting import FLAVOURS, OPERATORS, Composed, Loss, compose
+from tests.near import same
 
 from .cases import approximate, concentrated, loss_of, probabilistic, pure
 
@@ -91,8 +92,8 @@ def test_an_operator_by_name(operator: str) -> None:
     losses = [loss_of("laplace", 0.1)] * 20
     found = compose(losses, operator=operator, delta=1e-6)
     side_by_side = {each.operator: each for each in compose(losses, delta=1e-6).composed}
-    assert found.chosen == side_by_side[operator]
-    assert found.composed == compose(losses, delta=1e-6).composed
+    assert same(found.chosen, side_by_side[operator])
+    assert same(found.composed, compose(losses, delta=1e-6).composed)
 
 
 def test_of_equals_the_first_is_chosen() -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 
 import cellrisk as cr
 from cellrisk.publish.simulation import Simulation
+from tests import near
 
 MECHANISMS = {
     "laplace": cr.Laplace(epsilon=0.8),
@@ -34,4 +35,4 @@ def make(cells: list[list[int]]) -> cr.FrequencyTable:
 
 
 def same(first: Simulation, second: Simulation) -> bool:
-    return first.estimates == second.estimates and bool((first.exposed == second.exposed).all())
+    return near.same(first.estimates, second.estimates) and bool((first.exposed == second.exposed).all())
