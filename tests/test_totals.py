@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from cellrisk.risk import totals
 from cellrisk.risk.totals import Interval, Law, find_interval
@@ -196,3 +197,27 @@ def test_what_would_take_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) 
     law = Law(generator.integers(1, 40_000, (80, 1)), generator.random((80, 1)) / 50, np.ones(80, np.int64))
     assert not find_interval([law], TAIL).exact
     assert sum(counted) < 1.1 * totals.MOST_WORK
+
+
+@pytest.mark.parametrize("chance", [0.0466, 0.056, 0.5])
+@pytest.mark.parametrize("large", [0.0, 0.03, 0.97])
+def test_many_equal_cells_are_binomial(chance: float, large: float) -> None:
+    """Thirty cells of one person, so few of whom are shown that no frequency may be missed, beside a large cell."""
+    found = find_interval(
+        [
+            Law(np.array([[1]]), np.array([[chance]]), np.array([30])),
+            Law(np.array([[10_000]]), np.array([[large]]), np.array([1])),
+        ],
+        TAIL,
+    )
+    law = stats.binom(30, chance)
+
+    def below(end: int) -> float:
+        return float((1.0 - large) * law.cdf(end - 1) + large * law.cdf(end - 1 - 10_000))
+
+    def above(end: int) -> float:
+        return float((1.0 - large) * law.sf(end) + large * law.sf(end - 10_000))
+
+    assert found.exact
+    assert below(found.low) <= TAIL < below(found.low + 1)
+    assert above(found.high) <= TAIL < above(found.high - 1)
