@@ -212,3 +212,38 @@ def test_enough_points_and_not_many_more(kind: type[Noise], length: float) -> No
     assert error(number, points) <= math.log(analytic.RESOLUTION)
     assert points <= analytic.MOST_POINTS
     assert points <= 4 or error(number, points // 2) > math.log(analytic.RESOLUTION)
+
+
+@pytest.mark.parametrize(
+    ("name", "delta"), [("laplace", 0.0), ("gaussian-analytic", 0.01), ("discrete-gaussian", 0.01)]
+)
+def test_the_epsilon_of_a_scale(name: str, delta: float) -> None:
+    setting = Setting(name, delta)
+    scales = analytic._Scales.of(setting, 0.01, 10.0)
+    epsilons = np.geomspace(0.01, 10.0, 11)
+    logs = np.array([math.log(setting.at(float(each)).scale) for each in epsilons])
+    assert scales.logs[[0, -1]] == near(logs[[0, -1]])
+    assert scales.invert(logs) == pytest.approx(epsilons, rel=1e-6)
+    beyond = np.array([scales.logs[0] + 1.0, scales.logs[-1] - 1.0])
+    assert scales.invert(beyond) == pytest.approx([0.01, 10.0], rel=1e-9)
+
+
+def test_where_interpolants_are_level_and_zero() -> None:
+    """A cosine, and one that is nowhere zero, from -1 to 5; what lies outside, or is complex, is left out."""
+    piece = analytic._Piece(2.0, 3.0, 40)
+    x = piece.places
+    levels, zeros = piece.find_special(np.stack([np.cos(x), np.cosh(x - 2.0)]))
+    assert np.sort(levels) == pytest.approx([-1.0, 0.0, 2.0, math.pi, 5.0], abs=1e-9)
+    assert np.sort(zeros) == pytest.approx([0.5 * math.pi, 1.5 * math.pi], abs=1e-9)
+    levels, zeros = piece.find_special(np.full((1, 40), 0.7))
+    assert (min(levels), max(levels), len(zeros)) == (-1.0, 5.0, 0)
+
+
+def test_where_the_largest_of_two_is_least() -> None:
+    piece = analytic._Piece(2.0, 3.0, 40)
+    x = piece.places
+    least, where = piece.find_least(np.stack([np.cos(x), 0.25 * x - 1.0]))
+    dense = np.linspace(-1.0, 5.0, 600_001)
+    largest = np.maximum(np.cos(dense), 0.25 * dense - 1.0)
+    assert least == pytest.approx(float(largest.min()), abs=0.02)
+    assert where == pytest.approx(float(dense[np.argmin(largest)]), abs=0.02)
