@@ -12,6 +12,8 @@ from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.attacks import GUESSES, Confidence, choose_risks, find_confidence
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
+from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, find_histogram
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks, choose_words
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import Alpha, Fitted, Priors
@@ -22,11 +24,6 @@ from cellrisk.system.text import aligned, percent
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
-NAMING = {
-    "homogeneity": "would have their {sensitive} read off the table correctly",
-    "plurality": "would have their {sensitive} guessed by naming the largest count of their cell",
-    "proportional": "would have their {sensitive} guessed by a draw in proportion to the counts of their cell",
-}
 CURATOR_NOTE = (
     "For the curator: these figures are computed from the raw data and are not themselves differentially private."
 )
@@ -73,9 +70,10 @@ class Exposure:
 
     def sentence(self, mechanism: Mechanism) -> str:
         delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
+        given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
         return (
             f"At epsilon {mechanism.epsilon:g}{delta}, about {round(self.people.mean):,} of {self.records:,} people "
-            f"({percent(self.share)}; {self.people.spread}) {NAMING[self.attack].format(sensitive=self.sensitive)}; "
+            f"({percent(self.share)}; {self.people.spread}) would {given_away}; "
             f"the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions gets "
             f"{percent(self.guess_share)}."
         )
@@ -92,6 +90,9 @@ class Assessment(Result):
     risks: tuple[Risk, ...]
     exposures: tuple[Exposure, ...]
     fitted: Mapping[str, Fitted]
+    figures: tuple[DecisionFigures, ...]
+    """What to decide by, for each sensitive attribute: caused, certainty, ceiling."""
+    attacker: Attacker
 
     @cached_property
     def limits(self) -> tuple[Limits, ...]:
@@ -117,10 +118,18 @@ class Assessment(Result):
         found: Risk = find_row(self.risks, self.table, "assess", measure, form, weights, sensitive)
         return found.risk
 
+    def people_by_certainty(self, sensitive: str | None = None) -> list[dict[str, float]]:
+        """How sure the attacker who does the mathematics is of how many people: named between two certainties, and
+        rightly so."""
+        return find_histogram(self.table.attribute(sensitive), self.mechanism, self.attacker)
+
     @property
     def headline(self) -> str:
-        """What a curator can repeat: one sentence for each sensitive attribute."""
-        return "\n".join(exposure.sentence(self.mechanism) for exposure in self.exposures)
+        """What a curator can repeat: what to decide by, for each sensitive attribute."""
+        return "\n".join(
+            figures.sentence(exposure.chance_share)
+            for figures, exposure in zip(self.figures, self.exposures, strict=True)
+        )
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [vars(row) for row in self.risks]
@@ -131,6 +140,7 @@ class Assessment(Result):
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "mechanism": self.mechanism.to_dict(),
+            "decision": [each.to_dict() for each in self.figures],
             "risks": [vars(row) for row in self.risks],
             "limits": [
                 {**{key: value for key, value in vars(row).items() if key != "risk"}, **vars(limits)}
@@ -158,6 +168,10 @@ class Assessment(Result):
 
     def _paragraphs(self) -> list[str]:
         parts = [_describe_mechanism(self.mechanism)]
+        for figures in self.figures:
+            title = "" if len(self.figures) == 1 else f"{figures.sensitive}: "
+            parts.append(f"{title}{figures.describe_certainty()}\n{figures.describe_bounds()}")
+        parts.append("\n".join(exposure.sentence(self.mechanism) for exposure in self.exposures))
         for name in dict.fromkeys(row.sensitive for row in self.risks):
             counts = _counts_of(self.table.attribute(name))
             title = (
@@ -191,8 +205,16 @@ def assess(
     zero_truncation: bool = True,
     attack: str = "homogeneity",
     domain: bool = False,
+    certainty: float | Sequence[float] = USUAL_CERTAINTY,
+    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
 ) -> Assessment:
-    """How much does the homogeneity attack still reveal, if this table is published through this mechanism?
+    """What can somebody learn about the people of this table, if it is published through this mechanism, and how much
+    of that because they are in it?
+
+    The answer leads with what to decide by: the people given away only because of their own record (caused), those
+    whose value an attacker who does the mathematics names with at least some ``certainty``, given his ``belief``
+    ("negbin", "table" or shapes and theta such as "0.4,0.15/0.9"), and how often anybody at all can guess right (the
+    ceiling). The paper's measures of the homogeneity attack follow.
 
     ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
     ``neighbours`` and ``threshold``, beside it.
@@ -210,6 +232,7 @@ def assess(
     """
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
+    attacker = Attacker.of(certainty, belief)
     survival = Survival((mechanism.noise,), mechanism.threshold)
     priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     risks: list[Risk] = []
@@ -224,7 +247,10 @@ def assess(
             risks.append(Risk(name, attack, measure, form, weight, float(values[0])))
     empty = table.empty_cells() if domain else 0
     exposures = tuple(find_exposure(table.attribute(name), mechanism, attack, empty) for name in table.sensitive)
-    return Assessment(table, mechanism, tuple(risks), exposures, fitted)
+    figures = tuple(
+        find_figures(table.attribute(each.sensitive), mechanism, each.people, attack, attacker) for each in exposures
+    )
+    return Assessment(table, mechanism, tuple(risks), exposures, fitted, figures, attacker)
 
 
 def find_row(

@@ -15,6 +15,7 @@ from cellrisk.noise.distributions import EndlessNoise, Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.attacks.released import first_value, mass
+from cellrisk.risk.ceilings import advantage_cap
 from cellrisk.risk.measures import Local, MarginalShrinkage, Measure, Shrinkage, Survival
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.risk.people import TAIL, split_profiles
@@ -153,25 +154,11 @@ def caused_by_each(block: Block, n_levels: int, noise: Noise, threshold: float) 
     return np.asarray(block.counts * _shown_as_first(block, n_levels, Pivots((noise,), threshold)))
 
 
-def advantage(mechanism: Mechanism) -> float:
-    """What no attack gains from one person's record: the largest total variation distance between the two releases.
-
-    One count moves by one, so it is f(0), the mass of the rounded noise at 0: 1 - e^(-epsilon/2) for Laplace noise,
-    tanh(epsilon/2) for geometric noise. Where a record is replaced two counts move, and 1 - (1 - f(0))^2 bounds it.
-
-    >>> from cellrisk import Geometric
-    >>> round(advantage(Geometric(1.0)), 6)
-    0.462117
-    """
-    one = float(mass(mechanism.noise, np.zeros(1))[0])
-    return one if mechanism.neighbours == "add-remove" else one * (2.0 - one)
-
-
 def _bounds(profiles: Profiles, mechanism: Mechanism, exposed: float) -> tuple[float, float]:
     """The bound by the guarantee, and the cap for any attack."""
     rest = math.exp(-mechanism.epsilon) * mechanism.delta * profiles.n_records
     bound = min(-math.expm1(-mechanism.epsilon) * exposed + rest, exposed)
-    return bound, advantage(mechanism) * profiles.n_records
+    return bound, advantage_cap(mechanism) * profiles.n_records
 
 
 def _shown_as_first(block: Block, n_levels: int, pivots: Pivots) -> Floats:

@@ -29,7 +29,7 @@ from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
 
-MOST_LABELS = 10_000
+MOST_LABELS = 10_000_000
 SUM_OF_PRIORS = 1e-9
 """How far priors may add up to something other than 1."""
 WIDE = 10_000.0

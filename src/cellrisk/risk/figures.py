@@ -1,0 +1,160 @@
+"""The three figures to decide by: caused by one's own record, certain to an attacker, and what nobody exceeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.caused import Caused, count_caused
+from cellrisk.risk.ceilings import Ceiling, ceiling, say_times
+from cellrisk.risk.certainty import (
+    USUAL_BELIEF,
+    USUAL_CERTAINTY,
+    Belief,
+    NamedPeople,
+    count_by_certainty,
+    find_certainty,
+    read_belief,
+    read_certainties,
+    why_unknown,
+)
+from cellrisk.risk.people import People
+from cellrisk.system.text import percent
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import Attribute
+
+GIVEN_AWAY = {
+    "homogeneity": "have their {sensitive} read off the table correctly",
+    "plurality": "have their {sensitive} guessed by naming the largest count of their cell",
+    "proportional": "have their {sensitive} guessed by a draw in proportion to the counts of their cell",
+}
+"""What an attack does to people, after "would" or "to"."""
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """An attacker who does the mathematics: which certainties count, and what he believes before the release."""
+
+    certainties: tuple[float, ...] = (USUAL_CERTAINTY,)
+    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF
+    """One belief, or one for each sensitive attribute by name."""
+
+    @staticmethod
+    def of(certainty: float | Sequence[float], belief: Any) -> Attacker:
+        return Attacker(read_certainties(certainty), belief)
+
+    def believe(self, attribute: Attribute) -> Belief:
+        """What he believes of one sensitive attribute."""
+        given = self.belief.get(attribute.name, USUAL_BELIEF) if isinstance(self.belief, Mapping) else self.belief
+        return read_belief(given, attribute.levels, attribute.profiles.n_cells)
+
+
+@dataclass(frozen=True)
+class DecisionFigures:
+    """What to decide by, of one sensitive attribute under one mechanism."""
+
+    sensitive: str
+    attack: str
+    mechanism: Mechanism
+    caused: Caused
+    certainty: tuple[NamedPeople, ...]
+    """Ascending; empty where it cannot be told."""
+    unknown: str | None
+    """Why it cannot be told."""
+    belief: Belief | None
+    ceiling: Ceiling
+
+    def sentence(self, chance_share: float) -> str:
+        """The three figures, each with what it means, for somebody who reads nothing else."""
+        mechanism, caused = self.mechanism, self.caused
+        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
+        spread = f"; {caused.spread}" if caused.spread else ""
+        given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
+        parts = [
+            f"At epsilon {mechanism.epsilon:g}{delta}, about {round(caused.people):,} of {caused.records:,} people "
+            f"({percent(caused.share)}{spread}) would {given_away} only because their own record is in it; about "
+            f"{round(caused.exposed):,} ({percent(caused.exposed / caused.records)}) would at all, and "
+            f"{percent(chance_share)} by chance."
+        ]
+        if self.certainty:
+            surest = self.certainty[-1]
+            parts.append(
+                f"Somebody who knows the method and does the mathematics could name the {self.sensitive} of "
+                f"{surest.people} people rightly and with at least {100 * surest.certainty:g}% certainty."
+            )
+        success, prior = say_times(self.ceiling.even_two, 0.5)
+        parts.append(
+            f"Nobody, whatever he knows about everybody else, would tell which of two equally likely values a person "
+            f"has more than {success} times in 100, instead of {prior}."
+        )
+        return " ".join(parts)
+
+    def describe_certainty(self) -> str:
+        """What the attacker names, in a sentence for each certainty."""
+        if not self.certainty:
+            return f"What an attacker could be sure of is not computed: {self.unknown}."
+        lines = []
+        for row in self.certainty:
+            sure = f"{100 * row.certainty:g}%"
+            if row.precision is None:
+                lines.append(f"No {self.sensitive} would be named with {sure} certainty or more.")
+                continue
+            error = "" if row.error is None else f" (standard error {row.error:,.0f}, simulated)"
+            bold = ", less often than he believes: overconfident" if row.overconfident else ""
+            lines.append(
+                f"With {sure} certainty or more: {row.people} people named rightly{error}, of {round(row.named):,} "
+                f"named; right {percent(row.precision)} of the time{bold}."
+            )
+        believed = "" if self.belief is None else f"The attacker's belief: {self.belief.describe()}."
+        return "\n".join([*lines, believed])
+
+    def describe_bounds(self) -> str:
+        """What the guarantee alone says of the caused figure."""
+        return (
+            f"By the guarantee alone, at most {math.ceil(self.caused.bound):,} people are caused by this attack; no attack "
+            f"of any kind gains more than {math.ceil(self.caused.cap):,} people from their own records."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry of ``decision`` in JSON."""
+        found: dict[str, Any] = {
+            "sensitive": self.sensitive,
+            "caused": self.caused.to_dict(),
+            "certainty": [row.to_dict() for row in self.certainty],
+            "ceiling": self.ceiling.to_dict(),
+        }
+        if self.unknown is not None:
+            found["certainty_unknown"] = self.unknown
+        if self.belief is not None:
+            found["belief"] = self.belief.to_dict()
+        return found
+
+
+def find_figures(
+    attribute: Attribute, mechanism: Mechanism, people: People, attack: str, attacker: Attacker
+) -> DecisionFigures:
+    """The three figures of one sensitive attribute; ``people`` are those whom the attack exposes."""
+    unknown = why_unknown(attribute)
+    belief = None if unknown else attacker.believe(attribute)
+    certainty: tuple[NamedPeople, ...] = ()
+    if belief is not None:
+        certainty = find_certainty(attribute, mechanism.noise, mechanism.threshold, attacker.certainties, belief)
+    return DecisionFigures(
+        attribute.name,
+        attack,
+        mechanism,
+        count_caused(attribute.profiles, mechanism, people.mean, attack),
+        certainty,
+        unknown,
+        belief,
+        ceiling(mechanism, labels=attribute.n_levels),
+    )
+
+
+def find_histogram(attribute: Attribute, mechanism: Mechanism, attacker: Attacker) -> list[dict[str, float]]:
+    """People by how sure the attacker is of their value."""
+    return count_by_certainty(attribute, mechanism.noise, mechanism.threshold, attacker.believe(attribute))
