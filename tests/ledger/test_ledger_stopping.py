@@ -102,14 +102,14 @@ def test_a_release_without_a_ledger(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], after: bool
 ) -> None:
     assert main(RELEASE) == 0
-    before = Path("o.csv.json").read_bytes()
+    before = Path("o.csv.json").stat().st_ino  # the same noise may be drawn twice, a file in place is another file
     capsys.readouterr()
     for name in ("finish", "publish"):
         with monkeypatch.context() as patch:
             stop(patch, Pair, name, after=after)
             assert main([*RELEASE[:-3], "0.5", *RELEASE[-2:], "--force"]) == 130
         told = capsys.readouterr().err
-        assert ("the release is in its place" in told) == (Path("o.csv.json").read_bytes() != before)
+        assert ("the release is in its place" in told) == (Path("o.csv.json").stat().st_ino != before)
         assert name == "publish" or "the release is in its place" in told
         assert sorted(os.listdir()) == ["in.csv", "l.db", "o.csv", "o.csv.json"]
-        before = Path("o.csv.json").read_bytes()
+        before = Path("o.csv.json").stat().st_ino

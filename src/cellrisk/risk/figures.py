@@ -115,8 +115,8 @@ class DecisionFigures:
     def describe_bounds(self) -> str:
         """What the guarantee alone says of the caused figure."""
         return (
-            f"By the guarantee alone, at most {math.ceil(self.caused.bound):,} people are caused by this attack; no attack "
-            f"of any kind gains more than {math.ceil(self.caused.cap):,} people from their own records."
+            f"By the guarantee alone, this attack gives away at most {math.ceil(self.caused.bound):,} people because "
+            f"of their own records, and no attack of any kind more than {math.ceil(self.caused.cap):,}."
         )
 
     def to_dict(self) -> dict[str, Any]:
