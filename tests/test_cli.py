@@ -100,7 +100,8 @@ def test_inspect(capsys: Capture, table: Path) -> None:
 def test_demo(capsys: Capture) -> None:
     code, out, err = run(capsys, "demo")
     assert (code, err) == (0, "")
-    assert out.startswith("At epsilon 1, about 8,454 of 27,504 people (30.7%; standard deviation 246, 95% ")
+    assert out.startswith("At epsilon 1, about 1,148 of 27,504 people (4.2%; 95% interval 1,084 to 1,213) would have ")
+    assert "about 8,454 of 27,504 people (30.7%; standard deviation 246, 95% " in out
     assert "geometric, epsilon 1" in out
     assert "0.5012" in out
     code, out, _ = run(capsys, "demo", "--epsilon", "0.1", "--json")

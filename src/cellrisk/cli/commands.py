@@ -9,6 +9,7 @@ import typer
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
+    AttackerOptions,
     MechanismOptions,
     Number,
     RiskOptions,
@@ -54,6 +55,7 @@ def assess_command(
     table: TableOptions,
     mechanism: MechanismOptions,
     risk: RiskOptions,
+    attacker: AttackerOptions,
     output: OutputOptions,
     max_risk: Annotated[Number, number("Exit with code 3 where the risk is above R.", "R")] = None,
     domain: Annotated[bool, typer.Option("--domain", help="Count the empty cells of the domain in, too.")] = False,
@@ -63,9 +65,10 @@ def assess_command(
     releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
     seed: Annotated[int, whole("Seed of --check.")] = 0,
 ) -> None:
-    """The risk if the table were published at this epsilon.
+    """What a table would give away if it were published at this epsilon.
 
-    Every measure of what the homogeneity attack would reveal, with the number of people.
+    People given away because of their own record, those an attacker can be sure of, what nobody exceeds; then every
+    measure of what the homogeneity attack would reveal.
     """
     from cellrisk.risk.assessment import assess
 
@@ -74,7 +77,7 @@ def assess_command(
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
     noise = mechanism.one()
     frequencies = table.tabulate()
-    assessment = assess(frequencies, noise, domain=domain, **risk.many())
+    assessment = assess(frequencies, noise, domain=domain, **risk.many(), **attacker.arguments())
     checks = _check(assessment, risk, releases, seed) if check else {}
     answer(assessment, output.as_json, checks, policies=policies)
     if max_risk is not None:

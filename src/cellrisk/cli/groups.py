@@ -232,6 +232,22 @@ class RiskOptions:
 
 
 @dataclass(frozen=True)
+class AttackerOptions:
+    """An attacker who does the mathematics."""
+
+    certainty: Annotated[
+        Numbers, option("How sure he must be, above 0.5 and below 1; default 0.95.", "NUMBERS", parsing.parse_numbers)
+    ] = None
+    belief: Annotated[str, option("What he believes: negbin, table, or 0.4,0.15/0.9 (shapes/theta).", "BELIEF")] = (
+        "negbin"
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for what takes certainties and a belief."""
+        return {"belief": self.belief, **({} if self.certainty is None else {"certainty": self.certainty})}
+
+
+@dataclass(frozen=True)
 class LimitOptions:
     """What must not be exceeded."""
 
@@ -258,7 +274,7 @@ class SimulationOptions:
 
 COMMON = frozenset(
     field.name.replace("_", "-")
-    for group in (TableOptions, MechanismOptions, RiskOptions, LimitOptions, SimulationOptions)
+    for group in (TableOptions, MechanismOptions, RiskOptions, AttackerOptions, LimitOptions, SimulationOptions)
     for field in fields(group)
     if field.name != "source"
 ) | {"no-zero-truncation", "json"}

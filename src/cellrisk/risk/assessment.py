@@ -140,8 +140,8 @@ class Assessment(Result):
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells, "sensitive": sensitive},
             "mechanism": self.mechanism.to_dict(),
-            "decision": [each.to_dict() for each in self.figures],
             "risks": [vars(row) for row in self.risks],
+            "decision": [each.to_dict() for each in self.figures],
             "limits": [
                 {**{key: value for key, value in vars(row).items() if key != "risk"}, **vars(limits)}
                 for row, limits in zip(self.risks, self.limits, strict=True)

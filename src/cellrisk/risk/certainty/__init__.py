@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,10 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, Noise
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, read_belief
-from cellrisk.risk.certainty.channel import Channel, expected_counts
+from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
 from cellrisk.risk.certainty.many_labels import name_many
 from cellrisk.risk.certainty.table_belief import name_by_table
-from cellrisk.risk.certainty.two_labels import TIE, name_two
+from cellrisk.risk.certainty.two_labels import name_two, odds_against
 from cellrisk.system.arrays import Floats
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 USUAL_CERTAINTY = 0.95
 USUAL_BELIEF = "negbin"
+WIDEST, WIDEST_OF_MANY = 1 << 20, 1 << 18
+"""Noise that reaches farther, with two labels or with more, has all but drowned the counts."""
 HISTOGRAM_EDGES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 __all__ = [
@@ -143,8 +146,10 @@ def find_certainty(
     if vectors is None:
         raise InvalidInput(f"no certainty can be told for '{attribute.name}'", got=why_unknown(attribute) or "")
     if isinstance(noise, EndlessNoise):
-        return _without_knowledge(vectors, certainties, belief)
+        return _without_knowledge(vectors, certainties, belief, 0.0)
     channel = Channel(noise, threshold)
+    if channel.reach > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY):
+        return _without_knowledge(vectors, certainties, belief, _most_learnt(vectors, noise, belief))
     if not isinstance(belief, NegativeBinomial):
         right, named, errors = name_by_table(vectors, channel, certainties)
         ends = right, right, named, named
@@ -203,16 +208,35 @@ def count_by_certainty(attribute: Attribute, noise: Noise, threshold: float, bel
 
 
 def _without_knowledge(
-    vectors: LabelledCounts, certainties: Sequence[float], belief: Belief
+    vectors: LabelledCounts, certainties: Sequence[float], belief: Belief, learnt: float
 ) -> tuple[NamedPeople, ...]:
-    """Noise that has drowned the counts: a label that is common enough is named for everybody, or none is."""
+    """Noise that has drowned the counts: a label that is common enough is named for everybody, or none is.
+
+    ``learnt``: what the logarithm of a label's odds can still move by. Where that decides, the ends are none and all.
+    """
     shares = np.asarray(belief.shapes) if isinstance(belief, NegativeBinomial) else vectors.cells @ vectors.counts
     shares = shares / shares.sum()
     commonest = int(np.argmax(shares))
-    has = float(vectors.cells @ vectors.counts[:, commonest])
-    return tuple(
-        NamedPeople(certainty, belief.name, has, has, vectors.n_records, vectors.n_records)
-        if shares[commonest] >= certainty - TIE
-        else NamedPeople(certainty, belief.name, 0.0, 0.0, 0.0, 0.0)
-        for certainty in certainties
-    )
+    has, everybody = float(vectors.cells @ vectors.counts[:, commonest]), float(vectors.n_records)
+    log_odds = math.log(shares[commonest]) - math.log(max(1.0 - float(shares[commonest]), 1e-300))
+    found = []
+    for certainty in certainties:
+        needed = -math.log(odds_against(certainty))
+        low, high = float(log_odds - learnt >= needed), float(log_odds + learnt >= needed)
+        # Where a rarer label might be named for some, everybody is the only bound.
+        most = has if learnt == 0 else everybody
+        found.append(NamedPeople(certainty, belief.name, low * has, high * most, low * everybody, high * everybody))
+    return tuple(found)
+
+
+def _most_learnt(vectors: LabelledCounts, noise: Noise, belief: Belief) -> float:
+    """By how much very wide noise can move the logarithm of a label's odds, whatever is released.
+
+    Two counts that differ by d have likelihoods whose ratio is at most e^(d / scale) under noise with exponential
+    tails, and e^(10 d / scale) within ten deviations of Gaussian noise; no w_k moves by more.
+    """
+    if isinstance(belief, NegativeBinomial):
+        largest = max(last_likely(shape, belief.theta) for shape in belief.shapes if shape > 0)
+    else:
+        largest = float(vectors.counts.max())
+    return 20.0 * largest / noise.scale

@@ -10,7 +10,14 @@ from itertools import pairwise
 import numpy as np
 from scipy import signal, special
 
-from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+    NoNoise,
+)
 from cellrisk.risk.attacks.released import at_most, find_reach, first_value, mass
 from cellrisk.system.arrays import Floats, Integers
 
@@ -18,6 +25,8 @@ NUMBERS_AT_ONCE = 1 << 20
 FAR = 100.0
 """Terms below e^-FAR of the largest are left out of a posterior mean."""
 LARGEST_LOG = 600.0
+NONE = 1e-40
+"""Noise that changes a count with less probability than this changes none."""
 NODES = 16
 """Chebyshev points on a panel as long as the noise is wide: interpolation is right to about 1e-12 there."""
 
@@ -30,7 +39,7 @@ class Channel:
     """
 
     def __init__(self, noise: Noise, threshold: float) -> None:
-        self.noise = noise
+        self.noise = NoNoise() if float(noise.cdf(-0.5)) < NONE else noise
         self.zero = first_value(threshold) - 1
         self.reach = find_reach(noise)
         """Rounded noise goes farther with a probability below 1e-17."""
@@ -107,7 +116,7 @@ def _log_prior(shape: float, theta: float, counts: Floats) -> Floats:
     )
 
 
-def _last_likely(shape: float, theta: float) -> float:
+def last_likely(shape: float, theta: float) -> float:
     """A count past which less than e^-FAR is left of the prior."""
     mean, rest = shape * theta / (1.0 - theta), -math.log(theta)
     return mean + math.sqrt(2.0 * FAR * mean / (1.0 - theta)) + FAR / rest + 1.0
@@ -115,7 +124,7 @@ def _last_likely(shape: float, theta: float) -> float:
 
 def _behind_zero(shape: float, theta: float, channel: Channel) -> float:
     """E[N | released as zero]."""
-    end = math.ceil(min(_last_likely(shape, theta), channel.zero + _distance(channel.noise)))
+    end = math.ceil(min(last_likely(shape, theta), channel.zero + _distance(channel.noise)))
     counts = np.arange(end + 1.0)
     log_vanish = _log_at_most(channel.noise, channel.zero - counts)
     return float(_mean(_log_prior(shape, theta, counts)[None] + log_vanish[None], counts[None])[0])
@@ -185,7 +194,7 @@ def _by_window(shape: float, theta: float, channel: Channel, values: Floats) -> 
     reach = _distance(noise)
     tilt = noise.scale**2 * -math.log(theta) if not isinstance(noise, GeometricNoise | LaplaceNoise) else reach
     mode = max((shape - 1.0) * theta / (1.0 - theta), 0.0)
-    top = _last_likely(shape, theta)
+    top = last_likely(shape, theta)
     found = np.empty(len(values))
     for few in _few(values, 2.0 * reach + tilt):
         low, high = float(values[few].min()), float(values[few].max())

@@ -12,6 +12,7 @@ from cellrisk.risk.certainty.channel import NUMBERS_AT_ONCE, Channel
 from cellrisk.system.arrays import Floats, Integers
 
 COUNTS_AT_ONCE = 128
+MOST_NUMBERS = 1 << 23
 TIE = 1e-12
 """Shares that fall short of a certainty by no more than this have it: that is rounding."""
 
@@ -39,7 +40,8 @@ def name_two(
             place = np.searchsorted(behind[1 - label], behind[label] * odds_against(certainty), side="right") - 1
             cuts.append(np.where(place >= 0, values[1 - label][np.maximum(place, 0)], channel.zero - 1))
         counts = np.unique(own)
-        for few in split_near(counts, channel.reach, COUNTS_AT_ONCE):
+        at_once = max(1, min(COUNTS_AT_ONCE, MOST_NUMBERS // (2 * channel.reach + 1)))
+        for few in split_near(counts, channel.reach, at_once):
             rows = np.flatnonzero((own >= counts[few][0]) & (own <= counts[few][-1]))
             rest, place = np.unique(other[rows], return_inverse=True)
             first, last = channel.window(int(counts[few][0]))[0], channel.window(int(counts[few][-1]))[1]
