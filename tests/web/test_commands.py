@@ -82,7 +82,7 @@ class TestCommands:
             assert program == "cellrisk"
             assert main([command, *arguments, "--json"]) == 0
             said[command] = json.loads(capsys.readouterr().out)
-        assert said["assess"]["headline"] == positions["sentences"]["0"][place]
+        assert said["assess"]["exposures"][0]["sentence"] == positions["sentences"]["0"][place]
         risks = {(row["measure"], row["form"], row["weights"]): row["risk"] for row in said["assess"]["risks"]}
         row = positions["rows"]["expected/uniform/0"]
         assert row["exact"][place] == pytest.approx(risks["expected", "exact", "uniform"], rel=1e-9)

@@ -163,6 +163,10 @@ class Assessment(Result):
                 }
                 for exposure in self.exposures
             },
+            "exposures": [
+                {"sensitive": exposure.sensitive, "sentence": exposure.sentence(self.mechanism)}
+                for exposure in self.exposures
+            ],
             "headline": self.headline,
         }
 
