@@ -10,6 +10,7 @@ below `RESOLUTION`; the bends and crossings of the interpolant are those of the 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -54,8 +55,7 @@ def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: floa
     epsilon = np.unique(np.concatenate([[low], np.clip(scales.invert(inside), low, high), [high]]))
 
     def excess(epsilons: Floats) -> Floats:
-        noises = tuple(setting.at(float(each)).noise for each in epsilons)
-        return np.asarray(excesses(noises).max(axis=0))
+        return np.asarray(excesses(setting.noises(epsilons)).max(axis=0))
 
     value = excess(epsilon)
     ends = [
@@ -77,18 +77,21 @@ class _Scales:
     @staticmethod
     def of(setting: Setting, low: float, high: float) -> _Scales:
         epsilons = np.linspace(math.log(low), math.log(high), 65)
-        logs = np.array([math.log(setting.at(math.exp(each)).scale) for each in epsilons[1:-1]])
-        first, last = (math.log(setting.at(each).scale) for each in (low, high))
-        return _Scales(setting, epsilons, np.concatenate([[first], logs, [last]]))
+        return _Scales(setting, epsilons, _find_logs(setting, [low, *map(math.exp, epsilons[1:-1]), high]))
 
     def invert(self, logs: Floats) -> Floats:
         """The epsilon of each scale, by interpolation and two steps of the secant method."""
         found = np.interp(-logs, -self.logs, self.epsilons)
         slope = np.interp(found, self.epsilons, np.gradient(self.logs, self.epsilons))
         for _ in range(2):
-            now = np.array([math.log(self.setting.at(math.exp(each)).scale) for each in found])
+            now = _find_logs(self.setting, map(math.exp, found))
             found = np.clip(found - (now - logs) / slope, self.epsilons[0], self.epsilons[-1])
         return np.exp(found)
+
+
+def _find_logs(setting: Setting, epsilons: Iterable[float]) -> Floats:
+    """The logarithm of the noise's scale at each epsilon."""
+    return np.array([math.log(noise.scale) for noise in setting.noises(epsilons)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -53,6 +54,16 @@ class Noise(ABC):
         0.303265
         """
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
+
+
+def vanish_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
+    """q of each noise at each count: (counts, noises)."""
+    return np.stack([noise.vanish(counts, threshold) for noise in noises], axis=-1)
+
+
+def survive_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
+    """s of each noise at each count: (counts, noises)."""
+    return np.stack([noise.survive(counts, threshold) for noise in noises], axis=-1)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -327,6 +327,15 @@ def mechanism(
         neighbours=said.neighbours,
         threshold=said.threshold,
     )
+
+
+def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]:
+    """The noise at each epsilon of a mechanism that is otherwise like this one.
+
+    >>> [noise.scale for noise in make_noises(Laplace(1.0), [0.5, 2.0])]
+    [2.0, 0.5]
+    """
+    return tuple(replace(like, epsilon=float(epsilon)).noise for epsilon in epsilons)
 
 
 def gaussian_log_delta(sigma: float, epsilon: float) -> float:

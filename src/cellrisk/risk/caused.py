@@ -32,8 +32,9 @@ class Pivots(Survival):
     correctly, and would not be had their record been left out.
     """
 
-    def _show(self, noise: Noise, counts: Any) -> Floats:
-        return mass(noise, np.asarray(counts, np.float64) - first_value(self.threshold))
+    def _show(self, counts: Any) -> Floats:
+        beyond = np.asarray(counts, np.float64) - first_value(self.threshold)
+        return np.stack([mass(noise, beyond) for noise in self.noises], axis=-1)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises, mechanism
 from cellrisk.risk.attacks import GUESSES, choose_risks
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.priors import Priors
@@ -86,8 +86,12 @@ class Setting:
     def describe(self) -> str:
         return self.name if self.pure else f"{self.name}, delta {self.delta:g}"
 
+    def noises(self, epsilons: Iterable[float]) -> tuple[Noise, ...]:
+        """The noise at each epsilon."""
+        return make_noises(self.at(LEAST_EPSILON), epsilons)
+
     def survival(self, epsilons: Iterable[float]) -> Survival:
-        return Survival(tuple(self.at(float(epsilon)).noise for epsilon in epsilons), self.threshold)
+        return Survival(self.noises(epsilons), self.threshold)
 
 
 def find_limits(

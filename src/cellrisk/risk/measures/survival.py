@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.noise.distributions import EndlessNoise, Noise
+from cellrisk.noise.distributions import EndlessNoise, Noise, survive_under, vanish_under
 from cellrisk.system.arrays import Floats, Integers
 
 NEGLIGIBLE = 1e-18
@@ -55,17 +55,17 @@ class Survival:
         """q at each count: (counts, noises)."""
         if counts.max() < TABULATED:
             return np.asarray(self._table(_power_of_two(int(counts.max()))).vanish[counts])
-        return np.stack([noise.vanish(counts, self.threshold) for noise in self.noises], axis=-1)
+        return vanish_under(self.noises, counts, self.threshold)
 
     def survive(self, counts: Integers) -> Floats:
         """s at each count: (counts, noises)."""
         if counts.max() < TABULATED:
             return np.asarray(self._table(_power_of_two(int(counts.max()))).survive[counts])
-        return np.stack([self._show(noise, counts) for noise in self.noises], axis=-1)
+        return self._show(counts)
 
-    def _show(self, noise: Noise, counts: Any) -> Floats:
-        """How likely a count is shown so that an attacker acts on it: here, that it survives."""
-        return noise.survive(counts, self.threshold)
+    def _show(self, counts: Any) -> Floats:
+        """How likely each count is shown so that an attacker acts on it: here, that it survives. (counts, noises)"""
+        return survive_under(self.noises, counts, self.threshold)
 
     @cached_property
     def vanish_empty(self) -> Floats:
@@ -95,10 +95,7 @@ class Survival:
         """q and s at every count from 0 to ``end``, computed once."""
         if end not in self._tables:
             counts = np.arange(end + 1, dtype=np.float64)
-            self._tables[end] = SurvivalTable(
-                np.stack([noise.vanish(counts, self.threshold) for noise in self.noises], axis=-1),
-                np.stack([self._show(noise, counts) for noise in self.noises], axis=-1),
-            )
+            self._tables[end] = SurvivalTable(vanish_under(self.noises, counts, self.threshold), self._show(counts))
         return self._tables[end]
 
 
