@@ -129,6 +129,33 @@ def test_release_and_entry_are_written_together(run: Run, answered: Callable[...
     assert sorted(path.name for path in Path().iterdir()) == ["people.csv", "r.csv", "r.csv.json", LEDGER]
 
 
+def test_a_release_reads_its_source_once_and_connects_no_oftener_than_it_must(
+    ledger: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections: to see that the ledger is there, to name its cohort, to reserve, to decide, to remove the row."""
+    from cellrisk.counts import sources
+    from cellrisk.repeat.ledger.places import FilePlace
+
+    connections: list[bool] = []
+    openings: list[object] = []
+    connect, open_embedded = FilePlace.connect, sources.open_embedded
+
+    def counted(place: FilePlace, reading: bool) -> sqlite3.Connection:
+        connections.append(reading)
+        return connect(place, reading)
+
+    def opened(*given: Any) -> Any:
+        openings.append(given)
+        return open_embedded(*given)
+
+    monkeypatch.setattr(FilePlace, "connect", counted)
+    monkeypatch.setattr(sources, "open_embedded", opened)
+    found = run(*RELEASE, "--epsilon", "0.5", "--output", "r.csv", "--ledger", ledger)
+    assert found[0] == 0
+    assert connections == [True, True, False, False, False]
+    assert len(openings) == 1
+
+
 def test_past_the_limit_no_noise_is_drawn(
     ledger: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Ledger, heads
 from cellrisk.repeat.ledger.heads import HeadFile, write_head
+from cellrisk.repeat.ledger.journals import list_journals
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import GEOMETRIC, make_release
 
@@ -183,6 +184,20 @@ def test_one_file_keeps_the_heads_of_several_ledgers_and_knows_a_stranger(tmp_pa
             ledger.declare("everyone")
         assert ledger.note_head() in head.read_text()
         ledger.declare("everyone")
+
+
+def test_nothing_is_written_to_a_ledger_that_was_put_in_the_place_of_another(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "one", create=True) as one, Ledger(tmp_path / "two", create=True) as two:
+        one.declare("everyone")
+        two.declare("everyone")
+        os.replace(tmp_path / "two", tmp_path / "one")
+        with pytest.raises(InvalidInput, match="another ledger was put in the place"):
+            one.add(**FIELDS)
+        with pytest.raises(InvalidInput, match="another ledger was put in the place"), one.reserve(**FIELDS):
+            pytest.fail("it was reserved")
+    with Ledger(tmp_path / "one") as ledger:
+        assert (ledger.id, len(ledger.entries()), ledger.pendings()) == (two.id, 1, ())
+    assert not list_journals(one.id)
 
 
 def test_heads_in_a_database_by_the_variable(

@@ -132,7 +132,8 @@ def utility_command(
 
     _check_outputs(plot, csv)
     noises = mechanism.all()
-    found = utility(table.tabulate(), noises, ways=ways, progress=progress_bar("simulating"), **simulation.arguments())
+    frequencies = table.tabulate(keys=True)
+    found = utility(frequencies, noises, ways=ways, progress=progress_bar("simulating"), **simulation.arguments())
     _write(found, plot, csv, spreadsheet_safe)
     answer(found, output.as_json)
 
@@ -162,7 +163,7 @@ def explain_command(
     merges: dict[str, dict[str, list[str]]] = {}
     for column, new, old in merge or ():
         merges.setdefault(column, {})[new] = old
-    found = explain(table.tabulate(), mechanism.one(), top=top, merge=merges, **question)
+    found = explain(table.tabulate(keys=True), mechanism.one(), top=top, merge=merges, **question)
     if plot is not None:
         found.plot(plot)
     answer(found, output.as_json)

@@ -74,11 +74,15 @@ class TableOptions:
     ] = None
 
     def tabulate(
-        self, outside: str = "error", qid: Sequence[str] | None = None, sensitive: Sequence[str] | None = None
+        self,
+        outside: str = "error",
+        qid: Sequence[str] | None = None,
+        sensitive: Sequence[str] | None = None,
+        keys: bool = False,
     ) -> FrequencyTable:
         """The table, of these columns or else of those that the options name.
 
-        ``outside`` is the rule where no other is given.
+        ``outside`` is the rule where no other is given, and ``keys`` is set where the table's cells will be asked for.
         """
         from cellrisk.counts.tabulation import tabulate
 
@@ -102,6 +106,7 @@ class TableOptions:
             table=self.table,
             engine=self.engine,
             memory_limit=self.memory_limit,
+            keys=keys,
             progress=progress_bar("counting"),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +31,7 @@ from cellrisk.system.text import aligned
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.noise.mechanisms import Mechanism
+    from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.ledger.pairing import Reservation
 
 
@@ -53,14 +54,20 @@ class RecordOptions(EntryOptions):
         if self.ledger is None and (self.new_ledger or self.head):
             raise InvalidInput("--new-ledger and --head go with a ledger", fix="name one: --ledger releases.db")
 
-    def check(self) -> None:
-        """Refuses a ledger that is not there before any long work begins."""
-        if self.ledger is not None and not self.new_ledger:
-            with self.open():
-                pass
+    @contextmanager
+    def opened(self) -> Iterator[Ledger | None]:
+        """The ledger, so that one which is not there is refused before any long work begins; None where none was named,
+        and for a new one, which is made only for a release that is ready."""
+        if self.ledger is None or self.new_ledger:
+            yield None
+            return
+        with self.open() as ledger:
+            yield ledger
 
     @contextmanager
-    def reserved(self, table: FrequencyTable, mechanism: Mechanism) -> Iterator[Reservation | None]:
+    def reserved(
+        self, ledger: Ledger | None, table: FrequencyTable, mechanism: Mechanism
+    ) -> Iterator[Reservation | None]:
         """The release's loss set aside in the ledger, where there is one."""
         if self.ledger is None:
             yield None
@@ -70,7 +77,7 @@ class RecordOptions(EntryOptions):
             "quasi_identifiers": table.quasi_identifiers,
         }
         with (
-            self.open(create=self.new_ledger) as opened,
+            self.open(create=True) if ledger is None else nullcontext(ledger) as opened,
             opened.reserve(**columns, loss=mechanism, **self.arguments(opened)) as reservation,
         ):
             yield reservation
@@ -112,12 +119,12 @@ def release_command(
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output released.parquet")
     check_output(output, force)
-    record.check()
+    ledger = context.with_resource(record.opened())
     noise = mechanism.one()
-    frequencies = table.tabulate(outside="drop")
+    frequencies = table.tabulate(outside="drop", keys=True)
     policies = policy_of(context)
     obey(policies, frequencies, noise)
-    with record.reserved(frequencies, noise) as reservation:
+    with record.reserved(ledger, frequencies, noise) as reservation:
         released = release(
             frequencies,
             noise,
@@ -167,12 +174,12 @@ def simulate_command(
 
         if parent_count or exclude or may_be_missing:
             raise InvalidInput("--parent-count, --exclude and --may-be-missing go with --parents", fix="name its file")
-        answer(simulate(table.tabulate(), noise, **drawn), output.as_json)
+        answer(simulate(table.tabulate(keys=True), noise, **drawn), output.as_json)
         return
     from cellrisk.publish.simulation.constrained import simulate_constrained
 
     found = simulate_constrained(
-        table.tabulate(),
+        table.tabulate(keys=True),
         noise,
         parents,
         parent_count=parent_count,
@@ -202,7 +209,7 @@ def audit_command(
     from cellrisk.publish.releasing import find_count_column
 
     found = audit(
-        table.tabulate(),
+        table.tabulate(keys=True),
         released,
         count=released_count or find_count_column(released),
         bins=table.bins,

@@ -33,6 +33,7 @@ def tabulate(
     table: str | None = None,
     engine: str | None = None,
     memory_limit: str | int | None = None,
+    keys: bool = False,
     progress: Progress | None = None,
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
@@ -56,6 +57,8 @@ def tabulate(
     engine: "duckdb" (embedded, the default for files and frames) or "spark".
     memory_limit: what the embedded engine may hold, for example "4GB"; past it, it spills to a private folder. Default
     a share of the memory that is free.
+    keys: True brings the cells with their keys into memory while the source is open. Where `cells` is going to be asked
+    for, as `release` does, this saves the second reading.
     progress: called now and then with the share of the running step that is done.
 
     The counts are exact. What risks need is computed at once, and the result holds neither records nor keys; asked for
@@ -81,7 +84,7 @@ def tabulate(
     resources = Resources.of(memory_limit, progress)
 
     def read(place: int) -> Cells:
-        return read_cells(held, schema, resources, table, engine, place)
+        return keyed[place] if keyed else read_cells(held, schema, resources, table, engine, place)
 
     with open_records(source, schema, resources, table=table, engine=engine) as (records, schema, others, held):
         survey = survey_source(records, schema)
@@ -92,6 +95,7 @@ def tabulate(
             packed, tally = Packed(survey.coded, None), tally_nothing(survey.levels, len(schema.quasi_identifiers))
         dropping = schema.outside == "drop"
         once = schema.count is None and bool(others) and not dropping and occur_once(tally, packed.coded)
+        keyed = [collect_cells(survey, schema, place) for place in range(len(schema.sensitive))] if keys else []
     if schema.count is None and dropping:
         refuse_count_names(others)
     elif schema.count is None:

@@ -90,7 +90,7 @@ class Ledger:
         found, heads = find_place(place, wait), HeadFile.find(head)
         try:
             self._store = Store(found, create=create, clock=self._clock, heads=heads)
-            self._id = self.head.id
+            self._id = self._store.id
             if create:
                 tell_standing(f"the new ledger stands, and is empty: {found}")
         except BaseException:
@@ -207,7 +207,7 @@ class Ledger:
         journal = open_journal(self._id, token, self._store.place.wait)
         try:
             journal.write(Note(self.place))
-            with self._writing() as (session, standing):
+            with self._writing(token) as (session, standing):
                 declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
                 body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
                 pending = Pending(token, RESERVED, {**body, **describe_owner(), "since": write_time(self._clock())})
@@ -380,9 +380,14 @@ class Ledger:
         return declared
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[Session, LedgerState]]:
-        """A transaction in which nobody else writes, and how things stand in it."""
-        if self._store.writable:
+    def _writing(self, own: str = "") -> Iterator[tuple[Session, LedgerState]]:
+        """A transaction in which nobody else writes, and how things stand in it.
+
+        own: the token of the caller's own reservation, whose journal is there and is none that the dead have left.
+        """
+        from cellrisk.repeat.ledger.journals import list_journals
+
+        if self._store.writable and list_journals(self._id).keys() - {own}:
             self._tidy()
         session: Session | None = None
         before = ""

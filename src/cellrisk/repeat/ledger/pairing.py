@@ -47,6 +47,7 @@ class Reservation:
         self._entry: Entry | None = None
         self._done = False
         self._left = False
+        self._removed = False
 
     @property
     def token(self) -> str:
@@ -157,15 +158,14 @@ class Reservation:
 
     def _remove_journal(self) -> None:
         """The row goes first: while it stands, the journal says what to do about it."""
-        try:
-            with self._store.read() as session:
-                left = session.pending(self.token) is not None
-        except CellriskError:
-            left = True
-        if left:
-            self._journal.close()
-        else:
+        removed = self._removed
+        if not removed:  # the removal failed or was interrupted, which does not say whether the row still stands
+            with suppress(CellriskError), self._store.read() as session:
+                removed = session.pending(self.token) is None
+        if removed:
             self._journal.remove()
+        else:
+            self._journal.close()
 
     @property
     def _written(self) -> Entry:
@@ -203,6 +203,7 @@ class Reservation:
     def _remove_row(self) -> None:
         with self._store.write() as session:
             session.settle(self.token)
+        self._removed = True
 
     def _check_release(self, release: Release) -> None:
         if not isinstance(release, Release):
@@ -249,9 +250,7 @@ def settle(store: Store, pending: Pending, *, anywhere: bool = False) -> str:
 
     anywhere: whether a journal counts too that was written for a ledger at another place, such as one that was moved.
     """
-    with store.read() as session:
-        identity = session.head.id
-    path = find_journal(identity, pending.token)
+    path = find_journal(store.id, pending.token)
     if path is None:
         return ELSEWHERE
     try:

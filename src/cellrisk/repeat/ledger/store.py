@@ -251,8 +251,8 @@ class Store:
             for reading in (True, False)
         }
         try:
-            with self.read():
-                pass
+            with self.read() as session:
+                self.id = session.head.id
         except BaseException:
             self.close()
             raise
@@ -291,14 +291,18 @@ class Store:
     def write(self) -> Iterator[Session]:
         """A transaction that nobody else writes beside; all of it is written, or nothing.
 
-        The tables are brought to the schema of this version. Refused where triggers are not as they were made, or where
-        the ledger lacks what is noted of it elsewhere.
+        The tables are brought to the schema of this version. Refused where another ledger was put in its place, where
+        triggers are not as they were made, or where the ledger lacks what is noted of it elsewhere.
         """
         if not self.writable:
             raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
         with self._connected(reading=False) as connection:
             self.place.begin_to_write(connection)
             session = Session(connection, self.place)
+            if session.head.id != self.id:  # the journals, and the entries that were read, are those of the other
+                raise InvalidInput(
+                    "another ledger was put in the place of this one", got=self.place, fix="open it again"
+                )
             if session.flaws:
                 raise InvalidInput(
                     f"the ledger was changed by other means, and is not written to: {session.flaws[0]}",
