@@ -9,20 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.engine import embedded_engine, literal_path, read_parquet
-from cellrisk.counts.files import (
-    LONGEST_LINE,
-    TextFile,
-    check_columns,
-    check_parquet,
-    describe_text,
-    find_files,
-    folder_columns,
-    is_parquet,
-    refusals_of_the_system,
-)
+from cellrisk.counts.file_groups import are_parquet, describe_parquet, group_text, unify_types
+from cellrisk.counts.files import LONGEST_LINE, TextFile, check_columns, find_files
 from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import locate
 from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored, quote_sql
 from cellrisk.counts.streams import is_stream, plan_stream
 from cellrisk.errors import InvalidInput
@@ -90,21 +80,12 @@ def register(connection: Backend, frame: pa.Table) -> ir.Table:
 
 def plan_files(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Files of one kind, checked one by one, as one table."""
-    kinds = {is_parquet(path) for path in files}
-    if len(kinds) > 1:
-        raise InvalidInput("the pattern matches both text and Parquet files", fix="read one kind at a time")
-    return plan_parquet(files, columns) if kinds == {True} else plan_text(files, columns)
+    return plan_parquet(files, columns) if are_parquet(files) else plan_text(files, columns)
 
 
 def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Delimited text, every field as text, nothing guessed by the engine; files with the same header go together."""
-    groups: dict[tuple[object, ...], list[TextFile]] = {}
-    for path in files:
-        file = describe_text(path, columns)
-        groups.setdefault((file.packing, file.delimiter, file.names), []).append(file)
-    places = {
-        key: locate(columns, file.names, f"'{file.path.name}'", first_line=True) for key, (file, *_) in groups.items()
-    }
+    groups = group_text(files, columns)
 
     def read(connection: Backend, number: int, group: Sequence[TextFile], places: Sequence[int]) -> ir.Table:
         chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(places))
@@ -119,7 +100,7 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         return connection.table(f"text{number}")
 
     return lambda connection, _: stack(
-        [read(connection, number, group, places[key]) for number, (key, group) in enumerate(groups.items())]
+        [read(connection, number, group, places) for number, (group, places) in enumerate(groups)]
     )
 
 
@@ -129,33 +110,22 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     A column that the files do not hold but their folders do (``year=2020/``) is text, as in a CSV file.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     groups: dict[str, tuple[list[Path], list[str], list[pa.DataType]]] = {}
     for path in files:
-        check_parquet(path)
-        with refusals_of_the_system(path):
-            schema = pq.read_schema(path)
-        check_columns(path, len(schema.names))
-        folders = folder_columns(path, schema.names, columns)
-        kinds = [*schema.types, *(pa.string() for _ in folders)]
-        places = locate(columns, [*schema.names, *folders], f"'{path.name}'")
-        names = [f"column {old}" if old < len(schema.names) else folders[old - len(schema.names)] for old in places]
-        used = [kinds[old] for old in places]
+        file = describe_parquet(path, columns)
+        check_columns(path, file.n_stored)
+        names = [f"column {old}" if old < file.n_stored else file.names[old] for old in file.places]
+        used = [file.kinds[old] for old in file.places]
         for name, kind in zip(columns, used, strict=True):
             check_stored(name, kind)
-        groups.setdefault(f"{schema.names} {schema.types} {folders}", ([], names, used))[0].append(path)
-    try:
-        schemas = [
+        groups.setdefault(f"{file.names} {file.kinds} {file.n_stored}", ([], names, used))[0].append(path)
+    wide = unify_types(
+        [
             pa.schema([(f"c{place}", value_type(kind)) for place, kind in enumerate(used)])
             for _, _, used in groups.values()
         ]
-        wide = pa.unify_schemas(schemas, promote_options="permissive")
-    except pa.ArrowException:
-        raise InvalidInput(
-            "the Parquet files give the columns in use types that do not go together",
-            fix="write them with the same types, or read them apart",
-        ) from None
+    )
 
     def read(
         connection: Backend, paths: Sequence[Path], names: Sequence[str], kinds: Sequence[pa.DataType]

@@ -16,18 +16,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cellrisk.counts.file_groups import are_parquet, describe_parquet, group_text, unify_types
 from cellrisk.counts.files import (
     DELIMITERS,
     KINDS,
+    PACKINGS,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
     TextFile,
-    check_parquet,
-    describe_text,
     exists,
     find_files,
-    folder_columns,
-    is_parquet,
     is_too_long,
     open_bytes,
     partition_base,
@@ -93,15 +91,13 @@ def plan_source(source: Any, columns: Sequence[str]) -> tuple[Opener, Sequence[P
     if isinstance(source, str) and TABLE_NAME.fullmatch(name) and not has_suffix(name) and not exists(Path(name)):
         return (lambda session: open_table(session, name, columns)), ()
     files = [Path(os.path.abspath(path)) for path in find_files(source)]
-    kinds = {is_parquet(path) for path in files}
-    if len(kinds) > 1:
-        raise InvalidInput("the pattern matches both text and Parquet files", fix="read one kind at a time")
+    parquet = are_parquet(files)
     for path in files:
         if path.name.startswith(("_", ".")) or ":" in path.name:
             raise InvalidInput(
                 "Spark passes over files of such a name", got=path, fix="rename it: no _ or . first, and no colon"
             )
-    return (plan_parquet(files, columns) if kinds == {True} else plan_text(files, columns)), files
+    return (plan_parquet(files, columns) if parquet else plan_text(files, columns)), files
 
 
 def has_suffix(name: str) -> bool:
@@ -137,20 +133,16 @@ def open_table(session: Any, name: str, columns: Sequence[str]) -> Any:
 
 def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Delimited text, every field as text; files with the same header go together."""
-    groups: dict[tuple[object, ...], list[TextFile]] = {}
-    for path in files:
-        file = describe_text(path, columns)
-        if file.packing == "zstd":
-            raise InvalidInput("Spark reads no .zst text", got=path, fix="use .gz, or the embedded engine")
-        groups.setdefault((file.delimiter, file.names), []).append(file)
-    for file, *_ in groups.values():
-        locate(columns, file.names, f"'{file.path.name}'", first_line=True)
+    packed = next((path for path in files if PACKINGS.get(path.suffix.lower()) == "zstd"), None)
+    if packed is not None:
+        raise InvalidInput("Spark reads no .zst text", got=packed, fix="use .gz, or the embedded engine")
+    groups = group_text(files, columns)
     return lambda session: stack(
         [
             read_text(
                 session, [as_address(file.path) for file in group], group[0].delimiter, group[0].names, columns, group
             )
-            for group in groups.values()
+            for group, _ in groups
         ]
     )
 
@@ -231,26 +223,14 @@ def rows(number: int) -> str:
 def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Parquet files; where they give a column different types, the wider one is used."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     groups: dict[str, tuple[list[str], pa.Schema, str]] = {}
     for path in files:
-        check_parquet(path)
-        with refusals_of_the_system(path):
-            schema = pq.read_schema(path)
-        folders = folder_columns(path, schema.names, columns)
-        names, kinds = [*schema.names, *folders], [*schema.types, *(pa.string() for _ in folders)]
-        places = locate(columns, names, f"'{path.name}'")
-        used = pa.schema([(names[place], kinds[place]) for place in places])
-        base = f"file://{partition_base(path)}" if folders else ""
+        file = describe_parquet(path, columns)
+        used = pa.schema([(file.names[place], file.kinds[place]) for place in file.places])
+        base = f"file://{partition_base(path)}" if len(file.names) > file.n_stored else ""
         groups.setdefault(f"{used} {base}", ([], used, base))[0].append(as_address(path))
-    try:
-        wide = pa.unify_schemas([plain_schema(used) for _, used, _ in groups.values()], promote_options="permissive")
-    except pa.ArrowException:
-        raise InvalidInput(
-            "the Parquet files give the columns in use types that do not go together",
-            fix="write them with the same types, or read them apart",
-        ) from None
+    wide = unify_types([plain_schema(used) for _, used, _ in groups.values()])
 
     def read(session: Any, paths: list[str], used: Any, base: str) -> Any:
         chosen = ", ".join(f"{quote(field.name)} {spark_type(field)}" for field in used)
