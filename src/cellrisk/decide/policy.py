@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.decide.requirement import Condition, Requirement, check_limits, is_number
+from cellrisk.decide.requirement import Condition, Requirement, check_limits
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import choose_risks
@@ -18,6 +18,7 @@ from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.measures.sizes import FAMILIES, METHODS
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import Question, Setting
+from cellrisk.system.checks import is_number
 from cellrisk.system.text import percent
 
 if TYPE_CHECKING:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TypeGuard
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from cellrisk.noise.distributions import Noise
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import Question, Setting
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import is_number
 from cellrisk.system.text import percent
 
 
@@ -117,16 +116,6 @@ def check_limits(limits: Mapping[str, object]) -> None:
                 raise InvalidInput(f"{name} must be a number of people", got=_shown(value), allowed="0 or more")
         elif not (is_number(value) and 0 <= value <= 1):
             raise InvalidInput(f"{name} must be a share", got=_shown(value), allowed="from 0 to 1")
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number, small enough for floating point."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
 
 
 def _shown(value: object) -> object:

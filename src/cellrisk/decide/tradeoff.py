@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.decide.requirement import is_number
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.sweep import Question, Setting
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import is_number
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:

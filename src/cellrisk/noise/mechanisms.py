@@ -21,6 +21,7 @@ from cellrisk.noise.distributions import (
     Noise,
 )
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import require_number
 
 NEIGHBOURS = ("add-remove", "replace")
 USUAL_THRESHOLD = 0.5
@@ -49,9 +50,9 @@ class Mechanism(ABC):
     """A half-integer: counts below it after noise are released as zero. 10.5 suppresses counts up to 10."""
 
     def __post_init__(self) -> None:
-        _require_number("epsilon", self.epsilon)
-        _require_number("delta", self.delta)
-        _require_number("threshold", self.threshold)
+        require_number("epsilon", self.epsilon)
+        require_number("delta", self.delta)
+        require_number("threshold", self.threshold)
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise InvalidInput(
                 "epsilon must be a finite number above 0", got=self.epsilon, allowed="for example 0.1, 1 or 5"
@@ -410,8 +411,3 @@ def find_smallest(excess: Callable[[float], float]) -> float:
     while excess(root) > 0:
         root *= 1.0 + 1e-13
     return root
-
-
-def _require_number(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(f"{name} must be a number", got=type(value).__name__)

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeGuard
 
 from cellrisk.errors import InvalidInput
 
 MOST_RELEASES = 1_000_000
 """Simulated releases, each of which leaves some numbers in memory."""
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a finite number, small enough for floating point; True and False are none.
+
+    >>> [is_number(value) for value in (0.5, 2, True, "2", float("inf"), 10**400)]
+    [True, True, False, False, False, False]
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def require_number(name: str, value: object) -> None:
+    """Refuses what is no number at all; the caller then looks at its range."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInput(f"{name} must be a number", got=type(value).__name__)
 
 
 def require_whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:

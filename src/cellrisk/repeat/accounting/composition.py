@@ -12,6 +12,7 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of
 from cellrisk.repeat.accounting.statements import implies, state
+from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
 
@@ -215,7 +216,7 @@ def _require_losses(losses: Sequence[Loss]) -> None:
 
 
 def _require_delta(delta: float) -> None:
-    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
+    if not (is_number(delta) and 0 <= delta < 1):
         raise InvalidInput("delta must be a number from 0 to below 1", got=delta)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, ProbabilisticGaussian, mechanism
+from cellrisk.system.checks import is_number, require_number
 
 FLAVOURS = ("pure", "probabilistic", "approximate", "concentrated")
 
@@ -44,7 +44,7 @@ class Loss:
         _require_positive("epsilon", self.epsilon)
         if self.rho is not None:
             raise InvalidInput(f"a loss of the {self.flavour} flavour has no rho", fix="leave it out")
-        _require_number("delta", self.delta)
+        require_number("delta", self.delta)
         if self.flavour == "pure" and self.delta != 0:
             raise InvalidInput(
                 "pure DP has no delta",
@@ -129,11 +129,6 @@ def _flavour_of(mechanism: Mechanism) -> str:
 
 
 def _require_positive(name: str, value: float | None) -> None:
-    _require_number(name, value)
-    if value is None or not (math.isfinite(value) and value > 0):
+    require_number(name, value)
+    if not (is_number(value) and value > 0):
         raise InvalidInput(f"{name} must be a finite number above 0", got=value)
-
-
-def _require_number(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(f"{name} must be a number", got=type(value).__name__)

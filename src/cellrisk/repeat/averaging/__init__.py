@@ -15,6 +15,7 @@ from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import Survival, average_risks
 from cellrisk.risk.priors import Alpha, Fitted, Priors
+from cellrisk.system.checks import is_number
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -100,7 +101,7 @@ def average(
 
 def _find_rules(mechanism: Mechanism, number: int, operator: str, delta: float | None) -> tuple[Rule, ...]:
     """The rule by basic composition, and by another operator where that says something else."""
-    if delta is not None and (isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1):
+    if delta is not None and not (is_number(delta) and 0 <= delta < 1):
         raise InvalidInput("total_delta must be a number from 0 to below 1", got=delta)
     basic = _find_rule(mechanism, number, "basic", None)
     other = basic if operator == "basic" and delta is None else _find_rule(mechanism, number, operator, delta)

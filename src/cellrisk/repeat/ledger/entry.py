@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import unicodedata
@@ -19,6 +18,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import OPERATORS, Loss
 from cellrisk.repeat.accounting.composition import TARGETS
 from cellrisk.repeat.ledger.chain import Row
+from cellrisk.system.checks import is_number
 from cellrisk.system.text import aligned
 
 KINDS = ("cohort", "limit", "release")
@@ -54,9 +54,9 @@ class Limit:
     flavour: str | None = None
 
     def __post_init__(self) -> None:
-        if not _is_number(self.epsilon) or not (math.isfinite(self.epsilon) and self.epsilon > 0):
+        if not (is_number(self.epsilon) and self.epsilon > 0):
             raise InvalidInput("a limit's epsilon must be a finite number above 0", got=self.epsilon)
-        if not _is_number(self.delta) or not 0 <= self.delta < 1:
+        if not (is_number(self.delta) and 0 <= self.delta < 1):
             raise InvalidInput("a limit's delta must be from 0 to below 1", got=self.delta)
         known = ("tightest", *OPERATORS)
         if self.operator not in known:
@@ -273,7 +273,7 @@ def read_loss(loss: Mechanism | Loss) -> Loss:
         )
     named = given.to_dict()
     try:
-        plain = {name: float(value) if _is_number(value) else value for name, value in named.items()}
+        plain = {name: float(value) if is_number(value) else value for name, value in named.items()}
         read = Loss.from_dict(json.loads(json.dumps(plain, allow_nan=False)))
     except (TypeError, ValueError, KeyError):
         read = None
@@ -366,10 +366,6 @@ def _check_part_of(name: object) -> str | None:
 
 
 def _check_number(value: Any) -> float | None:
-    if value is not None and not (_is_number(value) and math.isfinite(value)):
+    if value is not None and not is_number(value):
         raise InvalidInput("a number of a ledger is finite")
-    return value  # type: ignore[no-any-return]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value

@@ -23,6 +23,7 @@ from cellrisk.counts.databases.database import explain_connection, forget, read_
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.ledger import migrations
 from cellrisk.repeat.ledger.entry import show_on_one_line
+from cellrisk.system.checks import is_number
 from cellrisk.system.scratch import private_folder
 from cellrisk.system.writing import is_same_file, keep_inputs, write_new
 
@@ -514,7 +515,7 @@ def find_place(place: str | os.PathLike[str], wait: float) -> Place:
     >>> find_place("releases.ledger", 1.0).dialect
     'sqlite+pysqlite://'
     """
-    if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not 0 <= wait <= LONGEST_WAIT:
+    if not (is_number(wait) and 0 <= wait <= LONGEST_WAIT):
         raise InvalidInput("wait must be seconds", got=wait, allowed=f"from 0 to {LONGEST_WAIT:g}")
     if not isinstance(place, (str, os.PathLike)) or not os.fspath(place):
         raise InvalidInput("a ledger needs a place", allowed="a path, or postgresql://user:password@host/database")

@@ -23,6 +23,7 @@ from cellrisk.risk.measures import WEIGHTS, choose_words
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent, show_down, show_up
 
@@ -153,7 +154,7 @@ def largest_epsilon(
     """
     choose_words("kind", kind, KINDS)
     choose_words("weights", weights, WEIGHTS)
-    if isinstance(max_risk, bool) or not isinstance(max_risk, (int, float)) or not 0 < max_risk < math.inf:
+    if not (is_number(max_risk) and max_risk > 0):
         raise InvalidInput("max_risk must be a number above 0", got=max_risk, allowed="for example 0.1")
     words_of_risk = {"measure": measure, "form": form, "weights": weights}
     Policies.in_force().check_tighter(words_of_risk, max_risk=max_risk)
