@@ -74,7 +74,7 @@ KNOWS: dict[str, set[str]] = {
     "counts.profiles": FLOOR,
     "counts.cells": FLOOR | {"counts.profiles"},
     "noise.distributions": FLOOR,
-    "noise.mechanisms": FLOOR | {"noise.distributions"},
+    "noise.mechanisms": FLOOR | {"noise.distributions", "system.checks"},
     "risk.measures": FLOOR | {"counts.profiles", "noise.distributions"},
     "risk.attacks": FLOOR | {"counts.profiles", "noise.distributions", "risk.measures"},
 }

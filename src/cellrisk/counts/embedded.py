@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.engine import embedded_engine, literal_path, read_parquet
-from cellrisk.counts.file_groups import are_parquet, describe_parquet, group_text, unify_types
-from cellrisk.counts.files import LONGEST_LINE, TextFile, check_columns, find_files
+from cellrisk.counts.files import (
+    LONGEST_LINE,
+    TextFile,
+    are_parquet,
+    check_columns,
+    describe_parquet,
+    find_files,
+    group_text,
+    unify_types,
+)
 from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored, quote_sql

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cellrisk.counts.file_groups import are_parquet, describe_parquet, group_text, unify_types
 from cellrisk.counts.files import (
     DELIMITERS,
     KINDS,
@@ -24,12 +23,16 @@ from cellrisk.counts.files import (
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
     TextFile,
+    are_parquet,
+    describe_parquet,
     exists,
     find_files,
+    group_text,
     is_too_long,
     open_bytes,
     partition_base,
     refusals_of_the_system,
+    unify_types,
 )
 from cellrisk.counts.schema import locate
 from cellrisk.counts.spark.dialect import connect
