@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
+from cellrisk.counts.cells import find_distinct
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
 from cellrisk.publish.auditing.comparison import TableComparison
-from cellrisk.publish.auditing.key_numbers import number_keys
 from cellrisk.publish.simulation.attacks import attack_cells
 from cellrisk.risk.assessment import CURATOR_NOTE
 from tests.auditing import oracle
@@ -243,8 +243,8 @@ def test_comparisons_are_checked() -> None:
 def test_keys_too_wide_for_one_number_keep_their_order() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (200, 12))
-    first, number = number_keys(codes, [10**6] * 12)
-    plain_first, plain_number = number_keys(codes, [3] * 12)
+    first, number = find_distinct(codes.T, [10**6] * 12)
+    plain_first, plain_number = find_distinct(codes.T, [3] * 12)
     assert np.array_equal(first, plain_first)
     assert np.array_equal(number, plain_number)
 

@@ -13,9 +13,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import cellrisk as cr
-from cellrisk.counts.cells import Cells, Domain
+from cellrisk.counts.cells import Cells, Domain, number_keys
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
-from cellrisk.repeat.sequences.shared_cells import SharedCells, number_keys
+from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.risk.explanation.risky_cells import ProfiledCells, find_risks
 from cellrisk.risk.measures import MEASURES, Local, Survival
 from tests.sequences import oracle
@@ -235,7 +235,7 @@ def test_keys_too_wide_for_a_number_are_told_apart_and_kept_in_order() -> None:
     codes = np.random.default_rng(0).integers(0, 2**20, (200, 5))
     codes[100:] = codes[:100]
     codes[150, 4] += 1
-    key = number_keys(codes, [2**20 + 1] * 5)
+    key = number_keys(codes.T, [2**20 + 1] * 5)
     rows = [tuple(row) for row in codes.tolist()]
     for one, other in itertools.combinations(range(200), 2):
         assert (key[one] < key[other], key[one] == key[other]) == (rows[one] < rows[other], rows[one] == rows[other])

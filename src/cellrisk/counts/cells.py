@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -58,11 +58,11 @@ class Cells:
     codes: Integers
     """(cells, quasi-identifiers): the place of each cell's values among the labels."""
     cell: Integers
-    """For each positive count, ascending: its cell,"""
+    """The cell of each positive count, as its place in ``codes``; ascending."""
     level: Integers
-    """its level,"""
+    """The level of each positive count, as its place in ``levels``."""
     count: Integers
-    """and the count itself."""
+    """The positive counts themselves."""
 
     def __post_init__(self) -> None:
         if self.codes.shape[1:] != (len(self.domains),):
@@ -158,7 +158,8 @@ def group_cells(
     count: Integers,
 ) -> Cells:
     """Cells from one row for each key and level; rows with the same key and level are added up."""
-    order = _order(codes, [len(domain) for domain in domains], level, len(levels))
+    key = number_keys([*codes.T, level], [*(len(domain) for domain in domains), len(levels)])
+    order = np.argsort(key, kind="stable")
     codes, level, count = codes[order], level[order], count[order]
     new_cell = np.ones(len(codes), bool)
     new_cell[1:] = (codes[1:] != codes[:-1]).any(axis=1)
@@ -170,11 +171,28 @@ def group_cells(
     return Cells(sensitive, levels, domains, codes[new_cell], cell[starts], level[starts], total)
 
 
-def _order(codes: Integers, widths: Sequence[int], level: Integers, n_levels: int) -> Integers:
-    """The order of keys, then levels; sorted as one number each where that fits, which is several times faster."""
-    if math.prod(widths) * n_levels >= LARGEST_KEY:
-        return np.lexsort((level, *codes.T[::-1]))
-    key = np.zeros(len(codes), np.int64)
-    for column, width in zip(codes.T, widths, strict=True):
-        key = key * width + column
-    return np.argsort(key * n_levels + level, kind="stable")
+def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
+    """One number for each row of codes: equal where rows are equal, and in their order.
+
+    columns: the codes, a column at a time; widths: each column's codes are below its width.
+
+    >>> number_keys(np.array([[1, 0], [0, 2], [1, 0]]).T, [2, 3]).tolist()
+    [3, 2, 3]
+    """
+    key, bound = np.zeros(1, np.int64), 1
+    for column, width in zip(columns, widths, strict=True):
+        if bound * width >= LARGEST_KEY:  # beyond 64 bits, so the numbers are taken that occur
+            distinct, key = np.unique(key, return_inverse=True)
+            bound = len(distinct)
+        key, bound = key * width + column, bound * width
+    return key
+
+
+def find_distinct(columns: Iterable[Integers], widths: Iterable[int]) -> tuple[Integers, Integers]:
+    """Where each distinct row of codes is first, in the order of rows, and which of these each row is.
+
+    >>> find_distinct(np.array([[1, 0], [0, 1], [1, 0]]).T, [2, 2])
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    _, first, number = np.unique(number_keys(columns, widths), return_index=True, return_inverse=True)
+    return first, number

@@ -12,10 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cellrisk.counts.cells import Cells
+from cellrisk.counts.cells import Cells, number_keys
 from cellrisk.system.arrays import Floats, Integers
-
-LARGEST_KEY = 2**62
 
 Attributes = tuple[int, ...]
 """Places of a marginal's attributes, ascending: the quasi-identifiers in order, then the sensitive attribute."""
@@ -192,14 +190,11 @@ class ObservedCells(Layout):
         """The matrix (groups, cells) that adds up the cells with the same values."""
         from scipy.sparse import csr_array
 
-        key, bound = np.zeros(self.cells.n_cells, np.int64), 1
-        for attribute in attributes:
-            width = len(self.cells.domains[attribute])
-            if bound * width > LARGEST_KEY:
-                distinct, key = np.unique(key, return_inverse=True)
-                bound = len(distinct)
-            key, bound = key * width + self.cells.codes[:, attribute], bound * width
-        order = np.argsort(key.astype(np.uint16) if bound <= 2**16 else key, kind="stable")  # 16 bits sort fastest
+        alike = np.zeros(self.cells.n_cells, np.int64)  # without any attribute, all cells are one group
+        widths = [len(self.cells.domains[attribute]) for attribute in attributes]
+        key = number_keys([alike, *(self.cells.codes[:, attribute] for attribute in attributes)], [1, *widths])
+        short = key.max(initial=0) < 2**16
+        order = np.argsort(key.astype(np.uint16) if short else key, kind="stable")  # 16 bits sort fastest
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         offsets = np.append(starts, len(key))
         return csr_array((np.ones(len(key)), order, offsets), shape=(len(starts), len(key)))

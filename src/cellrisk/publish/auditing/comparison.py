@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.cells import Cells
+from cellrisk.counts.cells import Cells, find_distinct
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.auditing.key_numbers import number_keys
 from cellrisk.publish.auditing.matching import check_levels, check_shared, match_column
 from cellrisk.publish.auditing.reading import ReleasedCounts
 from cellrisk.system.arrays import Floats, Integers
@@ -127,7 +126,7 @@ def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) 
     theirs = np.stack([column.codes for column in quasi], axis=1)
     codes = np.concatenate([ours, theirs])
     level = np.concatenate([cells.level, sensitive.codes])
-    first, cell = number_keys(codes, [len(column.labels) for column in quasi])
+    first, cell = find_distinct(codes.T, [len(column.labels) for column in quasi])
     pairs, place = np.unique(cell * len(cells.levels) + level, return_inverse=True)
     return TableComparison(
         cells.names,

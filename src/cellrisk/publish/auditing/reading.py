@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.counts.cells import find_distinct
 from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.auditing.key_numbers import number_keys
 from cellrisk.publish.auditing.matching import Column
 from cellrisk.system.arrays import Floats, Integers
 
@@ -154,7 +154,7 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
     ]
     counts = _read_counts(schema.count, found[f"c{len(names)}"]) if isinstance(schema.count, str) else None
     codes = np.stack([column.codes for column in columns], axis=1)
-    first, number = number_keys(codes, [max(len(column.labels), 1) for column in columns])
+    first, number = find_distinct(codes.T, [max(len(column.labels), 1) for column in columns])
     listed = np.bincount(number, minlength=len(first))
     if counts is not None:
         _check_once(listed)

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from cellrisk.counts.cells import LARGEST_KEY, Cells
+from cellrisk.counts.cells import Cells, find_distinct, number_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Floats, Integers
 
@@ -52,7 +52,7 @@ class SharedCells:
         codes = np.concatenate([_recoded(each, labels) for each in cells])
         if not len(codes):
             raise InvalidInput("a table without records has no risk")
-        _, first, where = np.unique(number_keys(codes, widths), return_index=True, return_inverse=True)
+        first, where = find_distinct(codes.T, widths)
         sizes, places, start = np.zeros(len(first), np.int64), {}, 0
         for each in cells:
             place = places[each.sensitive] = where[start : start + each.n_cells]
@@ -72,7 +72,7 @@ class SharedCells:
     def parents(self, coarser: SharedCells) -> Integers:
         """For each cell, the cell of a coarser grid that it is a part of."""
         columns = [self.names.index(name) for name in coarser.names]
-        key = number_keys(np.concatenate([coarser.codes, self.codes[:, columns]]), coarser.widths)
+        key = number_keys(np.concatenate([coarser.codes, self.codes[:, columns]]).T, coarser.widths)
         return np.searchsorted(key[: coarser.n_cells], key[coarser.n_cells :])
 
     def average(self, values: Floats, weights: str) -> Floats:
@@ -89,18 +89,3 @@ def _recoded(cells: Cells, labels: Sequence[Sequence[str]]) -> Integers:
             number = {label: code for code, label in enumerate(known)}
             codes[:, place] = np.array([number[label] for label in domain.labels])[codes[:, place]]
     return codes
-
-
-def number_keys(codes: Integers, widths: Sequence[int]) -> Integers:
-    """One number for each row of codes, in the order of the rows, equal where they are equal.
-
-    >>> number_keys(np.array([[1, 0], [0, 2], [1, 0]]), [2, 3]).tolist()
-    [3, 2, 3]
-    """
-    key, largest = np.zeros(len(codes), np.int64), 1
-    for column, width in zip(codes.T, widths, strict=True):
-        if largest * width >= LARGEST_KEY:
-            key = np.unique(key, return_inverse=True)[1]
-            largest = int(key.max()) + 1
-        key, largest = key * width + column, largest * width
-    return key
