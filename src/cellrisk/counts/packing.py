@@ -44,7 +44,7 @@ class Number:
     """A column as a whole number from 0, which stands for a missing value, up to ``size`` - 1."""
 
     place: str
-    """Which of the column's values it is, from 1; NULL where it is missing."""
+    """SQL that gives, for each record, the place of its value among the column's values, from 1; NULL where missing."""
     size: int
     nullable: bool
     listed: bool

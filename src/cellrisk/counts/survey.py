@@ -51,9 +51,9 @@ class Survey:
     records: int
     """How many records there are to count."""
     outside: int
-    """How many were left out because a value of theirs is not among the declared labels,"""
+    """How many records were left out because a value of theirs is not among the declared labels."""
     dropped: int
-    """and how many of the others because a value is missing."""
+    """How many of the other records were left out because a value is missing."""
     missing: dict[str, int]
     """Records with a missing value, for each sensitive column that has any."""
 

@@ -29,13 +29,13 @@ NOT_KNOWN = "a release that was being written to the ledger stands or not: cellr
 
 _unfinished: dict[str, None] = {}
 _left_alone: list[object] = []
-_standing: list[str] = []
+_outcome: list[str] = []
 
 
-def tell_standing(sentence: str) -> None:
+def note_outcome(sentence: str) -> None:
     """Says what the command has written for good, for whoever stops it after that; empty where nothing stands."""
     if threading.current_thread() is threading.main_thread():  # others serve somebody else, and are not stopped
-        _standing[:] = [sentence] if sentence else []
+        _outcome[:] = [sentence] if sentence else []
 
 
 @contextmanager
@@ -77,7 +77,7 @@ class Watch:
     def __enter__(self) -> Watch:
         if threading.current_thread() is not threading.main_thread():
             return self
-        tell_standing("")
+        note_outcome("")
         for number in SIGNALS:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
                 self._before[number] = signal.signal(number, self._interrupt)
@@ -122,7 +122,7 @@ class Watch:
 
 def say_interrupted(words: str = "") -> str:
     """What is said after an interruption: what the one who was interrupted has said of it, or what stands anyway."""
-    return "; ".join(["interrupted", *([words] if words else _standing)])
+    return "; ".join(["interrupted", *([words] if words else _outcome)])
 
 
 def end_now(message: str, code: int = INTERRUPTED) -> None:
@@ -141,4 +141,4 @@ def end_now(message: str, code: int = INTERRUPTED) -> None:
 
 def what_stands() -> str:
     """What can be said where the main thread could not be heard: as after any sudden end."""
-    return say_interrupted("" if _standing or LEDGER not in sys.modules else NOT_KNOWN)
+    return say_interrupted("" if _outcome or LEDGER not in sys.modules else NOT_KNOWN)

@@ -29,7 +29,7 @@ FOLDS = ("mssql", "mysql", "singlestoredb")
 
 
 @dataclass(frozen=True)
-class Place:
+class DatabaseName:
     """Where a database is, as far as a message may say."""
 
     engine: str
@@ -71,7 +71,7 @@ def open_database(address: str, table: str | None, columns: Sequence[str]) -> It
                 backend.disconnect()
 
 
-def read_address(address: str) -> Place:
+def read_address(address: str) -> DatabaseName:
     """Engine, host and database of an address; a refusal quotes nothing of it but the engine.
 
     >>> print(read_address("postgresql://me:secret@localhost:5432/census"))
@@ -99,8 +99,8 @@ def read_address(address: str) -> Place:
             allowed=", ".join(f"{'postgresql' if name == 'postgres' else name}://" for name in known),
         )
     if engine in ("sqlite", "duckdb"):
-        return Place(engine, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
-    return Place(engine, host, unquote(parts.path.strip("/").partition("/")[0]))
+        return DatabaseName(engine, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
+    return DatabaseName(engine, host, unquote(parts.path.strip("/").partition("/")[0]))
 
 
 def engines() -> list[str]:
@@ -110,7 +110,7 @@ def engines() -> list[str]:
     return sorted({entry.name for entry in entry_points(group="ibis.backends")} - {"polars", "datafusion", "pyspark"})
 
 
-def connect(address: str, place: Place) -> Any:
+def connect(address: str, place: DatabaseName) -> Any:
     """A connection through Ibis, or one line on why there is none."""
     import ibis
 
@@ -133,7 +133,7 @@ def connect(address: str, place: Place) -> Any:
         raise explain_connection(error, place) from None
 
 
-def find_columns(backend: Any, table: str, columns: Sequence[str], place: Place) -> ir.Table:
+def find_columns(backend: Any, table: str, columns: Sequence[str], place: DatabaseName) -> ir.Table:
     """The columns in use of a table, on any engine of Ibis."""
     from ibis.common.exceptions import TableNotFound
 
@@ -178,7 +178,7 @@ def check_texts(table: ir.Table, columns: Sequence[str]) -> None:
 
 
 @contextmanager
-def plain_refusals_of_drivers(place: Place) -> Iterator[None]:
+def plain_refusals_of_drivers(place: DatabaseName) -> Iterator[None]:
     """Turns a driver's exception into one line without credentials or data, also further back in its chain."""
     try:
         yield
@@ -208,7 +208,7 @@ def forget(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def explain_connection(error: Exception, place: Place) -> InvalidInput:
+def explain_connection(error: Exception, place: DatabaseName) -> InvalidInput:
     """Why there is no connection, from the driver's words but not in them."""
     text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
     for words, reason, fix in (
@@ -240,7 +240,7 @@ NO_DATABASE = "the server has no such database"
 OPTIONS = "check what follows ? in the address"
 
 
-def explain(error: Exception, place: Place) -> InvalidInput:
+def explain(error: Exception, place: DatabaseName) -> InvalidInput:
     """What can be said of a failure in the middle, without the driver's words."""
     kind, module = type(error).__name__, type(error).__module__.partition(".")[0]
     if module == "ibis":

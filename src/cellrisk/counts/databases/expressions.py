@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.databases.database import Place, open_elsewhere, plain_refusals_of_drivers
+from cellrisk.counts.databases.database import DatabaseName, open_elsewhere, plain_refusals_of_drivers
 from cellrisk.counts.embedded import open_embedded, open_planned
 from cellrisk.counts.engine import read_parquet
 from cellrisk.counts.resources import Resources
@@ -36,7 +36,7 @@ def open_expression(
         raise InvalidInput("the Ibis table is not bound to any data", fix="take the table from a connection")
     locate(columns, source.columns, WHERE)
     backend: Any = source.get_backend()
-    with plain_refusals_of_drivers(Place(backend.name, "", "")), warnings.catch_warnings():
+    with plain_refusals_of_drivers(DatabaseName(backend.name, "", "")), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Ibis and the drivers among themselves
         used = source.select(*columns)
         if backend.name not in HERE:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cellrisk.errors import InvalidInput
-from cellrisk.system.stopping import tell_standing, unfinished
+from cellrisk.system.stopping import note_outcome, unfinished
 from cellrisk.system.writing import check_writable, make_last, public_mode, refuse_inputs, write_through
 
 
@@ -145,7 +145,7 @@ def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *
             pair.publish(undo)
             undo.pop_all()
         pair.finish()
-        tell_standing(stands)
+        note_outcome(stands)
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
     except KeyboardInterrupt:

@@ -35,9 +35,9 @@ class Rule:
     epsilon: float | None
     delta: float
     mechanism: Mechanism | None
-    """None where there is no such loss, or the mechanism cannot be set at it,"""
+    """The mechanism at that loss; None where there is no such loss, or the mechanism cannot be set at it."""
     why: str = ""
-    """and the reason."""
+    """The reason why there is no mechanism; empty where there is one."""
 
     def __post_init__(self) -> None:
         if (self.mechanism is None) != bool(self.why):

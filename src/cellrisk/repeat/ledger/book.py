@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Composition, Loss
-from cellrisk.repeat.ledger.chain import Head, Row, compute_digest, follow, write_canonically
+from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -32,7 +32,7 @@ from cellrisk.repeat.ledger.entry import (
 from cellrisk.repeat.ledger.limits import LedgerState
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.stopping import NOT_KNOWN, tell_standing
+from cellrisk.system.stopping import NOT_KNOWN, note_outcome
 from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Ledger:
             self._store = Store(found, create=create, clock=self._clock, heads=heads)
             self._id = self._store.id
             if create:
-                tell_standing(f"the new ledger stands, and is empty: {found}")
+                note_outcome(f"the new ledger stands, and is empty: {found}")
         except BaseException:
             if found.made:
                 with suppress(CellriskError):
@@ -114,7 +114,7 @@ class Ledger:
     def remove_unused(self) -> None:
         """Removes a ledger that was made and never written to, so that what was refused leaves nothing behind."""
         if self._store.remove_unused():
-            tell_standing("")
+            note_outcome("")
 
     def note_head(self) -> str:
         """Notes the last entry in the file that keeps the head, if there is one; returns the line for any other place.
@@ -174,8 +174,8 @@ class Ledger:
         """
         fields = describe_release(attribute, quasi_identifiers, loss, purpose)
         released = None if file is None else ReleasedFile.of(file)
-        with self._writing() as (session, standing):
-            declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
+        with self._writing() as (session, state):
+            declared = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
             body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
             return self._write_release(session, body, released)
 
@@ -207,8 +207,8 @@ class Ledger:
         journal = open_journal(self._id, token, self._store.place.wait)
         try:
             journal.write(Note(self.place))
-            with self._writing(token) as (session, standing):
-                declared = self._admit(standing, cohort, read_loss(loss), new_cohort, part_of)
+            with self._writing(token) as (session, state):
+                declared = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
                 body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
                 pending = Pending(token, RESERVED, {**body, **describe_owner(), "since": write_time(self._clock())})
                 session.reserve(pending)
@@ -238,8 +238,8 @@ class Ledger:
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
         """Declares a cohort before anything is released on it: people that none covers but the one it is part of."""
-        with self._writing() as (session, standing):
-            standing.find_declaration(cohort, True, part_of)
+        with self._writing() as (session, state):
+            state.find_declaration(cohort, True, part_of)
             return self._append(session, "cohort", cohort, part_of=part_of)
 
     def set_limit(
@@ -256,9 +256,9 @@ class Ledger:
         A limit below what is spent is refused. The last limit of a cohort is the one that holds.
         """
         limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator, flavour=flavour)
-        with self._writing() as (session, standing):
-            declared = standing.find_declaration(cohort, False, None)
-            standing.check_limit(limit)
+        with self._writing() as (session, state):
+            declared = state.find_declaration(cohort, False, None)
+            state.check_limit(limit)
             if declared is not None:
                 self._append(session, "cohort", cohort, part_of=None)
             return self._append(session, "limit", cohort, limit=limit.to_dict())
@@ -267,12 +267,10 @@ class Ledger:
         """The entries in their order: all, or those of a cohort or a kind."""
         if kind not in (None, *KINDS):
             raise UnknownName("unknown kind of entry", got=repr(kind), allowed=", ".join(KINDS))
-        standing = self._read()
+        state = self._read()
         if cohort is not None:
-            standing.require(cohort)
-        return tuple(
-            entry for entry in standing.entries if cohort in (None, entry.cohort) and kind in (None, entry.kind)
-        )
+            state.require(cohort)
+        return tuple(entry for entry in state.entries if cohort in (None, entry.cohort) and kind in (None, entry.kind))
 
     def entry(self, number: int) -> Entry:
         """One entry by its number."""
@@ -287,20 +285,20 @@ class Ledger:
 
     def losses(self, cohort: str) -> tuple[Loss, ...]:
         """What each release cost that covers the people of a cohort: those on it, and on all that contain it."""
-        standing = self._read()
-        return standing.losses(standing.require(cohort))
+        state = self._read()
+        return state.losses(state.require(cohort))
 
     def spent(
         self, cohort: str, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
     ) -> Composition:
         """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it."""
-        standing = self._read()
-        return standing.spend(standing.require(cohort), operator, delta, flavour)
+        state = self._read()
+        return state.spend(state.require(cohort), operator, delta, flavour)
 
     def limit(self, cohort: str) -> Limit | None:
         """The limit of a cohort itself; those of the cohorts that contain it, and inside it, hold too."""
-        standing = self._read()
-        return standing.limits.get(standing.require(cohort))
+        state = self._read()
+        return state.limits.get(state.require(cohort))
 
     def check(
         self, loss: Mechanism | Loss, cohort: str = "everyone", *, new_cohort: bool = False, part_of: str | None = None
@@ -364,19 +362,19 @@ class Ledger:
         return found.state == DECIDED
 
     def __str__(self) -> str:
-        standing = self._read()
-        releases = sum(entry.kind == "release" for entry in standing.entries)
+        state = self._read()
+        releases = sum(entry.kind == "release" for entry in state.entries)
         return (
-            f"Ledger {self.place}: {number_of(len(standing.entries), 'entry', 'entries')}, {releases:,} of them "
-            f"releases, on {number_of(len(standing.declared), 'cohort')}."
+            f"Ledger {self.place}: {number_of(len(state.entries), 'entry', 'entries')}, {releases:,} of them "
+            f"releases, on {number_of(len(state.declared), 'cohort')}."
         )
 
     def _admit(
-        self, standing: LedgerState, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
+        self, state: LedgerState, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
     ) -> Cohort | None:
         """Refuses a release on an unknown cohort or past a limit; the cohort that has to be declared first, if any."""
-        declared = standing.find_declaration(cohort, new_cohort, part_of)
-        standing.check_release(declared or Cohort(cohort, standing.declared.get(cohort)), loss)
+        declared = state.find_declaration(cohort, new_cohort, part_of)
+        state.check_release(declared or Cohort(cohort, state.declared.get(cohort)), loss)
         return declared
 
     @contextmanager
@@ -394,9 +392,9 @@ class Ledger:
         try:
             with self._store.write() as session:
                 before = session.head.digest
-                yield session, self._follow(session, session.pendings())
+                yield session, self._read_state(session, session.pendings())
             if session.head.digest != before:
-                tell_standing(_say_entry(session.head))
+                note_outcome(_say_entry(session.head))
         except KeyboardInterrupt as stopped:
             if session is None or session.head.digest == before or str(stopped):
                 raise
@@ -417,9 +415,9 @@ class Ledger:
         while True:
             with self._store.read() as session:
                 pendings = session.pendings()
-                standing = self._follow(session, pendings)
+                state = self._read_state(session, pendings)
             if not self._await_moves(pendings, deadline):
-                return standing
+                return state
 
     def _await_moves(self, pendings: Sequence[Pending], deadline: float) -> bool:
         """Waits a little where somebody moves files into their place at this moment; whether that was so.
@@ -437,14 +435,14 @@ class Ledger:
         time.sleep(PAUSE)
         return True
 
-    def _follow(self, session: Session, pendings: list[Pending]) -> LedgerState:
+    def _read_state(self, session: Session, pendings: list[Pending]) -> LedgerState:
         """The entries, each checked against its digest, those that were read before not again; and what is reserved."""
         known, head = self._known, session.head
         if known:
             last = session.row(known[-1].number)
             known = known if last is not None and last.digest == known[-1].digest else ()
         rows = session.rows(len(known) + 1)
-        follow(rows, len(known), known[-1].digest if known else head.id, head)
+        check_links(rows, len(known), known[-1].digest if known else head.id, head)
         written = session.whereabouts(len(known) + 1) if rows else {}
         paths = {number: each.path for number, each in written.items()}
         self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
@@ -472,7 +470,7 @@ class Ledger:
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
         """Writes a release that was admitted, and before it its cohort where it brings one that is not yet known."""
-        if body["declares"] and body["cohort"] not in self._follow(session, []).declared:
+        if body["declares"] and body["cohort"] not in self._read_state(session, []).declared:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
         written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))

@@ -92,7 +92,7 @@ def find_breaks(rows: Sequence[Row], head: Head, unreadable: frozenset[int] = fr
         yield Problem(None, "the ledger's note of its last digest is not that of its last entry: it was edited")
 
 
-def follow(rows: Sequence[Row], number: int, previous: str, head: Head) -> None:
+def check_links(rows: Sequence[Row], number: int, previous: str, head: Head) -> None:
     """Refuses entries that do not follow each other, from the one after a number to the last."""
     for row in rows:
         number += 1

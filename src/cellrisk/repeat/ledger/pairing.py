@@ -26,7 +26,7 @@ from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, chec
 from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note, find_journal, held, is_held
 from cellrisk.repeat.ledger.limits import Reserved
 from cellrisk.repeat.ledger.store import DECIDED, RESERVED, Pending, Session, Store
-from cellrisk.system.stopping import tell_standing
+from cellrisk.system.stopping import note_outcome
 from cellrisk.system.writing import make_last
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Reservation:
             if not self._find_out():
                 raise
             interrupted = not isinstance(error, CellriskError)
-        tell_standing(self.standing)
+        note_outcome(self.outcome)
         try:
             pair.publish()
             pair.finish()
@@ -101,7 +101,7 @@ class Reservation:
             self._finish_late(pair)
             interrupted = True
         self._done = True
-        tell_standing(self.standing)
+        note_outcome(self.outcome)
         try:
             self._remove_row()
         except CellriskError:  # file and entry stand; a row that is left is removed by whoever writes next
@@ -109,7 +109,7 @@ class Reservation:
         except KeyboardInterrupt:
             interrupted = True
         if interrupted:
-            raise KeyboardInterrupt(self.standing)
+            raise KeyboardInterrupt(self.outcome)
         return self._written
 
     def _finish_late(self, pair: Pair) -> None:
@@ -119,10 +119,10 @@ class Reservation:
             pair.finish()
         except (OSError, KeyboardInterrupt):
             self._left = True
-            raise KeyboardInterrupt(self.standing) from None
+            raise KeyboardInterrupt(self.outcome) from None
 
     @property
-    def standing(self) -> str:
+    def outcome(self) -> str:
         """What stands of the release once it was decided, for the one who stops it."""
         start = f"entry {self._written.number} of the ledger stands"
         if self._done:
@@ -140,7 +140,7 @@ class Reservation:
             self._journal.close()
             if not self._done or str(stopped):
                 raise
-            raise KeyboardInterrupt(self.standing) from None
+            raise KeyboardInterrupt(self.outcome) from None
 
     def _finish(self) -> None:
         stands = True if self._done else self._find_out()

@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
-from cellrisk.counts.databases.database import Place as DatabaseName
-from cellrisk.counts.databases.database import explain_connection, forget, read_address
+from cellrisk.counts.databases.database import DatabaseName, explain_connection, forget, read_address
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.ledger import migrations
 from cellrisk.repeat.ledger.entry import show_on_one_line

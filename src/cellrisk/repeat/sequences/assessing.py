@@ -84,13 +84,13 @@ class SequenceAssessor:
         )
         return after, row
 
-    def follow(self, steps: Sequence[Step]) -> tuple[RisksSoFar | None, tuple[Released, ...]]:
+    def assess(self, steps: Sequence[Step]) -> tuple[RisksSoFar | None, tuple[Released, ...]]:
         """How the cells stand after all these releases, and a row for each."""
-        standing, rows = None, []
+        so_far, rows = None, []
         for number in range(1, len(steps) + 1):
-            standing, row = self.take(standing, steps[:number])
+            so_far, row = self.take(so_far, steps[:number])
             rows.append(row)
-        return standing, tuple(rows)
+        return so_far, tuple(rows)
 
     def result(self, rows: tuple[Released, ...]) -> RiskSequence:
         return RiskSequence(self.table.n_records, self.question.measure, self.question.form, rows)
@@ -147,5 +147,5 @@ def assess_sequence(
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
     question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
-    follower = SequenceAssessor.of(table, steps, question, Cumulative(operator, delta, assess_as))
-    return follower.result(follower.follow(steps)[1])
+    assessor = SequenceAssessor.of(table, steps, question, Cumulative(operator, delta, assess_as))
+    return assessor.result(assessor.assess(steps)[1])

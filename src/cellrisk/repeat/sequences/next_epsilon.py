@@ -52,9 +52,9 @@ class NextEpsilon(Result):
     before: Overall
     """The overall risk of the past releases."""
     lowest_risk: float
-    """The smallest overall risk that was found, looked for closely where nothing is admissible,"""
+    """The smallest overall risk that the search found; it looks closely for it where nothing is admissible."""
     lowest_epsilon: float
-    """and its epsilon."""
+    """The epsilon at which the risk is smallest."""
     searched: tuple[float, float]
     sequence: RiskSequence | None
     """All releases, the next one at ``epsilon``; None where there is none."""
@@ -162,17 +162,17 @@ def largest_epsilon(
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
     question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
     first = Step(setting.at(LEAST_EPSILON), attribute, quasi_identifiers)
-    follower = SequenceAssessor.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))
-    standing, rows = follower.follow(tuple(past))
+    assessor = SequenceAssessor.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))
+    so_far, rows = assessor.assess(tuple(past))
     before = rows[-1].overall if rows else NOTHING
-    search = Search(follower, tuple(past), first, setting, standing, float(max_risk), kind, weights)
+    search = Search(assessor, tuple(past), first, setting, so_far, float(max_risk), kind, weights)
     admissible, lowest, where = search.find()
     words = (say_risk(kind, before.value(kind, weights)), say_risk(kind, lowest))
     why = explain(admissible, search.searched, *words, where)
     epsilon = admissible[-1][1] if admissible else None
     sequence = None
     if epsilon is not None:
-        sequence = follower.result((*rows, follower.take(standing, search.steps(epsilon))[1]))
+        sequence = assessor.result((*rows, assessor.take(so_far, search.steps(epsilon))[1]))
     fixed = setting, attribute, search.max_risk, kind, weights
     return NextEpsilon(*fixed, epsilon, admissible, before, lowest, where, search.searched, sequence, why)
 
@@ -181,12 +181,12 @@ def largest_epsilon(
 class Search:
     """The overall risk after the next release as a function of its epsilon, and where it is within the limit."""
 
-    follower: SequenceAssessor
+    assessor: SequenceAssessor
     past: tuple[Step, ...]
     first: Step
     """The next release at the smallest epsilon."""
     setting: Setting
-    standing: RisksSoFar | None
+    so_far: RisksSoFar | None
     """After the past releases."""
     max_risk: float
     kind: str
@@ -198,21 +198,21 @@ class Search:
 
     def compose(self, epsilon: float) -> float:
         """The cumulative epsilon at which the risk is assessed. It grows with the epsilon of the next release."""
-        return self.follower.cumulative.assess(self.steps(epsilon))[1]
+        return self.assessor.cumulative.assess(self.steps(epsilon))[1]
 
     def excess(self, epsilon: float) -> float:
         """How far the overall risk is above the limit at one epsilon of the next release, by `assess_sequence`."""
-        row = self.follower.take(self.standing, self.steps(epsilon))[1]
+        row = self.assessor.take(self.so_far, self.steps(epsilon))[1]
         return row.overall.value(self.kind, self.weights) - self.max_risk
 
     @cached_property
     def advance(self) -> Advance:
-        return self.follower.advance(self.standing, (*self.past, self.first))
+        return self.assessor.advance(self.so_far, (*self.past, self.first))
 
     @cached_property
     def assessed(self) -> Setting:
         """What the risk is assessed in, but for the cumulative epsilon."""
-        return self.follower.cumulative.assess((*self.past, self.first))[0]
+        return self.assessor.cumulative.assess((*self.past, self.first))[0]
 
     @cached_property
     def searched(self) -> tuple[float, float]:

@@ -33,8 +33,8 @@ class Overall:
     sum_records: float
 
     @staticmethod
-    def of(standing: RisksSoFar) -> Overall:
-        return Overall(*(standing.average(kind, weights) for kind in KINDS for weights in WEIGHTS))
+    def of(so_far: RisksSoFar) -> Overall:
+        return Overall(*(so_far.average(kind, weights) for kind in KINDS for weights in WEIGHTS))
 
     def value(self, kind: str = "max", weights: str = "records") -> float:
         choose_words("kind", kind, KINDS)
@@ -58,13 +58,13 @@ class Released:
     cumulative: Composition
     cells: int
     assessed: tuple[str, ...]
-    """The attributes whose risk was assessed at this cumulative loss,"""
+    """The attributes whose risk was assessed at this cumulative loss."""
     mechanism: Mechanism | None
-    """and the mechanism that has it; None where nothing was assessed."""
+    """The mechanism that has this cumulative loss; None where nothing was assessed."""
     uniform: float | None
-    """The released attribute's own risk at this cumulative loss, each cell alike,"""
+    """The released attribute's own risk at this cumulative loss, each cell alike; None where none was released."""
     records: float | None
-    """and by records; None where no attribute was released."""
+    """The same risk by records; None where no attribute was released."""
     overall: Overall
 
     @property
