@@ -61,8 +61,9 @@ def tabulate(
     for, as `release` does, this saves the second reading.
     progress: called now and then with the share of the running step that is done.
 
-    The counts are exact. What risks need is computed at once, and the result holds neither records nor keys; asked for
-    its `cells`, it reads the source again. Of a frame it keeps the columns in use, and no other; once pickled, nothing.
+    The counts are exact. What risks need is computed at once. The result holds no records, and keys only where ``keys``
+    says so: else, asked for its `cells`, it reads the source again. Of a frame it keeps the columns in use, and no
+    other; once pickled, nothing.
 
     >>> import pandas
     >>> people = pandas.DataFrame({"sex": ["f", "f", "m", "m"], "job": ["a", "a", "a", "b"]})
