@@ -36,7 +36,6 @@ from cellrisk.system.stopping import NOT_KNOWN, note_outcome
 from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
-    from cellrisk.repeat.ledger.journals import Journal
     from cellrisk.repeat.ledger.pairing import Reservation
     from cellrisk.repeat.ledger.store import Pending, Session
 
@@ -197,7 +196,7 @@ class Ledger:
         the block ends without a release that was saved.
         """
         from cellrisk.repeat.ledger.journals import Note, open_journal
-        from cellrisk.repeat.ledger.pairing import Reservation, describe_owner
+        from cellrisk.repeat.ledger.pairing import Reservation, describe_owner, end_journal
         from cellrisk.repeat.ledger.store import RESERVED, Pending
 
         fields = describe_release(attribute, quasi_identifiers, loss, purpose)
@@ -216,25 +215,13 @@ class Ledger:
             journal.remove()
             raise InvalidInput("no journal of the release can be kept", got=error.strerror, fix="make room") from None
         except BaseException:
-            self._forget(journal, token)
+            end_journal(self._store, journal, token)  # a lost connection may have made the reservation all the same
             raise
         reservation = Reservation(self._store, pending, journal, self._write_release)
         try:
             yield reservation
         finally:
             reservation.close()
-
-    def _forget(self, journal: Journal, token: str) -> None:
-        """Removes a journal whose reservation was refused; one that a lost connection may yet have made keeps it."""
-        try:
-            with self._store.read() as session:
-                made = session.pending(token) is not None
-        except CellriskError:
-            made = True
-        if made:
-            journal.close()
-        else:
-            journal.remove()
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
         """Declares a cohort before anything is released on it: people that none covers but the one it is part of."""
@@ -402,12 +389,8 @@ class Ledger:
 
     def _find_out(self, head: Head) -> str:
         """What stands of entries whose writing was stopped; empty where they do not."""
-        try:
-            with self._store.write() as session:  # waits for what a server may still commit, its answer lost
-                row = session.row(head.number)
-        except CellriskError:
-            return NOT_KNOWN
-        return _say_entry(head) if row is not None and row.digest == head.digest else ""
+        stands = self._store.has_entry(head.number, head.digest)
+        return NOT_KNOWN if stands is None else _say_entry(head) if stands else ""
 
     def _read(self) -> LedgerState:
         """How things stand. An entry whose file is being moved into its place is waited for."""

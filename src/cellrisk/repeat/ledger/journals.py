@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.locks import try_lock
-from cellrisk.system.writing import make_last
+from cellrisk.system.writing import make_last, write_through
 
 STATE = "CELLRISK_STATE"
 """The variable that names the folder in which state is kept, where it is not the user's own."""
@@ -58,10 +58,7 @@ class Journal:
         told = {"place": note.place, "target": target, "sha256": note.sha256}
         os.lseek(self._handle, 0, os.SEEK_SET)
         os.ftruncate(self._handle, 0)
-        content = f"{json.dumps(told)}\n".encode()
-        while content:
-            content = content[os.write(self._handle, content) :]
-        os.fsync(self._handle)
+        write_through(self._handle, f"{json.dumps(told)}\n".encode())
         make_last(self.path.parent)
 
     def read(self) -> Note | None:

@@ -150,22 +150,14 @@ class Reservation:
             with suppress(CellriskError):
                 self._remove_row()
         if self._done or stands is False:
-            self._remove_journal()
+            if self._removed:
+                self._journal.remove()
+            else:  # the removal of the row failed or was interrupted, which does not say whether it still stands
+                end_journal(self._store, self._journal, self.token)
             return
         self._journal.close()
         with suppress(CellriskError):
             settle(self._store, self._pending)
-
-    def _remove_journal(self) -> None:
-        """The row goes first: while it stands, the journal says what to do about it."""
-        removed = self._removed
-        if not removed:  # the removal failed or was interrupted, which does not say whether the row still stands
-            with suppress(CellriskError), self._store.read() as session:
-                removed = session.pending(self.token) is None
-        if removed:
-            self._journal.remove()
-        else:
-            self._journal.close()
 
     @property
     def _written(self) -> Entry:
@@ -191,14 +183,7 @@ class Reservation:
 
     def _find_out(self) -> bool | None:
         """Whether the decision stands; None where the ledger cannot be asked, and whoever writes next finds out."""
-        if self._entry is None:
-            return False
-        try:
-            with self._store.write() as session:  # waits for what a server may still commit, its answer lost
-                row = session.row(self._entry.number)
-        except CellriskError:
-            return None
-        return row is not None and row.digest == self._entry.digest
+        return False if self._entry is None else self._store.has_entry(self._entry.number, self._entry.digest)
 
     def _remove_row(self) -> None:
         with self._store.write() as session:
@@ -223,6 +208,18 @@ def _plain_refusals(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except OSError as error:
         raise InvalidInput("the output path cannot be written to", got=f"{path} ({error.strerror})") from None
+
+
+def end_journal(store: Store, journal: Journal, token: str) -> None:
+    """Removes the journal of a reservation that does not stand; while its row may stand, the journal stays, because it
+    says what to do about the row."""
+    gone = False
+    with suppress(CellriskError), store.read() as session:
+        gone = session.pending(token) is None
+    if gone:
+        journal.remove()
+    else:
+        journal.close()
 
 
 def describe_owner() -> dict[str, str]:

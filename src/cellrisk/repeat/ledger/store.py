@@ -323,6 +323,15 @@ class Store:
         if self.heads is not None and session.head.digest != before.digest:
             self.heads.note(session.head)
 
+    def has_entry(self, number: int, digest: str) -> bool | None:
+        """Whether an entry is written; None where the ledger cannot be asked."""
+        try:
+            with self.write() as session:  # waits for what a server may still commit, its answer lost
+                row = session.row(number)
+        except CellriskError:
+            return None
+        return row is not None and row.digest == digest
+
     @contextmanager
     def _connected(self, reading: bool) -> Iterator[sa.Connection]:
         if not self._engines:
