@@ -47,7 +47,7 @@ def test_a_row_that_cannot_be_removed_does_not_deny_what_is_written(
 
     with where.open() as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr(Session, "settle", fail)
+            patch.setattr(Session, "remove_pending", fail)
             with ledger.reserve(**FIELDS) as reservation:
                 entry = reservation.save(released, outputs / "released.csv")
             assert [state for (state,) in where.execute("SELECT state FROM pending")] == ["decided"]

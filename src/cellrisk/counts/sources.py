@@ -36,7 +36,7 @@ class Opened(NamedTuple):
 
     records: ir.Table
     schema: Schema
-    """With the word "none" in the place of a column of counts settled."""
+    """The schema, in which the word "none" for a column of counts was read as "no counts", or as a column's name."""
     others: tuple[str, ...]
     """The names of the columns that are not in use."""
     held: Any
@@ -111,17 +111,17 @@ def open_records(
 ) -> Iterator[Opened]:
     """The columns in use, and what else there is to know of a source that is opened."""
     choices = [replace(schema, count=False), schema] if schema.count == NO_COUNT else [schema]
-    for settled in choices:
-        asked = Asked(settled.columns)
+    for reading in choices:
+        asked = Asked(reading.columns)
         held = hold_source(source, asked) if table is None and engine != "spark" else source
-        columns = asked if asked.others is None else settled.columns
+        columns = asked if asked.others is None else reading.columns
         by_declaration = schema.outside == "drop"
         with open_source(
             held, columns, resources, table=table, engine=engine, by_declaration=by_declaration
         ) as records:
             others = asked.others or ()
-            if settled is choices[-1] or NO_COUNT not in others:
-                yield Opened(records, settled, others, held)
+            if reading is choices[-1] or NO_COUNT not in others:
+                yield Opened(records, reading, others, held)
                 return
 
 

@@ -49,12 +49,12 @@ def spark_session(given: Any = None) -> Iterator[Any]:
     check_pyspark()
     session = given if given is not None else find_session()
     if session is not None:
-        with settled(session):
+        with with_settings(session):
             yield session
         return
     remote, master = os.environ.get("SPARK_REMOTE", ""), find_master()
     opened = remote_session(remote) if remote and not remote.startswith("local") else own_session(master)
-    with opened as session, settled(session):
+    with opened as session, with_settings(session):
         yield session
 
 
@@ -96,7 +96,7 @@ def find_master() -> str:
 
 
 @contextmanager
-def settled(session: Any) -> Iterator[None]:
+def with_settings(session: Any) -> Iterator[None]:
     """The settings that results depend on, for the length of the block; the session's own come back afterwards."""
     changed = {key: value for key, value in SETTINGS.items() if session.conf.get(key) != value}
     before = {key: session.conf.get(key, None) for key in ("spark.sql.session.timeZone", *changed)}

@@ -345,7 +345,7 @@ class Ledger:
             raise InvalidInput("its process lives, and ends it by itself", got=repr(token))
         if state == ELSEWHERE:
             with self._store.write() as session:
-                session.settle(token)
+                session.remove_pending(token)
         return found.state == DECIDED
 
     def __str__(self) -> str:
@@ -444,11 +444,11 @@ class Ledger:
         journals = list_journals(self._id)
         if not journals:
             return pendings
-        from cellrisk.repeat.ledger.pairing import SETTLED, settle, sweep
+        from cellrisk.repeat.ledger.pairing import SETTLED, end_stray_journals, settle
 
         known = {pending.token for pending in pendings}
         left = [pending for pending in pendings if settle(self._store, pending) != SETTLED]
-        sweep(self._store, {token: path for token, path in journals.items() if token not in known})
+        end_stray_journals(self._store, {token: path for token, path in journals.items() if token not in known})
         return left
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:

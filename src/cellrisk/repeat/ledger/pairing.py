@@ -187,7 +187,7 @@ class Reservation:
 
     def _remove_row(self) -> None:
         with self._store.write() as session:
-            session.settle(self.token)
+            session.remove_pending(self.token)
         self._removed = True
 
     def _check_release(self, release: Release) -> None:
@@ -262,7 +262,7 @@ def settle(store: Store, pending: Pending, *, anywhere: bool = False) -> str:
                 if found is not None:
                     if not _end(session, found, note):
                         return ELSEWHERE
-                    session.settle(found.token)
+                    session.remove_pending(found.token)
             journal.remove()
             return SETTLED
     except FileNotFoundError:  # settled by another
@@ -307,7 +307,7 @@ def _move(pair: Pair) -> bool:
     return True
 
 
-def sweep(store: Store, journals: dict[str, Path]) -> None:
+def end_stray_journals(store: Store, journals: dict[str, Path]) -> None:
     """Removes the journals of dead processes that have no reservation: none was made yet, or it was given up.
 
     A release that was decided, and then given up by somebody who could not finish it, is finished here.

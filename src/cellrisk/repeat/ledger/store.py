@@ -173,7 +173,10 @@ class Session:
         return pendings
 
     def examine_pendings(self) -> tuple[list[Pending], list[str]]:
-        """Those that are as cellrisk writes them, and what is wrong with others; an early ledger has none."""
+        """The releases that are being written, and what is wrong with rows that are not as cellrisk writes them.
+
+        A ledger of an early schema has neither.
+        """
         if self.head.schema < migrations.SINCE["pending"]:
             return [], []
         pendings, problems = [], []
@@ -190,22 +193,22 @@ class Session:
         return pendings, problems
 
     def pending(self, token: str) -> Pending | None:
-        """One of them."""
+        """The release of that token, where it is being written."""
         return next((pending for pending in self.pendings() if pending.token == token), None)
 
     def reserve(self, pending: Pending) -> None:
-        """Adds one."""
+        """Adds a release that is going to be written: its loss counts as spent from now on."""
         self.connection.execute(sa.insert(PENDING).values({**pending._asdict(), "body": json.dumps(pending.body)}))
 
     def change(self, pending: Pending) -> None:
-        """Writes one anew; refuses where it is gone: somebody took its owner for dead."""
+        """Writes the row of a release anew; refuses where the row is gone: somebody took its owner for dead."""
         changed = sa.update(PENDING).where(PENDING.c.token == pending.token)
         done = self.connection.execute(changed.values(state=pending.state, body=json.dumps(pending.body)))
         if done.rowcount != 1:
             raise InvalidInput("the reservation was given up meanwhile", fix="reserve again; nothing was written")
 
-    def settle(self, token: str) -> None:
-        """Removes one."""
+    def remove_pending(self, token: str) -> None:
+        """Removes the row of a release that is written, or given up."""
         self.connection.execute(sa.delete(PENDING).where(PENDING.c.token == token))
 
     def find_faults(self) -> list[str]:
