@@ -91,7 +91,7 @@ def pack(
 
 
 def _join(numbers: dict[str, Number | None]) -> list[str]:
-    """As few keys as hold all the numbers; a column without a number is a key of its own."""
+    """SQL for as few keys as hold all the numbers; a column without a number is a key of its own."""
     keys = [column for column, number in numbers.items() if number is None]
     together: list[Number] = []
     for number in numbers.values():
@@ -105,7 +105,7 @@ def _join(numbers: dict[str, Number | None]) -> list[str]:
 
 
 def _key(numbers: Sequence[Number]) -> str:
-    """One number for all: each times the sizes of those after it."""
+    """SQL for one number that holds all of these: each is multiplied by the sizes of those after it."""
     sizes = [number.size for number in numbers]
     kind = "UINTEGER" if prod(sizes) <= 2**32 else "BIGINT"
     return " + ".join(number.times(prod(sizes[place + 1 :]), kind) for place, number in enumerate(numbers))

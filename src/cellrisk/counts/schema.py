@@ -13,7 +13,7 @@ from cellrisk.counts.binning import Binning, make_binning
 from cellrisk.errors import InvalidInput, UnknownName
 
 NO_COUNT = "none"
-"""In the place of a column of counts: each row is a person; unless the source has a column of that very name."""
+"""The word that, given for the column of counts, says that each row is a person, unless a column has that name."""
 NONE_IS_A_COLUMN = (
     "correct the column of that very name; or, if each row is a person, rename it or say count=False in Python"
 )

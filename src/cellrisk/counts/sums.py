@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BITS = 126
 """2^126 is less than 10^38."""
 FEWEST = 3
-"""So many counts to a sum at least, or counts are cheaper."""
+"""Counts that are folded into one sum at least; with fewer, counting each by itself is cheaper."""
 WIDE = "decimal(38, 0)"
 
 

@@ -170,16 +170,16 @@ class Groups(Protocol):
     """The combinations of sensitive values that occur, with facts about the records of each."""
 
     def add_up(self) -> dict[str, Any]:
-        """The facts of all together."""
+        """The facts, added up over all combinations."""
 
     def list_values(self, column: Column, records: str, dropping: bool) -> Sorted:
         """The values of a sensitive column; ``records`` names the fact that counts the records of each."""
 
     def filter(self, columns: Mapping[str, Column], values: Mapping[str, Sorted]) -> Groups:
-        """Those whose values have a level, or are missing."""
+        """The combinations in which every value has a level or is missing."""
 
     def filter_kept(self) -> Groups:
-        """Those with a row that is kept."""
+        """The combinations that have a row which is counted."""
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ class FrequencyTable(Result):
         return pd.DataFrame({**columns, count: cells.count})
 
     def _numbers(self) -> Any:
-        """Those of the summary, in which there is no key."""
+        """The numbers of the summary, in which there is no key."""
         return self.summary().to_frame()
 
     def _paragraphs(self) -> tuple[str, ...]:

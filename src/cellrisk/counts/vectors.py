@@ -87,7 +87,7 @@ def refine(held: ir.Table, sums: Sums, parts: Sequence[str] | None) -> ir.Table:
 
 
 def take_apart(few: pa.Table, sums: Sums, parts: Sequence[str] | None) -> dict[str, Integers]:
-    """The same in memory."""
+    """The vectors of counts as arrays in memory, one for each column; ``parts`` add up to a cell's records."""
     columns = {name: integers(few[name]) for name in few.column_names if name not in sums.folded}
     columns |= sums.unfold(few)
     if parts:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PICTURES = "cellrisk.show.pictures"
 MOST_ROWS = 30
-"""Of the table that a notebook shows."""
+"""Rows of the table that a notebook shows."""
 
 
 class Result(LeavesKeys):

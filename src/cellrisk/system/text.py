@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from cellrisk.errors import visible
 
 DIGITS = 5
-"""Of an epsilon that was searched for, wherever it is shown."""
+"""Digits that are shown of an epsilon that was searched for."""
 
 
 def paragraphs(parts: Iterable[str]) -> str:
@@ -75,7 +75,7 @@ def round_up(epsilon: float) -> float:
 
 
 def show_down(epsilon: float) -> str:
-    """The same in words.
+    """An epsilon as text, to five digits, not above it.
 
     >>> show_down(1.64567), show_down(100.0)
     ('1.6456', '100')
@@ -84,5 +84,5 @@ def show_down(epsilon: float) -> str:
 
 
 def show_up(epsilon: float) -> str:
-    """An epsilon in words, not below it."""
+    """An epsilon as text, to five digits, not below it."""
     return f"{round_up(epsilon):.{DIGITS}g}"

@@ -16,10 +16,10 @@ SETTINGS = (  # the second, where it is given, goes before the first
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum",
 )
 BYTES_IN_A_PART = 2**23
-"""Of a file, which is mostly Parquet, and several times larger in memory."""
+"""Bytes of a file for each part; files are mostly Parquet, which is several times larger in memory."""
 RECORDS_IN_A_PART = 250_000
 PARTS_OF_A_SURVEY = 8
-"""Where the size is not known. What a survey shuffles are levels, and those are few."""
+"""How many parts a survey has where the source's size is not known: it shuffles levels, and those are few."""
 UNITS = {unit: 2 ** (10 * place) for place, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 SIZE = re.compile(rf"Statistics\(sizeInBytes=([0-9.]+) ({'|'.join(UNITS)})\b")
 UNKNOWN = 2**60
@@ -38,11 +38,11 @@ class Partitions:
         self.least = 1
 
     def fit_bytes(self, size: int) -> None:
-        """As many parts as a source of that size needs, which is read without a shuffle."""
+        """Sets as many parts as a source of that size needs, if it is read without a shuffle."""
         self._set(-(-size // BYTES_IN_A_PART))
 
     def fit_plan(self, view: str) -> None:
-        """As many parts as a view needs, by what Spark itself expects of it.
+        """Sets as many parts as a view needs, by what Spark itself expects of it.
 
         What it shuffles in order to make its records is part of every query: then the largest of its steps counts, and
         there are no fewer parts later on, however few records come out.
@@ -57,7 +57,7 @@ class Partitions:
         self._set(PARTS_OF_A_SURVEY if size >= UNKNOWN else -(-size // BYTES_IN_A_PART))
 
     def fit_records(self, records: int) -> None:
-        """As many parts as it takes to count so many records."""
+        """Sets as many parts as it takes to count so many records."""
         self._set(-(-records // RECORDS_IN_A_PART))
 
     def _set(self, number: int) -> None:

@@ -74,7 +74,7 @@ class Composition(Result):
         return next(found for found, epsilon in valid if epsilon <= least * (1.0 + TIE))
 
     def _candidates(self) -> tuple[str, ...]:
-        """Those that can be the tightest: where one is exact, the bounds above it need no look."""
+        """The operators that can be the tightest: where one is exact, the bounds above it need not be computed."""
         if self.losses and (self.flavour != "approximate" or self._ask("gaussian").epsilon is not None):
             return "basic", "gaussian"
         return OPERATORS

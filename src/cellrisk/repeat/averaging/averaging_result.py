@@ -83,7 +83,7 @@ class Averaging(Result):
     mechanism: Mechanism
     releases: int
     rules: tuple[Rule, ...]
-    """By basic composition, and by the operator asked for where that is another."""
+    """The rule by basic composition, and the rule by the operator asked for where that is another."""
     rows: tuple[Averaged, ...]
     fitted: Mapping[str, Fitted]
 

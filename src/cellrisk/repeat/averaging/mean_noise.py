@@ -35,7 +35,7 @@ class MeanNoise(Noise):
     """
 
     scale: float
-    """That of each of the noises."""
+    """The scale of each of the noises."""
     kind: type[Noise] = LaplaceNoise
     releases: int = 1
 

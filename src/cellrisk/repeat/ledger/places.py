@@ -100,7 +100,7 @@ class Place(ABC):
 
     @contextmanager
     def gate(self) -> Iterator[None]:
-        """Those of one process that must not be inside at once."""
+        """Lets one thread of this process in at a time, where the place needs that."""
         yield
 
     @contextmanager

@@ -30,7 +30,7 @@ class SequenceAssessor:
     question: CellQuestion
     cumulative: Cumulative
     attributes: tuple[str, ...]
-    """Those that some release releases."""
+    """The attributes that some release releases."""
     _grids: dict[tuple[str, ...], SharedCells] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod

@@ -31,7 +31,7 @@ class Cumulative:
 
     operator: str = "tightest"
     delta: float | None = None
-    """Of the composition; None for the sum of the deltas so far."""
+    """The delta of the composition; None for the sum of the deltas so far."""
     assess_as: str | None = None
     """The name of a mechanism; None for that of the release itself."""
 

@@ -230,7 +230,9 @@ class Search:
             excess = self.excess(low)
             return ((low, high),) if excess <= 0 else (), excess + self.max_risk, low
         found = find_admissible(self._excesses, self.compose(low), self.compose(high))
-        ends = [(self._settle(self._own(start), -1), self._settle(self._own(end), 1)) for start, end in found.intervals]
+        ends = [
+            (self._find_end(self._own(start), -1), self._find_end(self._own(end), 1)) for start, end in found.intervals
+        ]
         kept = tuple((start, end) for start, end in ends if start is not None and end is not None)
         return kept, found.least + self.max_risk, self._own(found.where)
 
@@ -239,11 +241,11 @@ class Search:
         return invert(self.compose, cumulative, *self.searched)
 
     def _excesses(self, cumulative: Floats) -> Floats:
-        """The same at many cumulative epsilons at once."""
+        """How far the overall risk is above the limit, at many cumulative epsilons at once."""
         survival = self.assessed.survival(cumulative)
         return self.advance.overall(survival, self.kind, self.weights) - self.max_risk
 
-    def _settle(self, epsilon: float, outward: int) -> float | None:
+    def _find_end(self, epsilon: float, outward: int) -> float | None:
         """The last admissible epsilon near an end, on the way outward; None where there is none."""
         inner, outer = self.searched[::outward]
         step = EDGE / 16

@@ -78,7 +78,7 @@ class RisksSoFar:
     risks: Mapping[str, Floats]
 
     def overall(self, kind: str) -> Floats:
-        """Of each cell: the largest risk of an attribute (``max``), or all of them added up (``sum``)."""
+        """The overall risk of each cell: the largest of its attributes' risks (``max``), or their sum (``sum``)."""
         combine = np.maximum if kind == "max" else np.add
         return reduce(combine, self.risks.values(), np.zeros(self.grid.n_cells))
 
@@ -96,7 +96,7 @@ class Advance:
 
     question: CellQuestion
     before: RisksSoFar
-    """In the cells after the release."""
+    """The risks before the release, in the cells as they are after it."""
     anew: tuple[str, ...]
 
     @staticmethod

@@ -53,7 +53,7 @@ class Released:
     number: int
     attribute: str | None
     quasi_identifiers: tuple[str, ...]
-    """Of this release; the cells are those of all releases so far."""
+    """The quasi-identifiers of this release; the cells are those of all releases so far."""
     loss: Loss
     cumulative: Composition
     cells: int
@@ -110,7 +110,7 @@ class RiskSequence(Result):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those released, in the order of their first release."""
+        """The attributes that were released, in the order of their first release."""
         return tuple(dict.fromkeys(row.attribute for row in self.rows if row.attribute is not None))
 
     @property

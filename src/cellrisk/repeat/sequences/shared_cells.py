@@ -27,7 +27,7 @@ class SharedCells:
     """
 
     cells: Mapping[str, Cells]
-    """By sensitive attribute."""
+    """The cells of each sensitive attribute, by its name."""
     places: Mapping[str, Integers]
     """For each attribute's own cells: which of all cells it is. A cell without records of the attribute has no such."""
     codes: Integers

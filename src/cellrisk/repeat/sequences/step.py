@@ -29,7 +29,7 @@ class Step:
     attribute: str | None
     """The sensitive attribute that is released; None where the counts of the cells alone are, FD(X)."""
     quasi_identifiers: tuple[str, ...] | None
-    """Those of this release; None for all that the table has."""
+    """The quasi-identifiers of this release; None for all that the table has."""
 
     def __init__(
         self,
