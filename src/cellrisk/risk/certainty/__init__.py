@@ -12,7 +12,7 @@ import numpy as np
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, Noise
+from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, read_belief
 from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
 from cellrisk.risk.certainty.many_labels import name_many
@@ -147,6 +147,8 @@ def find_certainty(
         raise InvalidInput(f"no certainty can be told for '{attribute.name}'", got=why_unknown(attribute) or "")
     if isinstance(noise, EndlessNoise):
         return _without_knowledge(vectors, certainties, belief, 0.0)
+    if isinstance(noise, NoNoise) and isinstance(belief, NegativeBinomial):
+        _refuse_impossible(vectors, belief)
     channel = Channel(noise, threshold)
     if channel.reach > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY):
         return _without_knowledge(vectors, certainties, belief, _most_learnt(vectors, noise, belief))
@@ -180,6 +182,15 @@ def find_certainty(
         )
         for place, certainty in enumerate(certainties)
     )
+
+
+def _refuse_impossible(vectors: LabelledCounts, belief: NegativeBinomial) -> None:
+    """Without noise, people are shown of a label that is believed to be nobody's: no share follows from that."""
+    if (vectors.counts.any(axis=0) & (np.asarray(belief.shapes) == 0)).any():
+        raise InvalidInput(
+            "the release is impossible under this belief: it gives the shape 0 to a label that somebody has",
+            fix="give that label a shape above 0, or use the belief negbin",
+        )
 
 
 def certain_shares(

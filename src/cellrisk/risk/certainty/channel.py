@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from cellrisk.noise.distributions import (
     Noise,
     NoNoise,
 )
-from cellrisk.risk.attacks.released import at_most, find_reach, first_value, mass
+from cellrisk.risk.attacks.released import WIDE, at_most, find_reach, first_value, mass
 from cellrisk.system.arrays import Floats, Integers
 
 NUMBERS_AT_ONCE = 1 << 20
@@ -27,6 +27,8 @@ FAR = 100.0
 LARGEST_LOG = 600.0
 NONE = 1e-40
 """Noise that changes a count with less probability than this changes none."""
+MOST_COUNTS = 1 << 22
+"""Counts that a recursion goes through; past them the counts near enough to matter are summed."""
 NODES = 16
 """Chebyshev points on a panel as long as the noise is wide: interpolation is right to about 1e-12 there."""
 
@@ -124,10 +126,36 @@ def last_likely(shape: float, theta: float) -> float:
 
 def _behind_zero(shape: float, theta: float, channel: Channel) -> float:
     """E[N | released as zero]."""
-    end = math.ceil(min(last_likely(shape, theta), channel.zero + _distance(channel.noise)))
-    counts = np.arange(end + 1.0)
-    log_vanish = _log_at_most(channel.noise, channel.zero - counts)
-    return float(_mean(_log_prior(shape, theta, counts)[None] + log_vanish[None], counts[None])[0])
+
+    def logs(counts: Floats) -> Floats:
+        return _log_prior(shape, theta, counts) + _log_at_most(channel.noise, channel.zero - counts)
+
+    likely = last_likely(shape, theta)
+    if shape > 1.0:
+        first, last = _span(logs, likely)
+    else:
+        first, last = 0, math.ceil(min(likely, channel.zero + _distance(channel.noise)))
+    counts = np.arange(first, last + 1.0)
+    return float(_mean(logs(counts)[None], counts[None])[0])
+
+
+def _span(logs: Callable[[Floats], Floats], top: float) -> tuple[int, int]:
+    """The counts up to ``top`` whose terms are above e^-FAR of the largest, where the logarithms are concave."""
+
+    def last(first: int, end: int, holds: Callable[[float], bool]) -> int:
+        while first < end:
+            middle = (first + end + 1) // 2
+            first, end = (middle, end) if holds(middle) else (first, middle - 1)
+        return first
+
+    def log(count: float) -> float:
+        return float(logs(np.array([float(count)]))[0])
+
+    end = math.ceil(top)
+    mode = last(0, end, lambda count: log(count) > log(count - 1))
+    least = log(mode) - FAR
+    below = mode - last(0, mode, lambda steps: log(mode - steps) >= least)
+    return below, last(mode, end, lambda count: log(count) >= least)
 
 
 def _mean(logs: Floats, counts: Floats) -> Floats:
@@ -149,7 +177,9 @@ def _by_recursion(shape: float, theta: float, channel: Channel, values: Integers
     b, extra = _tails(channel.noise)
     m = max(b, theta)
     last = int(values[-1])
-    end = last + math.ceil(-FAR / math.log(b * m)) + 1
+    end = last + math.ceil(max(-FAR / math.log(b * m), last_likely(shape, b * theta))) + 1
+    if end > MOST_COUNTS:
+        return None
     counts = np.arange(end + 1.0)
     logs = _log_prior(shape, theta, counts) - counts * math.log(m)
     if logs.max() > LARGEST_LOG:
@@ -178,9 +208,10 @@ def _tails(noise: Noise) -> tuple[float, float]:
 def _by_windows(shape: float, theta: float, channel: Channel, values: Integers) -> Floats:
     """The same for any noise, over the counts near enough to matter."""
     found = np.empty(len(values))
+    kinked = isinstance(channel.noise, GeometricNoise | LaplaceNoise)  # at whole numbers: nothing to interpolate
     for run in _runs(values):
         part = values[run].astype(np.float64)
-        if len(part) * channel.noise.scale < 2.0 * NODES * (len(part) + channel.noise.scale):
+        if kinked or len(part) * channel.noise.scale < 2.0 * NODES * (len(part) + channel.noise.scale):
             found[run] = _by_window(shape, theta, channel, part)
         else:
             nodes, edges = _lay_nodes(part, channel.noise.scale)
@@ -190,32 +221,40 @@ def _by_windows(shape: float, theta: float, channel: Channel, values: Integers) 
 
 
 def _by_window(shape: float, theta: float, channel: Channel, values: Floats) -> Floats:
-    noise = channel.noise
-    reach = _distance(noise)
-    tilt = noise.scale**2 * -math.log(theta) if not isinstance(noise, GeometricNoise | LaplaceNoise) else reach
-    mode = max((shape - 1.0) * theta / (1.0 - theta), 0.0)
-    top = last_likely(shape, theta)
     found = np.empty(len(values))
-    for few in _few(values, 2.0 * reach + tilt):
-        low, high = float(values[few].min()), float(values[few].max())
-        start = low - reach - tilt
-        stop = min(max(high, mode) + reach, max(top, high + reach))
-        if shape > 1.0:
-            start = min(start, mode)
-        counts = np.arange(max(0.0, math.floor(start)), math.ceil(stop) + 1.0)
-        logs = _log_mass(noise, values[few, None] - counts) + _log_prior(shape, theta, counts)
-        found[few] = _mean(logs, counts[None])
+    start = 0
+    while start < len(values):
+        low = float(values[start])
+        first, last = _find_window(shape, theta, channel.noise, low)
+        near = low + max((last - first) / 4.0, 16.0)
+        stop = int(np.searchsorted(values, near, side="right"))
+        last = _find_window(shape, theta, channel.noise, float(values[stop - 1]))[1]
+        counts = np.arange(first, last + 1.0)
+        if first > 0 and shape <= 1.0:
+            counts = np.concatenate([[0.0], counts])  # of a small shape, nobody is likelier by far than somebody
+        prior = _log_prior(shape, theta, counts)
+        stop = min(stop, start + max(1, NUMBERS_AT_ONCE // len(counts)))
+        found[start:stop] = _mean(_log_mass(channel.noise, values[start:stop, None] - counts) + prior, counts[None])
+        start = stop
     return found
 
 
-def _few(values: Floats, width: float) -> Iterator[slice]:
-    """Values near each other, few at a time."""
-    start = 0
-    while start < len(values):
-        near = int(np.searchsorted(values, values[start] + max(width / 4.0, 16.0), side="right"))
-        rows = max(1, int(NUMBERS_AT_ONCE / (1.25 * width + 32.0)))
-        yield slice(start, min(near, start + rows))
-        start = min(near, start + rows)
+def _find_window(shape: float, theta: float, noise: Noise, value: float) -> tuple[int, int]:
+    """The counts that matter behind a value: both ends rise with it."""
+    reach = _distance(noise)
+    if shape > 1.0:
+
+        def logs(counts: Floats) -> Floats:
+            return _log_prior(shape, theta, counts) + _log_mass(noise, value - counts)
+
+        return _span(logs, max(last_likely(shape, theta), value) + reach)
+    last = math.ceil(value + reach)
+    if not isinstance(noise, GeometricNoise | LaplaceNoise):
+        return max(0, math.floor(value - reach + noise.scale**2 * math.log(theta))), last
+    # Below the value the terms go as (theta/b)^n: up to it, or down from the first.
+    slope = math.log(theta) + 1.0 / noise.scale
+    away = FAR / max(abs(slope), FAR / MOST_COUNTS)
+    return (max(0, math.floor(value - away)), last) if slope > 0 else (0, math.ceil(min(last, away)))
 
 
 def _runs(values: Integers) -> Iterator[slice]:
@@ -248,6 +287,10 @@ def _interpolate(values: Floats, nodes: Floats, at_nodes: Floats, edges: Floats)
 
 def _log_mass(noise: Noise, distance: Floats) -> Floats:
     """log P(rounded noise = d), also where the probability itself is below every number."""
+    if isinstance(noise, GaussianNoise) and noise.scale > WIDE:
+        # The density times its mean over a unit, relative to its middle; constants do not matter to a mean.
+        square, narrow = (distance / noise.scale) ** 2, 1.0 / (24.0 * noise.scale**2)
+        return np.asarray(-0.5 * square + np.log1p(narrow * (square * (1.0 + 0.3 * narrow * square) - 1.0)))
     if isinstance(noise, GaussianNoise):
         away = np.abs(distance)
         upper = special.log_ndtr((0.5 - away) / noise.scale)

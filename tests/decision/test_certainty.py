@@ -1,0 +1,274 @@
+"""Certainty: against enumeration of every release with the posterior as defined, limits, calibration, and refusals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cellrisk as cr
+from cellrisk.counts.profiles import LabelledCounts, LevelCounts
+from cellrisk.counts.table import Attribute
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    EndlessNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+    NoNoise,
+)
+from cellrisk.risk.certainty import (
+    HISTOGRAM_EDGES,
+    NamedPeople,
+    NegativeBinomial,
+    count_by_certainty,
+    find_certainty,
+    read_belief,
+    read_certainties,
+)
+from cellrisk.risk.certainty.beliefs import TableBelief
+from tests.decision import oracle
+from tests.near import near
+
+CERTAINTIES = (0.6, 0.8, 0.9, 0.95, 0.99)
+NOISES = {
+    "laplace": LaplaceNoise(1.0),
+    "geometric": GeometricNoise(1.3),
+    "gaussian": GaussianNoise(1.5),
+    "discrete gaussian": DiscreteGaussianNoise(1.2),
+    "no noise": NoNoise(),
+}
+
+
+def make_attribute(cells: Any, times: Sequence[int] | None = None) -> Attribute:
+    vectors = LabelledCounts.from_cells(cells, times)
+    labels = [f"label {place}" for place in range(vectors.n_levels)]
+    levels = LevelCounts.from_cells(vectors.counts, labels, vectors.cells)
+    return Attribute("a", levels, vectors.profiles(), False, False, vectors)
+
+
+def expect(
+    cells: Sequence[Sequence[int]], noise: Noise, threshold: float, belief: NegativeBinomial, certainty: float
+) -> tuple[float, float]:
+    """Right and named, by enumeration."""
+    last = max(max(counts) for counts in cells) + len(oracle.law(noise)[0]) // 2
+    behind = [
+        oracle.posterior_table(shape, belief.theta, noise, threshold, last, last + 400) for shape in belief.shapes
+    ]
+    right = named = 0.0
+    for counts in cells:
+        chance = oracle.name_by_shares(counts, noise, threshold, behind, certainty)
+        right += float(np.dot(counts, chance))
+        named += sum(counts) * float(chance.sum())
+    return right, named
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.5, 4.5])
+@pytest.mark.parametrize("kind", NOISES)
+def test_two_labels_are_exact(kind: str, threshold: float) -> None:
+    cells = [[1, 0], [0, 1], [3, 0], [2, 1], [5, 4], [9, 1], [0, 12]]
+    belief = NegativeBinomial((0.3, 0.7), 0.8)
+    found = find_certainty(make_attribute(cells), NOISES[kind], threshold, CERTAINTIES, belief)
+    for one in found:
+        right, named = expect(cells, NOISES[kind], threshold, belief, one.certainty)
+        assert (one.right_low, one.named_low) == (near(right), near(named))
+        assert (one.right_high, one.named_high) == (one.right_low, one.named_low)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.5, 4.5])
+@pytest.mark.parametrize("kind", NOISES)
+def test_three_labels_lie_between_two_ends(kind: str, threshold: float) -> None:
+    cells = [[1, 0, 0], [0, 3, 0], [2, 1, 0], [5, 4, 1], [9, 0, 1]]
+    belief = NegativeBinomial((0.3, 0.7, 0.2), 0.8)
+    people = sum(map(sum, cells))
+    found = find_certainty(make_attribute(cells), NOISES[kind], threshold, CERTAINTIES, belief)
+    for one in found:
+        right, named = expect(cells, NOISES[kind], threshold, belief, one.certainty)
+        assert one.right_low - 1e-9 <= right <= one.right_high + 1e-9
+        assert one.named_low - 1e-9 <= named <= one.named_high + 1e-9
+        if kind != "no noise":  # there all is atoms, which may lie on the very bound
+            assert one.named_high - one.named_low < 0.02 * people
+
+
+@pytest.mark.parametrize("threshold", [0.5, 2.5])
+@pytest.mark.parametrize("kind", ["laplace", "geometric", "gaussian", "discrete gaussian"])
+def test_belief_in_the_table(kind: str, threshold: float) -> None:
+    two, times = [[1, 0], [0, 2], [3, 1], [6, 0], [4, 4]], [5, 3, 2, 4, 1]
+    found = find_certainty(make_attribute(two, times), NOISES[kind], threshold, CERTAINTIES, TableBelief())
+    for one in found:
+        right, named = oracle.name_by_table(two, times, NOISES[kind], threshold, one.certainty)
+        assert (one.right, one.named) == (near(right), near(named))
+        assert one.error is None
+        assert one.precision is None or one.precision >= one.certainty - 1e-9  # calibrated by construction
+    three = [[1, 0, 0], [0, 2, 0], [2, 0, 1], [5, 0, 0]]
+    found = find_certainty(make_attribute(three, times[:4]), NOISES[kind], threshold, (0.7, 0.9), TableBelief())
+    for one in found:
+        right, named = oracle.name_by_table(three, times[:4], NOISES[kind], threshold, one.certainty)
+        assert one.error is not None
+        assert abs(one.right - right) <= 4 * one.error + 1e-9
+        assert abs(one.named - named) <= 6 * one.error + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("shape", "theta", "noise", "threshold", "values", "last"),
+    [
+        (0.2, 0.9, LaplaceNoise(1.0), 0.5, [0, 1, 5, 60], 700),
+        (0.2, 0.9, LaplaceNoise(30.0), 0.5, [0, 50, 900], 3000),  # theta below b
+        (0.2, 0.999, GeometricNoise(2.0), 0.5, [0, 1, 900], 3000),  # above
+        (0.2, 0.5, GeometricNoise(10.0), 2.5, [0, 3, 150], 2000),
+        (1e-6, 0.9, GaussianNoise(50.0), 0.5, [0, 1, 250, 320, 450], 1500),  # interpolated
+        (1e-3, 0.99, GaussianNoise(40.0), 0.5, [0, 100, 150, 300], 2000),
+        (0.3, 0.995, GaussianNoise(250.0), 0.5, [0, 1, 700, 1900], 6000),
+        (0.2, 0.9, DiscreteGaussianNoise(40.0), 0.5, [0, 100, 300], 2000),
+        (100.0, 0.99, LaplaceNoise(10.0), 0.5, [0, 5, 100, 390], 6000),  # far more are believed than are shown
+        (100.0, 0.99, LaplaceNoise(1.0), 0.5, [0, 5, 39], 2000),
+        (1e4, 0.01, LaplaceNoise(10.0), 0.5, [0, 5, 100, 300], 1000),  # as good as Poisson
+        (1e4, 0.01, GaussianNoise(3.0), 0.5, [0, 5, 100, 300], 1000),
+        (1e5, 0.01, LaplaceNoise(5.0), 0.5, [0, 1000, 2500], 3500),
+        (1e5, 0.01, LaplaceNoise(100.0), 0.5, [0, 1000, 25000], 3000),
+        (1e4, 0.05, GaussianNoise(100.0), 0.5, [0, 500, 4000], 5000),
+        (1e4, 0.05, DiscreteGaussianNoise(1.0), 0.5, [0, 3, 500], 1500),
+    ],
+)
+def test_people_expected_behind_a_value(
+    shape: float, theta: float, noise: Noise, threshold: float, values: list[int], last: int
+) -> None:
+    from cellrisk.risk.certainty.channel import Channel, expected_counts
+
+    channel = Channel(noise, threshold)
+    found = expected_counts(shape, theta, channel, np.arange(channel.zero, max(values) + 1))
+    for value in values:
+        expected = float(oracle.expected_behind(value, shape, theta, noise, threshold, last))
+        assert found[max(value - channel.zero, 0)] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(2.0), GaussianNoise(30.0), GeometricNoise(50.0)])
+def test_cells_of_any_size(noise: Noise) -> None:
+    """Only the values within the noise's reach of a count are gone through."""
+    belief = NegativeBinomial((0.2, 0.1), 0.999)
+    for size in (10**6, 10**9, 10**12):
+        one = find_certainty(make_attribute([[size, 3], [2, size]]), noise, 0.5, (0.9,), belief)[0]
+        assert one.right == pytest.approx(2 * size, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_nine_in_ten_means_that(n_levels: int) -> None:
+    """On a table that is drawn from the belief, as many of the named are right as the attacker believes."""
+    generator = np.random.default_rng(5)
+    shapes, theta = np.array([0.5, 0.3, 0.2])[:n_levels], 0.8
+    cells = generator.negative_binomial(shapes, 1 - theta, (40_000, n_levels))
+    attribute = make_attribute(cells[cells.any(axis=1)])
+    rows = count_by_certainty(attribute, LaplaceNoise(1.0), 0.5, NegativeBinomial(tuple(shapes), theta))
+    assert [row["from"] for row in rows] == list(HISTOGRAM_EDGES)
+    for row in rows:
+        # People of a cell are right or wrong together: an error of sqrt(p (1 - p) (size) / people), size at most 20.
+        error = math.sqrt(row["from"] * (1 - row["from"]) * 20 / row["named"])
+        assert row["from"] - 4 * error <= row["right"] / row["named"] <= row["to"] + 4 * error
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_limits(n_levels: int) -> None:
+    cells = [counts[:n_levels] for counts in ([8, 0, 1], [9, 1, 0], [7, 0, 0], [5, 1, 0])]
+    attribute = make_attribute(cells)
+    belief = read_belief("negbin", attribute.levels, 4)
+    has, everybody = sum(counts[0] for counts in cells), sum(map(sum, cells))
+    share = has / everybody
+    for noise in (EndlessNoise(), LaplaceNoise(2e4)):
+        below, above = find_certainty(attribute, noise, 0.5, (share - 0.01, share + 0.01), belief)
+        assert (below.right, below.named) == (pytest.approx(has, abs=0.1), pytest.approx(everybody, abs=0.1))
+        assert (above.right, above.named) == (pytest.approx(0, abs=0.1), pytest.approx(0, abs=0.1))
+    raw = find_certainty(attribute, NoNoise(), 0.5, (0.85, 0.95), belief)
+    assert [one.right for one in raw] == near([has - 5, 15 if n_levels == 2 else 7])
+
+
+def test_a_label_that_nobody_has() -> None:
+    attribute = make_attribute([[3, 1, 0], [2, 0, 0], [0, 4, 0]])
+    belief = read_belief("negbin", attribute.levels, 3)
+    assert isinstance(belief, NegativeBinomial)
+    assert belief.shapes[2] == 0
+    two = make_attribute([[3, 1], [2, 0], [0, 4]])
+    found = find_certainty(attribute, LaplaceNoise(1.0), 0.5, (0.8,), belief)[0]
+    other = find_certainty(two, LaplaceNoise(1.0), 0.5, (0.8,), NegativeBinomial(belief.shapes[:2], belief.theta))[0]
+    assert found.right_low - 1e-9 <= other.right <= found.right_high + 1e-9
+    assert found.right_high - found.right_low < 0.02 * 10
+
+
+def test_a_belief_that_the_table_contradicts_is_refused() -> None:
+    """Without noise a label is shown that the attacker believes to be nobody's: no share can be computed."""
+    attribute = make_attribute([[3, 0], [0, 2]])
+    with pytest.raises(InvalidInput, match="impossible"):
+        find_certainty(attribute, NoNoise(), 0.5, (0.9,), NegativeBinomial((1.0, 0.0), 0.5))
+    noisy = find_certainty(attribute, LaplaceNoise(1.0), 0.5, (0.9,), NegativeBinomial((1.0, 0.0), 0.5))[0]
+    assert (noisy.right, noisy.named) == (near(3), near(5))
+    assert noisy.overconfident
+
+
+def test_many_labels() -> None:
+    generator = np.random.default_rng(3)
+    cells = generator.negative_binomial(0.05, 0.1, (2_000, 100))
+    attribute = make_attribute(cells[cells.any(axis=1)])
+    one = find_certainty(attribute, GeometricNoise(0.3), 0.5, (0.9,), NegativeBinomial((0.05,) * 100, 0.9))[0]
+    assert 0 < one.right_low <= one.right_high
+    assert one.right_high - one.right_low < 0.02 * attribute.profiles.n_records
+    assert one.right == pytest.approx(0.9 * one.named, rel=0.15)
+
+
+class TestAdult:
+    """decision.md's figures, to the digits printed there."""
+
+    @pytest.mark.parametrize(
+        ("epsilon", "right", "named"),
+        [
+            (0.1, [12097.3, 7190.39, 3384.23, 30.4042], [14019.2, 7828.58, 3528.67, 30.8699]),
+            (1, [15910.2, 13671.8, 11136.4, 6488.63], [17176.6, 14374.9, 11510.6, 6584.24]),
+            (3, [16787.9, 14223.1, 12505.9, 8577.08], [17668.2, 14590.7, 12696.7, 8626.92]),
+            (10, [16994.7, 14318.7, 12862.8, 11176.3], [17645.4, 14491.0, 12921.0, 11179.5]),
+            (None, [17018, 14345, 12894, 11212], [17667, 14515, 12950, 11213]),
+        ],
+    )
+    def test_figures(
+        self, adult: cr.FrequencyTable, epsilon: float | None, right: list[float], named: list[float]
+    ) -> None:
+        attribute = adult.attribute()
+        belief = read_belief("negbin", attribute.levels, adult.n_cells)
+        assert isinstance(belief, NegativeBinomial)
+        assert (*belief.shapes, belief.theta) == pytest.approx((0.200884, 0.068516, 0.905560), abs=6e-7)
+        noise = NoNoise() if epsilon is None else cr.Laplace(epsilon).noise
+        found = find_certainty(attribute, noise, 0.5, (0.8, 0.9, 0.95, 0.99), belief)
+        assert [one.right for one in found] == pytest.approx(right, rel=6e-6)
+        assert [one.named for one in found] == pytest.approx(named, rel=6e-6)
+
+    def test_much_noise_and_the_table(self, adult: cr.FrequencyTable) -> None:
+        attribute = adult.attribute()
+        belief = read_belief("negbin", attribute.levels, adult.n_cells)
+        assert find_certainty(attribute, cr.Laplace(0.01).noise, 0.5, (0.8,), belief)[0].named == near(0)
+        found = find_certainty(attribute, cr.Laplace(1.0).noise, 0.5, (0.8, 0.9, 0.95, 0.99), TableBelief())
+        assert [one.right for one in found] == pytest.approx([15692.5, 12056.3, 8524.29, 2688.14], rel=6e-6)
+
+
+@pytest.mark.parametrize(
+    "given", [0.5, 0.2, 1.0, 1.5, 0, -1, math.nan, math.inf, "sure", [], [0.9, 0.5], None, [[0.9], []]]
+)
+def test_certainties_that_are_refused(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="certainty"):
+        read_certainties(given)
+
+
+def test_certainties_are_sorted_and_each_is_there_once() -> None:
+    assert read_certainties([0.95, 0.8, 0.95]) == (0.8, 0.95)
+    assert read_certainties(0.7) == (0.7,)
+
+
+def test_words_and_json() -> None:
+    one = NamedPeople(0.95, "negbin", 10.0, 14.0, 16.0, 18.0)
+    assert one.people == "10 to 14"
+    assert one.precision == near(12 / 17)
+    assert one.overconfident
+    assert not NamedPeople(0.95, "table", 19.0, 19.0, 20.0, 20.0).overconfident
+    assert one.to_dict()["right_ends"] == [10.0, 14.0]
+    assert NamedPeople(0.95, "negbin", 0.0, 0.0, 0.0, 0.0).precision is None
