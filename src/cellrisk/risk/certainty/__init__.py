@@ -12,7 +12,7 @@ import numpy as np
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
+from cellrisk.noise.distributions import EndlessNoise, GeometricNoise, LaplaceNoise, Noise, NoNoise
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, read_belief
 from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
 from cellrisk.risk.certainty.many_labels import name_many
@@ -234,8 +234,8 @@ def _without_knowledge(
     for certainty in certainties:
         needed = -math.log(odds_against(certainty))
         low, high = float(log_odds - learnt >= needed), float(log_odds + learnt >= needed)
-        # Where a rarer label might be named for some, everybody is the only bound.
-        most = has if learnt == 0 else everybody
+        # Where it is not sure that the commonest is named for all, another might be for some.
+        most = has if learnt == 0 or low else everybody
         found.append(NamedPeople(certainty, belief.name, low * has, high * most, low * everybody, high * everybody))
     return tuple(found)
 
@@ -244,10 +244,12 @@ def _most_learnt(vectors: LabelledCounts, noise: Noise, belief: Belief) -> float
     """By how much very wide noise can move the logarithm of a label's odds, whatever is released.
 
     Two counts that differ by d have likelihoods whose ratio is at most e^(d / scale) under noise with exponential
-    tails, and e^(10 d / scale) within ten deviations of Gaussian noise; no w_k moves by more.
+    tails, and e^(10 d / scale) within ten deviations of Gaussian noise; no w_k moves by more. Of the belief, e^-30 is
+    left out.
     """
     if isinstance(belief, NegativeBinomial):
-        largest = max(last_likely(shape, belief.theta) for shape in belief.shapes if shape > 0)
+        largest = max(last_likely(shape, belief.theta, 30.0) for shape in belief.shapes if shape > 0)
     else:
         largest = float(vectors.counts.max())
-    return 20.0 * largest / noise.scale
+    steepness = 1.0 if isinstance(noise, LaplaceNoise | GeometricNoise) else 10.0
+    return 2.0 * steepness * largest / noise.scale

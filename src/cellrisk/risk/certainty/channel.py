@@ -118,10 +118,10 @@ def _log_prior(shape: float, theta: float, counts: Floats) -> Floats:
     )
 
 
-def last_likely(shape: float, theta: float) -> float:
-    """A count past which less than e^-FAR is left of the prior."""
+def last_likely(shape: float, theta: float, far: float = FAR) -> float:
+    """A count past which less than e^-far is left of the prior."""
     mean, rest = shape * theta / (1.0 - theta), -math.log(theta)
-    return mean + math.sqrt(2.0 * FAR * mean / (1.0 - theta)) + FAR / rest + 1.0
+    return mean + math.sqrt(2.0 * far * mean / (1.0 - theta)) + far / rest + 1.0
 
 
 def _behind_zero(shape: float, theta: float, channel: Channel) -> float:

@@ -21,6 +21,8 @@ TOLERANCE = 1e-6
 """Ends have met where they differ by less than this share of all people."""
 MOST_WORK = 50_000_000
 """Points of transforms, about: some seconds. What it does not suffice for keeps a wider gap."""
+MOST_PAIRS = 100_000_000
+"""With three labels, pairs of values of the two others: up to so many are gone through one by one."""
 SHORT = 48
 MOST_KEPT = 4096
 
@@ -30,10 +32,11 @@ def name_many(
 ) -> tuple[Floats, Floats]:
     """P(share of label k is at least the certainty): at least and at most, each (vectors, labels, certainties).
 
-    Label k is named where S = sum_{j != k} w_j(v_j) <= w_k(v_k) (1 - tau)/tau. Each w_j is rounded up to a multiple of
-    h, which gives a lower bound, and down, which gives an upper one; the rounded terms are convolved, sums too large
-    for any w_k are dropped, and h is cut in four until both ends meet. A sum with an atom on the very bound keeps a
-    gap. Where no sum is small enough, or every one is, nothing is convolved.
+    Label k is named where S = sum_{j != k} w_j(v_j) <= w_k(v_k) (1 - tau)/tau. What each w_j lies above its smallest
+    value is rounded up to a multiple of h, which gives a lower bound, and down, which gives an upper one; the rounded
+    terms are convolved, sums too large for any w_k are dropped, and h is cut in four until both ends meet. A sum with an
+    atom very near the bound keeps a gap. Where no sum is small enough, or every one is, nothing is convolved; and with
+    three labels and few values every sum of the two others is gone through, which is exact.
     """
     shape = (len(vectors), vectors.n_levels, len(certainties))
     low, high = np.zeros(shape), np.zeros(shape)
@@ -48,6 +51,17 @@ def name_many(
         always = spread.least[:, label, None] * odds >= others[1][:, None]
         low[:, label], high[:, label] = always, always
         rows = np.flatnonzero((~never & ~always).any(axis=1))
+        # Most labels that are absent could be named after a release that never happens: that bound is enough for them.
+        rare = spread.reaches(label, others[0][:, None] / odds)
+        order = rows[np.argsort((people[:, None] * rare).max(axis=1)[rows])]
+        unlikely = order[np.cumsum((people[:, None] * rare).max(axis=1)[order]) <= 0.5 * allowed]
+        high[unlikely, label] = np.maximum(low[unlikely, label], np.where(never[unlikely], 0.0, rare[unlikely]))
+        rows = np.setdiff1d(rows, unlikely)
+        if vectors.n_levels == 3 and len(rows) * (2 * channel.reach + 1) ** 2 <= MOST_PAIRS:
+            for row in rows.tolist():
+                chance = spread.name_of_three(row, label, odds)
+                low[row, label] = high[row, label] = np.where(never[row] | always[row], low[row, label], chance)
+            continue
         for steps in STEPS:
             if not len(rows):
                 break
@@ -103,9 +117,30 @@ class _Spread:
         values = self.values[label][start:stop]
         return self.behind[label][start:stop], self.channel.chance(np.array([count]), values)[0]
 
+    def reaches(self, label: int, least: Floats) -> Floats:
+        """How likely so many people, or more, are expected behind the value of a label: (vectors, ...)."""
+        place = np.searchsorted(self.behind[label], least)
+        first = self.values[label][np.minimum(place, len(self.values[label]) - 1)]
+        chance = self.channel.at_most(self.counts[:, label, None] - first)  # noise is symmetric
+        chance = np.where(first <= self.channel.zero, 1.0, chance)
+        return np.asarray(np.where(place < len(self.values[label]), chance, 0.0))
 
-Law = tuple[int, Floats]
-"""A first multiple of h, and the probabilities of it and the following ones."""
+    def name_of_three(self, row: int, label: int, odds: Floats) -> Floats:
+        """How likely the label is named for each of the odds, where two others are left: exact."""
+        counts = self.counts[row]
+        (one, one_chance), (other, other_chance) = (
+            self.of_count(each, int(counts[each])) for each in range(3) if each != label
+        )
+        sums = (one[:, None] + other).reshape(-1)
+        order = np.argsort(sums)
+        total = np.concatenate([[0.0], np.cumsum((one_chance[:, None] * other_chance).reshape(-1)[order])])
+        behind, chance = self.of_count(label, int(counts[label]))
+        place = np.searchsorted(sums[order], behind * odds[:, None], side="right")
+        return np.asarray(np.minimum(total[place] @ chance, 1.0))
+
+
+Law = tuple[float, Floats]
+"""The smallest value, and the probabilities of it and of what lies 1, 2, ... times h above it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,21 +166,22 @@ class _Sums:
         )
         behind, chance = self.spread.of_count(label, int(counts[label]))
         total = np.concatenate([[0.0], np.cumsum(law)])
-        place = np.floor(behind * odds[:, None] / self.h) - first + 1
+        place = np.floor((behind * odds[:, None] - first) / self.h) + 1
         return np.asarray(np.minimum(total[np.clip(place, 0, len(law)).astype(np.int64)] @ chance, 1.0))
 
     def _law(self, label: int, count: int) -> Law:
         if (label, count) not in self._one:
             behind, chance = self.spread.of_count(label, count)
-            step = (np.ceil if self.up else np.floor)(behind / self.h).astype(np.int64)
-            first = int(step[0])
-            kept = step - first < self.longest
-            self._one[label, count] = first, np.asarray(np.bincount(step[kept] - first, chance[kept]), np.float64)
+            first = float(behind[0])
+            step = (np.ceil if self.up else np.floor)((behind - first) / self.h)
+            kept = step < self.longest
+            law = np.bincount(step[kept].astype(np.int64), chance[kept])
+            self._one[label, count] = first, np.asarray(law, np.float64)
         return self._one[label, count]
 
     def _all_present(self, pairs: tuple[tuple[int, int], ...]) -> Law:
         if not pairs:
-            return 0, np.ones(1)
+            return 0.0, np.ones(1)
         if pairs not in self._present:
             if len(self._present) > MOST_KEPT:
                 self._present.clear()
@@ -157,7 +193,7 @@ class _Sums:
         if others not in self._absent:
             if len(self._absent) > MOST_KEPT:
                 self._absent.clear()
-            law: Law = 0, np.ones(1)
+            law: Law = 0.0, np.ones(1)
             edges = (-1, *others, self.spread.counts.shape[1])
             for left, right in pairwise(edges):
                 for node in _cover(left + 1, right):
