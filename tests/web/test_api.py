@@ -94,7 +94,7 @@ class TestRisk:
             people, sentences = found["people"][str(number)], found["sentences"][str(number)]
             for place in (0, len(epsilons) // 2, len(epsilons) - 1):
                 assessed = cr.assess(direct, cr.mechanism(mechanism, epsilon=epsilons[place], delta=delta))
-                assert sentences[place] == assessed.headline
+                assert sentences[place] == assessed.exposures[0].sentence(assessed.mechanism)
                 exposed = assessed.exposures[0].people
                 assert [people[name][place] for name in ("low", "high", "exact")] == [exposed.low, exposed.high, True]
                 assert people["mean"][place] == pytest.approx(exposed.mean, rel=1e-12)

@@ -299,10 +299,17 @@ def _log_mass(noise: Noise, distance: Floats) -> Floats:
     if isinstance(noise, DiscreteGaussianNoise):
         return np.asarray(-0.5 * (distance / noise.scale) ** 2)  # but for a constant, which a mean does not see
     if isinstance(noise, GeometricNoise | LaplaceNoise):
-        _, extra = _tails(noise)
-        return np.asarray(-np.abs(distance) / noise.scale + np.where(distance == 0, math.log1p(extra), 0.0))
+        return np.asarray(-np.abs(distance) / noise.scale + np.where(distance == 0, _log_at_zero(noise), 0.0))
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(mass(noise, distance)))
+
+
+def _log_at_zero(noise: Noise) -> float:
+    """log of the probability at 0 over c, of noise that is c b^|j| elsewhere: (1 - e^-h)/sinh h, h = 1/(2 scale)."""
+    if isinstance(noise, GeometricNoise):
+        return 0.0
+    half = 0.5 / noise.scale
+    return math.log(2.0 * -math.expm1(-half) / -math.expm1(-2.0 * half)) - half
 
 
 def _log_at_most(noise: Noise, distance: Floats) -> Floats:

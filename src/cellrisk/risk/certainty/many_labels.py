@@ -34,9 +34,9 @@ def name_many(
 
     Label k is named where S = sum_{j != k} w_j(v_j) <= w_k(v_k) (1 - tau)/tau. What each w_j lies above its smallest
     value is rounded up to a multiple of h, which gives a lower bound, and down, which gives an upper one; the rounded
-    terms are convolved, sums too large for any w_k are dropped, and h is cut in four until both ends meet. A sum with an
-    atom very near the bound keeps a gap. Where no sum is small enough, or every one is, nothing is convolved; and with
-    three labels and few values every sum of the two others is gone through, which is exact.
+    terms are convolved, sums too large for any w_k are dropped, and h is cut in four until both ends meet. A sum with
+    an atom very near the bound keeps a gap. Where no sum is small enough, or every one is, nothing is convolved; and
+    with three labels and few values every sum of the two others is gone through, which is exact.
     """
     shape = (len(vectors), vectors.n_levels, len(certainties))
     low, high = np.zeros(shape), np.zeros(shape)
