@@ -85,7 +85,7 @@ class TestSlider:
         }
         told = page.locator("#risk-figures").inner_text()
         assert f"95% of releases: {people['low']:,} to {people['high']:,}" in told
-        assert page.locator("#sentence").inner_text() == found["headline"]
+        assert page.locator("#sentence").inner_text() == found["exposures"][0]["sentence"]
 
     def test_it_asks_the_server_for_nothing(self, page: Any) -> None:
         asked: list[str] = []
@@ -112,7 +112,7 @@ class TestSlider:
         page.locator("#weights").select_option(weights)
         found = assess(page, capsys)
         assert figures(page)["Risk, tight"] == percent(risk_of(found, "risks", measure, "tight", weights)["risk"])
-        assert page.locator("#sentence").inner_text() == found["headline"]
+        assert page.locator("#sentence").inner_text() == found["exposures"][0]["sentence"]
 
     def test_delta(self, page: Any, capsys: Capture) -> None:
         page.locator("#mechanism").select_option("discrete-gaussian")
