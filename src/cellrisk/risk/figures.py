@@ -100,8 +100,9 @@ class DecisionFigures:
         lines = []
         for row in self.certainty:
             sure = f"{100 * row.certainty:g}%"
-            if row.precision is None:
-                lines.append(f"No {self.sensitive} would be named with {sure} certainty or more.")
+            if row.precision is None or row.named_high < 0.5:
+                some = "No" if row.precision is None else "Hardly any"
+                lines.append(f"{some} {self.sensitive} would be named with {sure} certainty or more.")
                 continue
             error = "" if row.error is None else f" (standard error {row.error:,.0f}, simulated)"
             bold = ", less often than he believes: overconfident" if row.overconfident else ""
