@@ -162,7 +162,9 @@ def test_one_large_cell(cells: list[list[int]], epsilon: float) -> None:
 def test_every_headline_has_the_interval(adult: cr.FrequencyTable) -> None:
     assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
     found = count_people(adult.profiles(), cr.Laplace(epsilon=1.0))
-    assert f"95% interval {found.low:,} to {found.high:,}" in assessment.headline
+    assert f"95% interval {found.low:,} to {found.high:,}" in str(assessment)
+    caused = assessment.figures[0].caused
+    assert f"95% interval {caused.low:,} to {caused.high:,}" in assessment.headline
     assert assessment.to_dict()["people"]["income"]["deviation"] == near(found.deviation)
     for headline in (cr.choose(adult, max_risk=0.3).headline, cr.curve(adult, measures="local").headline):
         assert "standard deviation" in headline
