@@ -370,8 +370,8 @@ class TestWords:
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"labels": 1}, "labels must be a whole number from 2 to 10,000; got 1"),
-        ({"labels": MOST_LABELS + 1}, "labels must be a whole number from 2 to 10,000; got 10,001"),
+        ({"labels": 1}, "labels must be a whole number from 2 to 10,000,000; got 1"),
+        ({"labels": MOST_LABELS + 1}, "labels must be a whole number from 2 to 10,000,000; got 10,000,001"),
         ({"labels": 2.0}, "labels must be a whole number; got float"),
         ({"priors": [1.0]}, "the number of priors must be a whole number from 2"),
         ({"priors": [0.5, 0.4]}, "priors must add up to 1; got 0.9"),
