@@ -192,6 +192,19 @@ def test_a_plan_may_not_have_a_looser_limit(table: cr.FrequencyTable, folder: Pa
     assert cr.largest_epsilon(table, [], attribute=name, max_risk=0.04).max_risk == 0.04
 
 
+def test_commands_of_a_ledger_obey_and_name_a_policy(folder: Path, capsys: Capture) -> None:
+    write(folder / "strict.toml", {"max-risk": 0.4})
+    assert main(["ledger", "create", "l.db"]) == 0
+    plan = ["ledger", "plan", "l.db", "people.csv", "--qid", "q,r", "--attribute", "y", "--config", "strict.toml"]
+    capsys.readouterr()
+    assert main([*plan, "--max-risk", "0.5"]) == 2
+    assert "--max-risk is looser than the policy" in capsys.readouterr().err
+    assert main([*plan, "--max-risk", "0.4"]) == 0
+    assert "Policy obeyed: strict.toml" in capsys.readouterr().out
+    assert run("average", "--epsilon", 1, "--releases", 2, "--config", "strict.toml") == 0
+    assert "Policy obeyed: strict.toml" in capsys.readouterr().out
+
+
 def test_the_risk_judged_is_the_policys_own(table: cr.FrequencyTable, folder: Path, capsys: Capture) -> None:
     """With a prior that makes the risk small, the command's own figure falls; what the policy judges does not."""
     mechanism = cr.Geometric(epsilon=1.0)

@@ -10,7 +10,7 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say, stop_above_limit
-from cellrisk.cli.config import OutputOptions
+from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.decisions import Plot
 from cellrisk.cli.groups import (
     MechanismOptions,
@@ -78,6 +78,7 @@ class SequenceOptions:
 @ledger_app.command("risk")
 @grouped
 def risk_command(
+    context: typer.Context,
     ledger: LedgerOptions,
     table: CoveredOptions,
     sequence: SequenceOptions,
@@ -106,12 +107,13 @@ def risk_command(
     found = assess_sequence(table.cover(steps, None), steps, **options)
     if plot is not None:
         found.plot(plot, by=by)
-    answer(found, output.as_json)
+    answer(found, output.as_json, policies=policy_of(context))
 
 
 @ledger_app.command("plan")
 @grouped
 def plan_command(
+    context: typer.Context,
     ledger: LedgerOptions,
     table: CoveredOptions,
     loss: LossOptions,
@@ -127,15 +129,17 @@ def plan_command(
 
     With --epsilon: the loss and the overall risk then. With --max-risk: the largest epsilon that keeps it.
     """
-    options = sequence.arguments(risk)
+    options, policies = sequence.arguments(risk), policy_of(context)
     if (max_risk is None) == (not loss.given):
         raise InvalidInput("say what to plan", allowed="either --epsilon 0.5, or --max-risk 0.3")
     with ledger.open() as opened:
         name = choose_cohort(opened, cohort)
         steps = list_steps(opened, name)
         if max_risk is not None:
+            asked = {"measure": "local", "form": "tight", "weights": "records"}
+            policies.check_tighter({name: options.get(name, word) for name, word in asked.items()}, max_risk=max_risk)
             found = find_largest(table, steps, loss, attribute, max_risk, overall, options)
-            answer(found, output.as_json)
+            answer(found, output.as_json, policies=policies)
             return
         planned = loss.loss()
         refusal = refuse(opened, planned, name)
@@ -146,13 +150,15 @@ def plan_command(
         from cellrisk.repeat.sequences import Step, plan
 
         quasi = parsing.split_names(table.qid) or None
-        answer(plan(table.cover(steps, attribute), steps, Step(planned, attribute, quasi), **options), output.as_json)
+        found = plan(table.cover(steps, attribute), steps, Step(planned, attribute, quasi), **options)
+        answer(found, output.as_json, policies=policies)
     if refusal:
         stop_above_limit(refusal)
 
 
 @grouped
 def average_command(
+    context: typer.Context,
     table: TableOptions,
     mechanism: MechanismOptions,
     risk: RiskOptions,
@@ -180,7 +186,7 @@ def average_command(
         total_delta=total_delta,
         **asked,
     )
-    answer(found, output.as_json)
+    answer(found, output.as_json, policies=policy_of(context))
 
 
 def list_steps(ledger: Ledger, cohort: str) -> list[Step]:
