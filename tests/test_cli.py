@@ -164,7 +164,7 @@ def options_of(command: str, text: str, folder: Path, monkeypatch: pytest.Monkey
 
 
 def read_alpha(parsed: Any) -> Any:
-    return RiskOptions(alpha=parsed).priors["alpha"]
+    return RiskOptions(alpha=parsed).priors.alpha
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def read_alpha(parsed: Any) -> Any:
         ("levels = ['y=a|b', 'z=1']", "levels", dict, {"y": ["a", "b"], "z": ["1"]}),
         ("bin = {a = [0, 2.5, 9], b = 5}", "bin", dict, {"a": [0, 2.5, 9], "b": 5}),
         ("bin = {a = '0/18/65'}", "bin", dict, {"a": [0, 18, 65]}),
-        ("alpha = {y = [1, 2], z = 'moments'}", "alpha", read_alpha, {"y": [1, 2], "z": "moments"}),
-        ("alpha = [1, 2]", "alpha", read_alpha, [1, 2]),
+        ("alpha = {y = [1, 2], z = 'moments'}", "alpha", read_alpha, {"y": (1, 2), "z": "moments"}),
+        ("alpha = [1, 2]", "alpha", read_alpha, (1, 2)),
         ("exclude = {a = 'm', b = '2'}", "exclude", list, [{"a": ["m"], "b": ["2"]}]),
         ("exclude = {a = ['m', 'w'], b = [1, true]}", "exclude", list, [{"a": ["m", "w"], "b": ["1", "true"]}]),
         ("exclude = [{a = 'm'}, {a = 2, b = 3}]", "exclude", list, [{"a": ["m"]}, {"a": ["2"], "b": ["3"]}]),

@@ -63,7 +63,7 @@ QUESTIONS = {
     *PUBLIC,
     *("assess_sequence", "choose_within", "compose_ceiling", "count_people", "find_exposure", "find_trade_off"),
     *("glimpse", "largest_epsilon", "simulate_constrained", "weigh"),
-    *("check_output", "describe_conditions", "find_count_column", "read_settings", "usual_delta"),  # no risk in these
+    *("check_output", "describe_conditions", "find_count_column", "read_settings", "takes_priors", "usual_delta"),
     *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of"),  # files, not risks
 }
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cellrisk.risk.ceilings import Ceiling, ceiling
     from cellrisk.risk.curves import RiskCurve, curve
     from cellrisk.risk.explanation import Explanation, explain
+    from cellrisk.risk.priors import Priors
     from cellrisk.show.reporting import Report, report
 
 
@@ -74,6 +75,7 @@ _HOMES = {
     "risk.ceilings": "Ceiling ceiling",
     "risk.curves": "RiskCurve curve",
     "risk.explanation": "Explanation explain",
+    "risk.priors": "Priors",
     "show.reporting": "Report report",
 }
 _HOME = {name: f"cellrisk.{module}" for module, names in _HOMES.items() for name in names.split()}
@@ -100,6 +102,7 @@ __all__ = [
     "Mechanism",
     "Plan",
     "Policy",
+    "Priors",
     "ProbabilisticGaussian",
     "Profiles",
     "Release",

@@ -129,9 +129,9 @@ def test_many_releases_tend_to_the_raw_table() -> None:
 
 
 def test_priors_are_those_of_assess() -> None:
-    settings = {"alpha": [0.5, 1.5, 0.2], "sizes": "negbin", "zero_truncation": False}
-    found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=3, **settings)  # type: ignore[arg-type]
-    assessed = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5), **settings)  # type: ignore[arg-type]
+    priors = cr.Priors([0.5, 1.5, 0.2], "negbin", zero_truncation=False)
+    found = average(make(CELLS), cr.Laplace(epsilon=0.5), releases=3, priors=priors)
+    assessed = cr.assess(make(CELLS), cr.Laplace(epsilon=0.5), priors=priors)
     assert [row.one for row in found.rows] == pytest.approx([risk.risk for risk in assessed.risks], rel=1e-12)
     assert same(found.fitted["y"].to_dict(), assessed.fitted["y"].to_dict())
 

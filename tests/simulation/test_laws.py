@@ -34,9 +34,9 @@ def outcomes(counts: list[int], mechanism: cr.Mechanism, reach: int = 60) -> Any
 @pytest.mark.parametrize("cells", [TWO, THREE], ids=["K=2", "K=3"])
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 def test_agrees_with_every_closed_form(cells: list[list[int]], mechanism: cr.Mechanism) -> None:
-    table, alpha = make(cells), [0.5, 1.5, 0.2][: len(cells[0])]
-    found = simulate(table, mechanism, measures=tuple(MEASURES), releases=2500, seed=5, alpha=alpha)
-    compared = found.compare(cr.assess(table, mechanism, alpha=alpha))
+    table, priors = make(cells), cr.Priors([0.5, 1.5, 0.2][: len(cells[0])])
+    found = simulate(table, mechanism, measures=tuple(MEASURES), releases=2500, seed=5, priors=priors)
+    compared = found.compare(cr.assess(table, mechanism, priors=priors))
     assert len(compared.differences) == 4 * 2 * 2 + 2
     assert compared.largest_z < 4
     assert compared.agrees
@@ -62,8 +62,8 @@ def test_agrees_on_adult(adult: cr.FrequencyTable, mechanism: cr.Mechanism) -> N
 )
 def test_priors_are_those_of_assess(settings: dict[str, Any]) -> None:
     table, mechanism = make(THREE), cr.Laplace(epsilon=1.0)
-    found = simulate(table, mechanism, measures=tuple(MEASURES), releases=3000, **settings)
-    assessed = cr.assess(table, mechanism, **settings)
+    found = simulate(table, mechanism, measures=tuple(MEASURES), releases=3000, priors=cr.Priors(**settings))
+    assessed = cr.assess(table, mechanism, **settings)  # the old words, one by one
     assert found.compare(assessed).largest_z < 4
     assert same(found.fitted.to_dict(), assessed.fitted["y"].to_dict())
 

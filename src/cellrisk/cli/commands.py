@@ -130,7 +130,7 @@ def _check(assessment: Assessment, risk: RiskOptions, releases: int, seed: int) 
             seed=seed,
             sensitive=name,
             progress=progress_bar("simulating"),
-            **risk.priors,
+            priors=risk.priors,
         ).compare(assessment)
         for name in assessment.table.sensitive
     }

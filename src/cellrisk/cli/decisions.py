@@ -103,7 +103,7 @@ def choose_command(
         **mechanism.arguments(),
         **given,
         **question,
-        **risk.priors,
+        priors=risk.priors,
         **simulation.arguments(),
     )
     if plot is not None:
@@ -213,7 +213,7 @@ def report_command(
         progress=progress_bar("reporting"),
         **given,
         **question,
-        **risk.priors,
+        priors=risk.priors,
         **simulation.arguments(),
     )
     written = found.save(output)

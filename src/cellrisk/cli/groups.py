@@ -20,6 +20,7 @@ from cellrisk.system.writing import inputs_of_one_command, keep_inputs
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.noise.mechanisms import Mechanism
+    from cellrisk.risk.priors import Priors
 
 Text = str | None
 Texts = list[str] | None
@@ -198,13 +199,10 @@ class RiskOptions:
         return bool(self.measure or self.form or self.weights)
 
     @property
-    def priors(self) -> dict[str, Any]:
-        return {
-            "alpha": self._alpha(),
-            "sizes": self.sizes,
-            "sizes_fit": self.sizes_fit,
-            "zero_truncation": self.zero_truncation,
-        }
+    def priors(self) -> Priors:
+        from cellrisk.risk.priors import Priors
+
+        return Priors(self._alpha(), self.sizes, self.sizes_fit, self.zero_truncation)
 
     def _alpha(self) -> Any:
         """One prior for all attributes, or one for each that is named."""
@@ -221,7 +219,7 @@ class RiskOptions:
             "forms": parsing.split_names(self.form) or None,
             "weights": parsing.split_names(self.weights) or None,
             "attack": self.attack,
-            **self.priors,
+            "priors": self.priors,
         }
 
     def single(self) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class SequenceOptions:
         if risk.weights:
             raise InvalidInput("both weights are given along a sequence", got="--weights", fix="leave it out")
         named = {"operator": self.operator, "delta": self.total_delta, "assess_as": self.assess_as}
-        return {**named, **risk.single(), **risk.priors}
+        return {**named, **risk.single(), "priors": risk.priors}
 
 
 @ledger_app.command("risk")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import Alpha, Priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Question, Setting, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
@@ -187,6 +187,7 @@ class Choice(Result):
         return [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
 
 
+@takes_priors
 def choose(
     table: FrequencyTable,
     mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
@@ -201,10 +202,7 @@ def choose(
     delta: float | Sequence[float] | None = None,
     least_epsilon: float = LEAST_EPSILON,
     largest_epsilon: float | None = None,
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
     neighbours: str | None = None,
     threshold: float | None = None,
     attack: str = "homogeneity",
@@ -233,7 +231,7 @@ def choose(
     (100.0, 1)
     """
     policies = Policies.in_force(policy)
-    risk = RiskDefinition(measure, form, weights, attack, Priors(alpha, sizes, sizes_fit, zero_truncation))
+    risk = RiskDefinition(measure, form, weights, attack, priors)
     conditions = policies.join(table, risk, max_risk=max_risk, max_people=max_people, margin=margin)
     delta = policies.choose_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)

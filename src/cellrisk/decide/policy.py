@@ -15,7 +15,6 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
-from cellrisk.risk.measures.sizes import FAMILIES, METHODS
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import Question, Setting
 from cellrisk.system.checks import is_number
@@ -92,10 +91,7 @@ class Policy:
             if not isinstance(getattr(self, name), str):
                 raise InvalidInput(f"{name.replace('_', '-')} must be one word", got=type(getattr(self, name)).__name__)
         choose_risks(self.attack, self.measure, self.form, self.weights)
-        for what, word, known in (("sizes", self.sizes, FAMILIES), ("sizes-fit", self.sizes_fit, METHODS)):
-            if word not in known:
-                raise UnknownName(f"unknown word for {what}", got=word, allowed=", ".join(known))
-        _check_alpha(self.alpha)
+        Priors(self.alpha, self.sizes, self.sizes_fit)
         self.largest_delta(2)
 
     @staticmethod
@@ -168,16 +164,3 @@ class Policy:
         if largest is not None and mechanism.delta > largest:
             found.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")
         return found
-
-
-def _check_alpha(alpha: Any) -> None:
-    """Refuses a prior that no table could be judged by: neither a word nor positive numbers, or those by attribute."""
-    for each in alpha.values() if isinstance(alpha, Mapping) and alpha else [alpha]:
-        if isinstance(each, str):
-            known = each in ("mle", "moments")
-        else:
-            values = [float(v) if isinstance(v, np.number) else v for v in each] if np.iterable(each) else []
-            known = bool(values) and all(is_number(value) and value > 0 for value in values)
-        if not known:
-            allowed = "mle, moments, or numbers above 0 in the order of the levels"
-            raise InvalidInput("the policy's alpha cannot be read", got=f"a {type(each).__name__}", allowed=allowed)

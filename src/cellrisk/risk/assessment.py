@@ -16,7 +16,7 @@ from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, find_histogram
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks, choose_words
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import Alpha, Fitted, Priors
+from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
@@ -192,6 +192,7 @@ class Assessment(Result):
         return [*parts, CURATOR_NOTE]
 
 
+@takes_priors
 def assess(
     table: FrequencyTable,
     mechanism: Mechanism | str = USUAL_MECHANISM,
@@ -203,10 +204,7 @@ def assess(
     measures: str | Sequence[str] | None = None,
     forms: str | Sequence[str] | None = None,
     weights: str | Sequence[str] | None = None,
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
     attack: str = "homogeneity",
     domain: bool = False,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
@@ -225,9 +223,8 @@ def assess(
 
     ``attack`` "plurality" names the largest released count of a person's cell instead, "proportional" draws a value in
     proportion to the counts; they have one measure and form, local and tight. ``measures``, ``forms`` and ``weights``
-    default to all. ``alpha`` is "mle", "moments" or the values themselves in the order of the levels; with several
-    sensitive attributes a mapping by name gives each its own. ``domain`` counts the empty cells of the domain into the
-    confidence, for which the keys of the cells are read from the source.
+    default to all. ``priors`` says how those of the measures that need any are found. ``domain`` counts the empty
+    cells of the domain into the confidence, for which the keys of the cells are read from the source.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
@@ -238,7 +235,6 @@ def assess(
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
     survival = Survival((mechanism.noise,), mechanism.threshold)
-    priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     risks: list[Risk] = []
     fitted: dict[str, Fitted] = {}
     for name in table.sensitive:

@@ -17,7 +17,7 @@ from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.people import People, count_people
-from cellrisk.risk.priors import Alpha, Priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
@@ -223,6 +223,7 @@ def _rows(line: Line) -> dict[str, Any]:
     }
 
 
+@takes_priors
 def curve(
     table: FrequencyTable,
     mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
@@ -232,10 +233,7 @@ def curve(
     measures: str | Sequence[str] | None = None,
     forms: str | Sequence[str] | None = None,
     weights: str | Sequence[str] | None = None,
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
     neighbours: str | None = None,
     threshold: float | None = None,
     attack: str = "homogeneity",
@@ -257,7 +255,6 @@ def curve(
     asked = choose_risks(attack, measures, forms, weights)
     epsilons = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
-    priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     within = {setting: setting.covered(epsilons) for setting in settings}
     steps = len(table.sensitive) * len(asked.measures) * sum(len(epsilons) for epsilons in within.values())
     report = StepCounter(progress, steps)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import UnknownName
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import (
     NEED_PRIOR,
     NEED_SIZES,
@@ -17,6 +19,10 @@ from cellrisk.risk.measures import (
     fit_sizes,
     make_measure,
 )
+from cellrisk.risk.measures.dirichlet import ESTIMATES
+from cellrisk.risk.measures.sizes import FAMILIES, METHODS
+from cellrisk.system.checks import is_number
+from cellrisk.system.old_words import takes_old_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -45,13 +51,40 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Priors:
-    """How the priors are found: the words and values of ``--alpha``, ``--sizes``, ``--sizes-fit``."""
+    """How the priors of the measures that need them are found; the options ``--alpha``, ``--sizes`` and their like.
+
+    Parameters
+    ----------
+    alpha
+        The Dirichlet prior of the shrinkage measures: "mle", "moments", or its values in the order of the levels. With
+        several sensitive attributes, a mapping by name gives each its own.
+    sizes
+        The distribution of cell sizes that the marginal measures draw from: "poisson" or "negbin".
+    sizes_fit
+        How that is fitted to the sizes of the table's cells: "mle", "moments" or "bayes".
+    zero_truncation
+        Whether the fit knows that empty cells are not seen.
+
+    >>> Priors(sizes="negbin"), Priors(alpha=[1, 1]).alpha
+    (Priors(alpha='mle', sizes='negbin', sizes_fit='mle', zero_truncation=True), (1.0, 1.0))
+    """
 
     alpha: Alpha | Mapping[str, Alpha] = "mle"
-    """"mle", "moments" or the values in the order of the levels; a mapping gives each sensitive attribute its own."""
     sizes: str = "poisson"
     sizes_fit: str = "mle"
     zero_truncation: bool = True
+
+    def __post_init__(self) -> None:
+        for what, word, known in (
+            ("family of cell sizes", self.sizes, FAMILIES),
+            ("way to fit cell sizes", self.sizes_fit, METHODS),
+        ):
+            if word not in known:
+                raise UnknownName(f"unknown {what}", got=word, allowed=", ".join(known))
+        given = self.alpha
+        named = isinstance(given, Mapping) and given
+        alpha = {name: _read_alpha(each) for name, each in named.items()} if named else _read_alpha(given)
+        object.__setattr__(self, "alpha", alpha)
 
     def fit(self, attribute: Attribute, measures: Sequence[str]) -> Fitted:
         """What the named measures need to know of one sensitive attribute."""
@@ -73,3 +106,25 @@ class Priors:
         if isinstance(alpha, str):
             return fit_dirichlet(attribute.profiles, attribute.levels, alpha)
         return Dirichlet.given(alpha, attribute.profiles.n_levels)
+
+
+def _read_alpha(given: Any) -> str | tuple[float, ...]:
+    """A word, or numbers above 0; refuses a prior that no table could have."""
+    if isinstance(given, str):
+        if given not in ESTIMATES:
+            raise UnknownName("unknown way to estimate alpha", got=given, allowed=", ".join(ESTIMATES))
+        return given
+    values = [value.item() if isinstance(value, np.number) else value for value in given] if np.iterable(given) else []
+    if not values or not all(is_number(value) and value > 0 for value in values):
+        numbers = values and all(isinstance(value, (int, float)) for value in values)
+        raise InvalidInput(
+            "alpha must be a word, or a positive and finite number for each level",
+            got=str(values)[:60] if numbers else type(given).__name__,
+            allowed="mle, moments, or numbers above 0 in the order of the levels",
+        )
+    return tuple(float(value) for value in values)
+
+
+USUAL_PRIORS = Priors()
+takes_priors = takes_old_words("priors", Priors, *(field.name for field in fields(Priors)))
+"""Functions that took the four arguments of `Priors` one by one still do."""

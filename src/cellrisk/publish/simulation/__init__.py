@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from cellrisk.publish.simulation.releases import Post, Releases
 from cellrisk.publish.simulation.scenarios import SCENARIOS, Scenario
 from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation, summarise_scenarios
 from cellrisk.risk.measures import MEASURES, choose_words
-from cellrisk.risk.priors import Alpha, Priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress, StepCounter
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SCENARIOS", "Comparison", "Difference", "Estimate", "Exposed", "Scenario", "Simulation", "simulate"]
 
 
+@takes_priors
 def simulate(
     table: FrequencyTable,
     mechanism: Mechanism | str = USUAL_MECHANISM,
@@ -39,10 +40,7 @@ def simulate(
     seed: int = 0,
     sensitive: str | None = None,
     post: Post | None = None,
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
     progress: Progress | None = None,
 ) -> Simulation:
     """What do attackers find in simulated releases of this table?
@@ -57,8 +55,7 @@ def simulate(
 
     measures: "local" keeps the table's counts; it is always among them, for people and scenarios come from it. The
     others ("expected", "shrinkage", "marginal", "marginal_shrinkage") draw the counts anew for each release, as they
-    are defined, and are told by the homogeneity attack alone. ``alpha``, ``sizes``, ``sizes_fit`` and
-    ``zero_truncation`` are those of `assess`.
+    are defined, and are told by the homogeneity attack alone. ``priors`` are those of `assess`.
     post: what is done to a release before it is published, such as a consistency step. It is called with an array of
     shape (some releases, cells, levels), whole numbers as floats, cells in the order of ``table.cells(sensitive)`` and
     levels in theirs, and returns non-negative numbers in the same shape.
@@ -81,7 +78,7 @@ def simulate(
         raise InvalidInput("post must be a function", got=type(post).__name__, allowed="from releases to releases")
     attribute = table.attribute(sensitive)
     names = tuple(dict.fromkeys(("local", *names)))
-    fitted = Priors(alpha, sizes, sizes_fit, zero_truncation).fit(attribute, names)
+    fitted = priors.fit(attribute, names)
     drawn = Releases(table.cells(attribute.name), mechanism, int(releases), post)
     report = StepCounter(progress, drawn.steps * len(names))
     outcomes = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from cellrisk.repeat.averaging.averaging_result import Averaged, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import Survival, average_risks
-from cellrisk.risk.priors import Alpha, Fitted, Priors
+from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.system.checks import is_number
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Averaged", "Averaging", "MeanNoise", "Rule", "average"]
 
 
+@takes_priors
 def average(
     table: FrequencyTable,
     mechanism: Mechanism | str = USUAL_MECHANISM,
@@ -35,10 +36,7 @@ def average(
     measures: str | Sequence[str] | None = None,
     forms: str | Sequence[str] | None = None,
     weights: str | Sequence[str] | None = None,
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
     operator: str = "tightest",
     total_delta: float | None = None,
 ) -> Averaging:
@@ -82,7 +80,6 @@ def average(
     rules = _find_rules(mechanism, mean.releases, operator, total_delta)
     set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
     survival = Survival((mechanism.noise, mean, *set_up), mechanism.threshold)
-    priors = Priors(alpha, sizes, sizes_fit, zero_truncation)
     rows: list[Averaged] = []
     fitted: dict[str, Fitted] = {}
     for name in table.sensitive:

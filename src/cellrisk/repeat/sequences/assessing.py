@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSeq
 from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.repeat.sequences.step import Step, check_steps
 from cellrisk.risk.measures import FORMS, MEASURES, Survival, choose_words
-from cellrisk.risk.priors import Alpha, Priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -102,6 +102,7 @@ def make_question(table: FrequencyTable, measure: str, form: str, priors: Priors
     return CellQuestion(table, measure, form, priors)
 
 
+@takes_priors
 def assess_sequence(
     table: FrequencyTable,
     steps: Sequence[Step],
@@ -111,10 +112,7 @@ def assess_sequence(
     assess_as: str | None = None,
     measure: str = "local",
     form: str = "tight",
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
 ) -> RiskSequence:
     """How does the risk grow, release by release, when sensitive attributes of the same people are released in turn?
 
@@ -146,6 +144,6 @@ def assess_sequence(
     """
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
-    question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
+    question = make_question(table, measure, form, priors)
     assessor = SequenceAssessor.of(table, steps, question, Cumulative(operator, delta, assess_as))
     return assessor.result(assessor.assess(steps)[1])

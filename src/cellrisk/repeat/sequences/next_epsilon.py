@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequ
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import WEIGHTS, choose_words
-from cellrisk.risk.priors import Alpha, Priors
+from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
@@ -111,6 +111,7 @@ class NextEpsilon(Result):
         return [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
 
 
+@takes_priors
 def largest_epsilon(
     table: FrequencyTable,
     past: Sequence[Step],
@@ -129,10 +130,7 @@ def largest_epsilon(
     assess_as: str | None = None,
     measure: str = "local",
     form: str = "tight",
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
 ) -> NextEpsilon:
     """Which is the largest epsilon for the next release that keeps the overall risk at ``max_risk`` or below?
 
@@ -160,7 +158,7 @@ def largest_epsilon(
     Policies.in_force().check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
-    question = make_question(table, measure, form, Priors(alpha, sizes, sizes_fit, zero_truncation))
+    question = make_question(table, measure, form, priors)
     first = Step(setting.at(LEAST_EPSILON), attribute, quasi_identifiers)
     assessor = SequenceAssessor.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))
     so_far, rows = assessor.assess(tuple(past))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequ
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import WEIGHTS
-from cellrisk.risk.priors import Alpha
+from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.system.old_words import takes_old_words
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
 
@@ -113,20 +114,19 @@ class Plan(Result):
         return [aligned(["overall risk", "weights", "before", "after"], rows, left=2), CURATOR_NOTE]
 
 
+@takes_priors
+@takes_old_words("planned", lambda next: next, "next")
 def plan(
     table: FrequencyTable,
     past: Sequence[Step],
-    next: Step,
+    planned: Step,
     *,
     operator: str = "tightest",
     delta: float | None = None,
     assess_as: str | None = None,
     measure: str = "local",
     form: str = "tight",
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
 ) -> Plan:
     """If this were released next, what would be the cumulative loss and the overall risk then?
 
@@ -138,20 +138,17 @@ def plan(
     >>> round(found.overall_before.max_records, 4), round(found.overall_after.max_records, 4)
     (0.0351, 0.0353)
     """
-    if not isinstance(next, Step):
-        raise InvalidInput("the next release is not a Step", got=type(next).__name__, fix="write Step(mechanism)")
+    if not isinstance(planned, Step):
+        raise InvalidInput("the next release is not a Step", got=type(planned).__name__, fix="write Step(mechanism)")
     return Plan(
         assess_sequence(
             table,
-            [*past, next],
+            [*past, planned],
             operator=operator,
             delta=delta,
             assess_as=assess_as,
             measure=measure,
             form=form,
-            alpha=alpha,
-            sizes=sizes,
-            sizes_fit=sizes_fit,
-            zero_truncation=zero_truncation,
+            priors=priors,
         )
     )

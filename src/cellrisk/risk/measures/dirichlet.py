@@ -17,6 +17,7 @@ from cellrisk.risk.measures.pmf import stirling_error
 from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
 from cellrisk.system.arrays import Floats, Integers
 
+ESTIMATES = ("mle", "moments")
 _SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
 _CHUNK = 1 << 20
 _LARGEST_CONCENTRATION = 1e13
@@ -231,8 +232,8 @@ def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") 
     >>> print(fit_dirichlet(profiles, levels, "moments").describe())
     Dirichlet prior, by moments: alpha = (1.19604, 0.717626)
     """
-    if method not in ("mle", "moments"):
-        raise UnknownName("unknown way to estimate alpha", got=method, allowed="mle, moments")
+    if method not in ESTIMATES:
+        raise UnknownName("unknown way to estimate alpha", got=method, allowed=", ".join(ESTIMATES))
     if profiles.n_cells == 0:
         raise InvalidInput("alpha cannot be estimated from a table without records", fix="give alpha instead")
     if len(levels.labels) != profiles.n_levels or int(levels.totals.sum()) != profiles.n_records:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.risk.priors import Alpha
+from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.show.reporting.document import Report, check_report_path, render
 from cellrisk.system.progress import Progress, share_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Report", "check_public_delta", "check_report_path", "report"]
 
 
+@takes_priors
 def report(
     table: FrequencyTable,
     mechanism: Mechanism | str = USUAL_MECHANISM,
@@ -34,10 +35,7 @@ def report(
     weights: str = "records",
     neighbours: str | None = None,
     threshold: float | None = None,
-    alpha: Alpha | Mapping[str, Alpha] = "mle",
-    sizes: str = "poisson",
-    sizes_fit: str = "mle",
-    zero_truncation: bool = True,
+    priors: Priors = USUAL_PRIORS,
     public: bool = False,
     title: str | None = None,
     organisation: str | None = None,
@@ -68,7 +66,6 @@ def report(
     """
     from cellrisk.decide.policies import Policies, RiskDefinition
     from cellrisk.decide.tradeoff import TvdLimit
-    from cellrisk.risk.priors import Priors
     from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.contents import board_page, find
     from cellrisk.show.reporting.decision import ReportRequest, decide
@@ -92,7 +89,7 @@ def report(
     (setting,) = read_settings(said.name, chosen_delta, said.neighbours, said.threshold, table.n_records)
     if said.epsilon is not None:
         setting.at(said.epsilon)  # refuses what the mechanism does not take, before any work
-    risk = RiskDefinition(measure, form, weights, priors=Priors(alpha, sizes, sizes_fit, zero_truncation))
+    risk = RiskDefinition(measure, form, weights, priors=priors)
     request = ReportRequest(
         table=table,
         setting=setting,

@@ -54,11 +54,11 @@ class Findings:
 def find(decision: Decision, top: int, progress: Progress | None = None) -> Findings:
     """Computes what the sections show."""
     table, risk = decision.request.table, decision.request.risk
-    mechanism, priors = decision.setting.at(decision.shown_epsilon), vars(risk.priors)
-    assessment = assess(table, mechanism, measures=risk.measure, forms=risk.form, weights=risk.weights, **priors)
+    mechanism, priors = decision.setting.at(decision.shown_epsilon), risk.priors
+    assessment = assess(table, mechanism, measures=risk.measure, forms=risk.form, weights=risk.weights, priors=priors)
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
     found = curve(
-        table, mechanism, measures=risk.measure, forms=forms, weights=risk.weights, progress=progress, **priors
+        table, mechanism, measures=risk.measure, forms=forms, weights=risk.weights, progress=progress, priors=priors
     )
     explanations = tuple(
         explain(table, mechanism, sensitive=name, form=risk.form, weights=risk.weights, top=top)
