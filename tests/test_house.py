@@ -31,7 +31,7 @@ FILES = {
 }
 ROOMS = (
     *("errors", "system", "counts", "noise", "risk", "decide", "publish", "repeat", "show", "paper", "web", "cli"),
-    "__init__",
+    *("__init__", "__main__"),
 )
 """From the floor up: a room may know those named before it, and itself."""
 PUBLIC = {

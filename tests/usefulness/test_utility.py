@@ -251,3 +251,10 @@ def test_noise_near_the_largest_number(table: cr.FrequencyTable, mechanism: Mech
     assert (found.tvd.mean(axis=2) > 0.1).any()
     assert ((found.absolute_error > 0.1 * scale) & (found.absolute_error < 100 * scale)).all()
     assert ((found.standard_error > 0) & (found.standard_error < found.absolute_error)).all()
+
+
+def test_by_default_marginals_have_up_to_three_attributes_or_as_many_as_the_table() -> None:
+    frame = pd.DataFrame({"sex": list("ffm"), "age": [1, 2, 1], "home": [0, 1, 1], "income": ["low", "high", "low"]})
+    for n_names, ways in ((1, (1, 2)), (2, (1, 2, 3)), (3, (1, 2, 3))):
+        table = cr.tabulate(frame, ["sex", "age", "home"][:n_names], "income")
+        assert utility(table, cr.Geometric(1.0), releases=1).ways == ways

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cellrisk.errors import CellriskError, visible
+from cellrisk.system.extras import explain_missing
 from cellrisk.system.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
 
 BAD_INPUT = 2
@@ -77,6 +78,7 @@ def _refuse(error: BaseException) -> int:
 
 def find_refusal(error: BaseException) -> str | None:
     """What a refusal says. One of `parsing` is inside the errors of Typer, and does not know its option."""
+    error = explain_missing(error) or error
     if isinstance(error, CellriskError):
         return str(error)
     inner: list[Any] = getattr(error.__cause__, "errors", list)()

@@ -118,8 +118,13 @@ def utility_command(
     simulation: SimulationOptions,
     output: OutputOptions,
     ways: Annotated[
-        Numbers, option("Marginals: 1, 2, 3 or several between commas.", "NUMBERS", parsing.parse_whole_numbers)
-    ] = "1,2,3",
+        Numbers,
+        option(
+            "How many columns a marginal has, several between commas; default 1,2,3, as far as the table has so many.",
+            "NUMBERS",
+            parsing.parse_whole_numbers,
+        ),
+    ] = None,
     plot: Plot = None,
     csv: Csv = None,
     spreadsheet_safe: SpreadsheetSafe = False,

@@ -25,6 +25,7 @@ __all__ = ["CELLS", "Utility", "utility"]
 
 MOST_COUNTS = 200_000_000
 """Counts in one release."""
+USUAL_WAYS = (1, 2, 3)
 MOST_MARGINALS = 100_000
 MOST_DISTANCES = 50_000_000
 """Distances that the result holds: one for each mechanism, marginal and release."""
@@ -40,7 +41,7 @@ def utility(
     delta: float | None = None,
     neighbours: str | None = None,
     threshold: float | None = None,
-    ways: int | Sequence[int] = (1, 2, 3),
+    ways: int | Sequence[int] | None = None,
     releases: int = 100,
     seed: int = 0,
     cells: str = "domain",
@@ -60,6 +61,8 @@ def utility(
     cells: which counts get noise. "domain": every combination of the values of the quasi-identifiers, declared or
     observed, with every level, as a release that is differentially private must. "observed": the non-empty cells with
     every level, as the paper's authors did; which cells are there is then outside the guarantee.
+    ways: how many attributes the marginals have, one number or several; by default 1, 2 and 3, as far as the table has
+    so many attributes.
     releases, seed: how many releases are simulated, and where the draws begin: ``numpy.random.default_rng(seed)``,
     afresh for each mechanism, so that its results depend on no other in the list. Noise is drawn release by release;
     in each, cells are in the order of their keys, and levels in theirs.
@@ -118,7 +121,9 @@ def utility(
     )
 
 
-def _read_ways(given: int | Sequence[int], n_attributes: int) -> tuple[int, ...]:
+def _read_ways(given: int | Sequence[int] | None, n_attributes: int) -> tuple[int, ...]:
+    if given is None:
+        return USUAL_WAYS[:n_attributes]
     ways = list(given) if isinstance(given, Sequence) else [given]
     if not ways:
         raise InvalidInput("no ways were chosen", allowed=f"whole numbers from 1 to {n_attributes}")

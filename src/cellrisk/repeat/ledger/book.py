@@ -32,6 +32,7 @@ from cellrisk.repeat.ledger.entry import (
 from cellrisk.repeat.ledger.limits import LedgerState
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
 from cellrisk.system.checks import require_whole_number
+from cellrisk.system.extras import extra_needed
 from cellrisk.system.stopping import NOT_KNOWN, note_outcome
 from cellrisk.system.text import number_of
 
@@ -80,8 +81,10 @@ class Ledger:
         head: str | os.PathLike[str] | None = None,
     ) -> None:
         from cellrisk.repeat.ledger.heads import HeadFile
-        from cellrisk.repeat.ledger.places import find_place
-        from cellrisk.repeat.ledger.store import Store
+
+        with extra_needed():
+            from cellrisk.repeat.ledger.places import find_place
+            from cellrisk.repeat.ledger.store import Store
 
         self._clock = clock or _tell_time
         self._known: tuple[Entry, ...] = ()

@@ -1,0 +1,45 @@
+"""Packages that only some answers need, and what to type where one of them is not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cellrisk.errors import InvalidInput
+
+EXTRAS = {
+    "ledger": ("dp_accounting", "sqlalchemy"),
+    "pdf": ("weasyprint",),
+    "postgres": ("psycopg",),
+    "release": ("opendp",),
+    "spark": ("grpc", "grpc_status", "pyspark"),
+    "web": ("fastapi", "multipart", "plotly", "python_multipart", "starlette", "uvicorn"),
+}
+"""The modules that each extra of the package brings."""
+
+
+def explain_missing(error: BaseException) -> InvalidInput | None:
+    """The refusal for an import that failed because an extra is not installed; None for every other error.
+
+    >>> print(explain_missing(ModuleNotFoundError(name="sqlalchemy.orm")))
+    this needs the package sqlalchemy, which is not installed; run: pip install 'cellrisk[ledger]'
+    """
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    missing = (error.name or "").partition(".")[0]
+    for extra, modules in EXTRAS.items():
+        if missing in modules:
+            return InvalidInput(
+                f"this needs the package {missing.replace('_', '-')}, which is not installed",
+                fix=f"run: pip install 'cellrisk[{extra}]'",
+            )
+    return None
+
+
+@contextmanager
+def extra_needed() -> Iterator[None]:
+    """Imports inside it say what to type where an extra is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise explain_missing(error) or error from None
