@@ -45,6 +45,7 @@ PUBLIC = {
     "explain",
     "mechanism",
     "plan",
+    "publish_risk",
     "release",
     "report",
     "reproduce",

@@ -70,6 +70,7 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "composition": lambda table, _: cr.compose([cr.Loss.of(MECHANISM)] * 2),
     "verification": lambda table, folder: verify(folder),
     "release": lambda table, _: cr.release(table, MECHANISM, observed_levels=["town"]),
+    "published risk": lambda table, _: cr.publish_risk(table, MECHANISM, risk_epsilon=1.0, observed_levels=["town"]),
     "report": lambda table, _: cr.report(table, epsilon=1.0),
 }
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from cellrisk.paper import Reproduction, reproduce
     from cellrisk.publish.auditing import Audit, audit
+    from cellrisk.publish.noisy_risk import PublishedRisk, publish_risk
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
     from cellrisk.repeat.accounting import Composition, Loss, compose
@@ -65,6 +66,7 @@ _HOMES = {
     ),
     "paper": "Reproduction reproduce",
     "publish.auditing": "Audit audit",
+    "publish.noisy_risk": "PublishedRisk publish_risk",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
     "repeat.accounting": "Composition Loss compose",
@@ -105,6 +107,7 @@ __all__ = [
     "Priors",
     "ProbabilisticGaussian",
     "Profiles",
+    "PublishedRisk",
     "Release",
     "Report",
     "Reproduction",
@@ -127,6 +130,7 @@ __all__ = [
     "largest_epsilon",
     "mechanism",
     "plan",
+    "publish_risk",
     "release",
     "report",
     "reproduce",

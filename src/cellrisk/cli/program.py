@@ -8,7 +8,7 @@ from cellrisk.cli.commands import assess_command, demo_command, inspect_command
 from cellrisk.cli.decisions import choose_command, curve_command, explain_command, report_command, utility_command
 from cellrisk.cli.ledgers import ledger_app
 from cellrisk.cli.planning import average_command
-from cellrisk.cli.releases import audit_command, release_command, simulate_command
+from cellrisk.cli.releases import audit_command, publish_risk_command, release_command, simulate_command
 from cellrisk.cli.reproducing import reproduce_command
 from cellrisk.cli.serving import serve_command
 
@@ -27,6 +27,7 @@ app.command("utility")(utility_command)
 app.command("explain")(explain_command)
 app.command("report")(report_command)
 app.command("release")(release_command)
+app.command("publish-risk")(publish_risk_command)
 app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
 app.command("average")(average_command)

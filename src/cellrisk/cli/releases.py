@@ -14,12 +14,14 @@ from cellrisk.cli.answers import answer, obey, say
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
     MechanismOptions,
+    Number,
     Parsed,
     SpreadsheetSafe,
     TableOptions,
     Text,
     Texts,
     grouped,
+    number,
     option,
     whole,
 )
@@ -63,6 +65,22 @@ class RecordOptions(EntryOptions):
             return
         with self.open() as ledger:
             yield ledger
+
+    @contextmanager
+    def opened_or_new(self, ledger: Ledger | None) -> Iterator[Ledger | None]:
+        """The ledger that is open, or the new one that was asked for; None where none was named."""
+        if self.ledger is None or ledger is not None:
+            yield ledger
+            return
+        with self.open(create=True) as made:
+            yield made
+
+    def tell(self, ledger: Ledger) -> str:
+        """Where the last entry stands."""
+        head = ledger.head
+        return (
+            f"Recorded in {self.ledger} as entry {head.number}.\n{tell_head(f'{head.id} {head.number} {head.digest}')}"
+        )
 
     @contextmanager
     def reserved(
@@ -147,6 +165,48 @@ def release_command(
     if not settings.as_json:
         recorded = "" if entry is None else f" Recorded in {record.ledger} as entry {entry.number}.\n{tell_head(line)}"
         say(f"\nWritten to {written}, described in {written}.json.{recorded}")
+
+
+@grouped
+def publish_risk_command(
+    context: typer.Context,
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    record: RecordOptions,
+    settings: OutputOptions,
+    risk_epsilon: Annotated[Number, number("What the figure may cost, beside the release.")] = None,
+    figure: Annotated[str, option("caused (people), or local (sum over cells of the exact risk).", "NAME")] = "caused",
+    may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
+    observed_levels: Annotated[
+        Texts, option("Column with labels as they occur; the guarantee does not cover which.", "COLUMN")
+    ] = None,
+) -> None:
+    """How risky a release would be, in a figure that may be published.
+
+    It has noise and an epsilon of its own, which is recorded before anything is shown.
+    """
+    from cellrisk.publish.noisy_risk import publish_risk
+
+    if risk_epsilon is None:
+        raise InvalidInput("no epsilon was given for the figure", fix="choose one: --risk-epsilon 0.05")
+    opened = context.with_resource(record.opened())
+    noise = mechanism.one()
+    frequencies = table.tabulate(outside="drop", keys=True)
+    with record.opened_or_new(opened) as ledger:
+        found = publish_risk(
+            frequencies,
+            noise,
+            risk_epsilon=risk_epsilon,
+            figure=figure,
+            may_be_missing=parsing.split_names(may_be_missing),
+            observed_levels=parsing.split_names(observed_levels),
+            ledger=ledger,
+            **({} if ledger is None else record.arguments(ledger)),
+        )
+        recorded = "" if ledger is None else record.tell(ledger)
+    answer(found, settings.as_json, raw=False)
+    if recorded and not settings.as_json:
+        say(f"\n{recorded}")
 
 
 @grouped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,13 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, USUAL_THRESHOLD, Mechanis
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.consistency import secure_keys
 from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
-from cellrisk.publish.releasing.domain import read_axes, read_columns, take_inside
+from cellrisk.publish.releasing.domain import (
+    read_axes,
+    read_columns,
+    read_observed,
+    refuse_observed,
+    take_inside,
+)
 from cellrisk.publish.releasing.exclusions import Rule, read_rules
 from cellrisk.publish.releasing.given_parents import read_parents
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
@@ -128,13 +134,13 @@ def release(
             got=f"missing='{table.missing}'",
             fix="leave it out",
         )
-    accepted = _read_observed(observed_levels, table, attribute.name)
+    accepted = read_observed(observed_levels, table, attribute.name)
     cells = table.cells(attribute.name)
     axes = read_axes(cells.domains, attribute, columns)
     undeclared = tuple(axis.name for axis in (axes[-1:] if observed_cells_only else axes) if not axis.declared)
     refused = [name for name in undeclared if name not in accepted]
     if refused:
-        raise _refuse_observed(refused)
+        raise refuse_observed(refused)
     exclusions = read_rules(exclude, axes)
     grid = cover_counts(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
@@ -217,30 +223,10 @@ def _check_modes(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
         )
 
 
-def _read_observed(given: bool | str | Iterable[str], table: FrequencyTable, sensitive: str) -> tuple[str, ...]:
-    """The columns whose observed labels are accepted."""
-    if isinstance(given, bool):
-        return (*table.quasi_identifiers, sensitive) if given else ()
-    return read_columns(given, "observed_levels", table, sensitive)
-
-
 def _read_sentences(given: Sequence[str]) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(sentence, str) for sentence in given):
         raise InvalidInput("disclosures must be a list of sentences", got=type(given).__name__)
     return tuple(given)
-
-
-def _refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
-    ways = (
-        "declare the labels with levels= (--levels), or bins by their edges",
-        "accept with observed_levels= (--observed-levels), naming the columns, that the guarantee does not cover which "
-        "of their values exist",
-    )
-    return InvalidInput(
-        "the labels of some columns are only those that occur, which would itself reveal something",
-        got=", ".join(undeclared),
-        fix="; or ".join(ways),
-    )
 
 
 def _choose_dense(grid: CoveredCounts, clamp: bool, dense: bool | None) -> bool:

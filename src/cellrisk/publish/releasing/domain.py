@@ -37,6 +37,26 @@ def read_columns(given: str | Iterable[str], argument: str, table: FrequencyTabl
     return names
 
 
+def read_observed(given: bool | str | Iterable[str], table: FrequencyTable, sensitive: str) -> tuple[str, ...]:
+    """The columns whose observed labels are accepted."""
+    if isinstance(given, bool):
+        return (*table.quasi_identifiers, sensitive) if given else ()
+    return read_columns(given, "observed_levels", table, sensitive)
+
+
+def refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
+    ways = (
+        "declare the labels with levels= (--levels), or bins by their edges",
+        "accept with observed_levels= (--observed-levels), naming the columns, that the guarantee does not cover which "
+        "of their values exist",
+    )
+    return InvalidInput(
+        "the labels of some columns are only those that occur, which would itself reveal something",
+        got=", ".join(undeclared),
+        fix="; or ".join(ways),
+    )
+
+
 def read_axes(domains: Sequence[Domain], sensitive: Attribute, may_be_missing: Sequence[str]) -> tuple[Domain, ...]:
     """The quasi-identifiers and the sensitive attribute as axes.
 

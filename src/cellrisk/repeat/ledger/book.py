@@ -181,6 +181,24 @@ class Ledger:
             body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
             return self._write_release(session, body, released)
 
+    def add_figure(
+        self,
+        *,
+        attribute: str,
+        quasi_identifiers: str | Sequence[str],
+        epsilon: float,
+        neighbours: str = "add-remove",
+        cohort: str = "everyone",
+        purpose: str = "",
+        new_cohort: bool = False,
+        part_of: str | None = None,
+    ) -> Entry:
+        """Records a figure that was computed from a table and has noise of its own, as `add` records a release."""
+        loss = Loss(flavour="pure", epsilon=epsilon, neighbours=neighbours)
+        columns: dict[str, Any] = {"attribute": attribute, "quasi_identifiers": quasi_identifiers}
+        more: dict[str, Any] = {"cohort": cohort, "purpose": purpose, "new_cohort": new_cohort, "part_of": part_of}
+        return self.add(**columns, loss=loss, **more)
+
     @contextmanager
     def reserve(
         self,

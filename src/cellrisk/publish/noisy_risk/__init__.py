@@ -1,0 +1,253 @@
+"""`publish_risk`: how risky a release is, as a figure that may itself be published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.publish.noisy_risk.cell_sums import UNIT, count_units, sum_cells
+from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
+from cellrisk.publish.noisy_risk.figure_noise import CONFIDENCE, FigureNoise, calibrate_figure, check_epsilon
+from cellrisk.publish.noisy_risk.sensitivity import Sensitivity, check_figure, find_sensitivity
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned
+from cellrisk.system.version import __version__
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+__all__ = ["Book", "PublishedRisk", "publish_risk"]
+
+MEANINGS = {
+    "caused": "people whose value a release gives away because of their own record",
+    "local": "cells of which a release shows one value alone that is there",
+}
+PURPOSE = "a published figure: {meaning}"
+
+
+class Book(Protocol):
+    """A ledger, as far as a figure needs one."""
+
+    def add_figure(
+        self,
+        *,
+        attribute: str,
+        quasi_identifiers: Sequence[str],
+        epsilon: float,
+        neighbours: str,
+        cohort: str,
+        purpose: str,
+        new_cohort: bool,
+        part_of: str | None,
+    ) -> Any:
+        """Records the loss of a figure, or refuses it where a limit would be broken."""
+
+
+@dataclass(frozen=True, repr=False)
+class PublishedRisk(Result):
+    """A figure with noise, made by `publish_risk`. It and everything printed with it may be published."""
+
+    figure: str
+    value: float
+    """The figure with noise; below 0 where the noise is."""
+    low: float
+    high: float
+    """The figure without noise lies between them with 95% confidence; a figure is never below 0."""
+    epsilon: float
+    """What this figure costs, beside the release that it speaks of."""
+    mechanism: Mechanism
+    """That of the release."""
+    sensitive: str
+    quasi_identifiers: tuple[str, ...]
+    n_levels: int
+    """The declared number of labels."""
+    sensitivity: Sensitivity
+    noise: FigureNoise
+    notes: tuple[str, ...] = ()
+    """What a reader has to know about the records."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high:
+            raise InvalidInput("a published figure needs an interval in order, from 0 on")
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise in people, or in cells; its standard deviation is 1.41 times that."""
+        return self.noise.scale * UNIT
+
+    @property
+    def headline(self) -> str:
+        """What may be said in public."""
+        mechanism = self.mechanism
+        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
+        about = f"A release of {self.sensitive} by {', '.join(self.quasi_identifiers)} at epsilon {mechanism.epsilon:g}"
+        gives = {
+            "caused": "would give away the values of about {value} people because of their own record",
+            "local": "would show one value alone, and one that is there, in about {value} cells",
+        }[self.figure]
+        return (
+            f"{about}{delta} ({mechanism.name} noise) {gives.format(value=_round(max(self.value, 0.0)))} "
+            f"({CONFIDENCE:.0%} interval {_round(self.low)} to {_round(self.high)}); this figure has noise, and costs "
+            f"epsilon {self.epsilon:g} of its own."
+        )
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What a reader of the figure has to know."""
+        changed = "added or removed" if self.mechanism.neighbours == "add-remove" else "replaced by another"
+        attained = "attained by some tables: " if self.sensitivity.exact else ""
+        unit = "people" if self.figure == "caused" else "cells"
+        return (
+            f"The figure is the expected number of {MEANINGS[self.figure]}, the noise of the release being what is "
+            "random. The interval is for that number; it comes from the noise on this figure alone.",
+            f"One record {changed} moves it by at most {self.sensitivity.value:.6g} {unit}, whatever the table "
+            f"({attained}{self.sensitivity.condition}). Discrete Laplace noise of scale {self.scale:.6g} {unit}, "
+            f"sampled exactly from secure random bits, makes it differentially private with epsilon {self.epsilon:g}; "
+            "publishing the table adds its own epsilon.",
+            *self.notes,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figure and how it was made, as JSON-ready values that may be published."""
+        return {
+            "cellrisk": __version__,
+            "opendp": version("opendp"),
+            "sentence": self.headline,
+            "statements": list(self.statements),
+            "figure": self.figure,
+            "meaning": MEANINGS[self.figure],
+            "value": self.value,
+            "interval": {"low": self.low, "high": self.high, "confidence": CONFIDENCE},
+            "epsilon": self.epsilon,
+            "sensitivity": {
+                "value": self.sensitivity.value,
+                "exact": self.sensitivity.exact,
+                "condition": self.sensitivity.condition,
+            },
+            "noise": {
+                "distribution": "discrete Laplace",
+                "scale": self.scale,
+                "unit": UNIT,
+                "privacy_loss": {"epsilon": self.noise.loss},
+            },
+            "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "sensitive": self.sensitive,
+            "levels": self.n_levels,
+        }
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [{"figure": self.figure, "value": self.value, "low": self.low, "high": self.high}]
+
+    def _paragraphs(self) -> list[str]:
+        rows = [
+            ["figure", "value", f"{CONFIDENCE:.0%} interval", "scale of noise", "epsilon"],
+            [
+                self.figure,
+                _round(self.value),
+                f"{_round(self.low)} to {_round(self.high)}",
+                f"{self.scale:.4g}",
+                f"{self.epsilon:g}",
+            ],
+        ]
+        return [aligned(rows[0], rows[1:]), "\n".join(self.statements)]
+
+
+def publish_risk(
+    table: FrequencyTable,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
+    *,
+    risk_epsilon: float,
+    figure: str = "caused",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
+    sensitive: str | None = None,
+    may_be_missing: str | Sequence[str] = (),
+    observed_levels: bool | str | Sequence[str] = (),
+    ledger: Book | None = None,
+    cohort: str | None = None,
+    purpose: str = "",
+    new_cohort: bool = False,
+    part_of: str | None = None,
+) -> PublishedRisk:
+    """How risky would a release be, in a figure that may be published?
+
+    Every figure of `assess` is computed from the raw data and is confidential. This one has noise, as much as one
+    record can move it at ``risk_epsilon``, and is a function of what was declared, and of noise. Neighbouring tables
+    are those of the mechanism.
+
+    Parameters
+    ----------
+    table
+        Made with declared labels and ``outside="drop"``, as for `release`.
+    mechanism, epsilon, delta, neighbours, threshold
+        How the release would be made.
+    risk_epsilon
+        What the figure may cost, beside the release.
+    figure
+        ``"caused"``, the people given away because of their own record; or ``"local"``, the sum over cells of the exact
+        local risk. The number of people exposed is refused: one record can move it by any number.
+    sensitive, may_be_missing, observed_levels
+        As in `release`.
+    ledger
+        A `Ledger` in which the loss is recorded before noise is drawn; where no budget is left, nothing is shown.
+    cohort, purpose, new_cohort, part_of
+        What the ledger notes, as in `Ledger.add`.
+
+    >>> import pandas as pd
+    >>> import cellrisk as cr
+    >>> records = pd.DataFrame({"sex": ["f", "f", "m"], "job": ["cook", "smith", "cook"]})
+    >>> levels = {"sex": ["f", "m"], "job": ["cook", "smith"]}
+    >>> table = cr.tabulate(records, "sex", "job", levels=levels, outside="drop")
+    >>> found = publish_risk(table, epsilon=1.0, risk_epsilon=0.5)
+    >>> round(found.sensitivity.value, 6), round(found.scale, 4), found.noise.loss
+    (0.337835, 0.6757, 0.5)
+    """
+    made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    loss = check_epsilon("risk_epsilon", risk_epsilon)
+    check_figure(figure)
+    if ledger is None and (cohort is not None or purpose or new_cohort or part_of is not None):
+        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
+    covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)
+    sensitivity = find_sensitivity(figure, made, covered.n_levels)
+    noise = calibrate_figure(count_units(sensitivity), loss)
+    units = sum_cells(figure, covered.profiles, made)
+    if ledger is not None:
+        ledger.add_figure(
+            attribute=covered.sensitive,
+            quasi_identifiers=covered.quasi_identifiers,
+            epsilon=loss,
+            neighbours=made.neighbours,
+            cohort=cohort or "everyone",
+            purpose=purpose or PURPOSE.format(meaning=MEANINGS[figure]),
+            new_cohort=new_cohort,
+            part_of=part_of,
+        )
+    noisy = noise.add_to(units)
+    reach = noise.reach(1.0 - CONFIDENCE)
+    return PublishedRisk(
+        figure=figure,
+        value=noisy * UNIT,
+        low=max(noisy - reach, 0) * UNIT,
+        high=max(noisy + reach, 0) * UNIT,
+        epsilon=loss,
+        mechanism=made,
+        sensitive=covered.sensitive,
+        quasi_identifiers=covered.quasi_identifiers,
+        n_levels=covered.n_levels,
+        sensitivity=sensitivity,
+        noise=noise,
+        notes=covered.statements,
+    )
+
+
+def _round(value: float) -> str:
+    """A figure as it is read: whole numbers from 100 on, one decimal below."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{round(value, 1) + 0.0:g}"

@@ -1,0 +1,94 @@
+"""The profiles that a published figure is computed from: those of the records inside what was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cellrisk.counts.profiles import Profiles
+from cellrisk.errors import InvalidInput
+from cellrisk.publish.releasing.domain import read_axes, read_columns, read_observed, refuse_observed, take_inside
+from cellrisk.publish.releasing.exclusions import read_rules
+from cellrisk.publish.releasing.release_result import GATE
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+
+@dataclass(frozen=True, eq=False)
+class CoveredProfiles:
+    """What was declared, and the profiles of the records inside; the profiles alone are raw data."""
+
+    sensitive: str
+    quasi_identifiers: tuple[str, ...]
+    profiles: Profiles
+    statements: tuple[str, ...]
+    """What a reader has to know: whose labels are not declared, who was left out, what decided on a refusal."""
+
+    @property
+    def n_levels(self) -> int:
+        """The declared number of labels."""
+        return self.profiles.n_levels
+
+
+def cover_profiles(
+    table: FrequencyTable,
+    sensitive: str | None,
+    may_be_missing: str | Sequence[str],
+    observed_levels: bool | str | Sequence[str],
+) -> CoveredProfiles:
+    """The profiles of a table, as far as its records are inside the declared labels.
+
+    How one column is read must not hang on one record, or that record could move every cell: so the labels of all
+    columns are declared, as for a release, or those of quasi-identifiers accepted as they occur. The labels of the
+    sensitive attribute are always declared, because their number stands in the figure.
+    """
+    attribute = table.attribute(sensitive)
+    name = attribute.name
+    missing = read_columns(may_be_missing, "may_be_missing", table, name)
+    if missing and table.missing != "category":
+        raise InvalidInput(
+            "may_be_missing needs a table that keeps missing values",
+            got=f"missing='{table.missing}'",
+            fix="leave it out",
+        )
+    accepted = read_observed(observed_levels, table, name)
+    if not attribute.declared:
+        raise InvalidInput(
+            "a figure that may be published needs the declared labels of the sensitive attribute",
+            got=f"the labels of '{name}' are those that occur",
+            fix="declare them with levels= (--levels)",
+        )
+    cells = table.cells(name)
+    axes = read_axes(cells.domains, attribute, missing)
+    undeclared = tuple(axis.name for axis in axes if not axis.declared)
+    refused = [each for each in undeclared if each not in accepted]
+    if refused:
+        raise refuse_observed(refused)
+    inside = take_inside(cells, axes, read_rules((), axes), table.outside)
+    return CoveredProfiles(
+        name, table.quasi_identifiers, inside.profiles(), tuple(_statements(undeclared, table.missing, table.outside))
+    )
+
+
+def _statements(undeclared: Sequence[str], missing: str, outside: str) -> list[str]:
+    said = []
+    if undeclared:
+        said.append(
+            f"The labels of {', '.join(undeclared)} are those that occur in the records: the guarantee does not cover "
+            "how these columns are read."
+        )
+    if missing == "drop":
+        said.append("Records with a missing value in one of the columns are left out.")
+    if outside == "drop":
+        said.append(
+            "Records outside the declared labels are left out: with a value that is not among them, or with a missing "
+            "value where none was declared."
+        )
+    gate = GATE.replace("release", "figure")
+    if missing == "error":
+        said.append(f"{gate}: records with a missing value were not allowed.")
+    if outside == "error":
+        said.append(f"{gate}: records outside the declared labels were not allowed.")
+    return said
