@@ -40,6 +40,7 @@ PUBLIC = {
     "average",
     "ceiling",
     "choose",
+    "choose_privately",
     "compose",
     "curve",
     "explain",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cellrisk.paper import Reproduction, reproduce
     from cellrisk.publish.auditing import Audit, audit
     from cellrisk.publish.noisy_risk import PublishedRisk, publish_risk
+    from cellrisk.publish.noisy_risk.private_choice import PrivateChoice, choose_privately
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
     from cellrisk.repeat.accounting import Composition, Loss, compose
@@ -67,6 +68,7 @@ _HOMES = {
     "paper": "Reproduction reproduce",
     "publish.auditing": "Audit audit",
     "publish.noisy_risk": "PublishedRisk publish_risk",
+    "publish.noisy_risk.private_choice": "PrivateChoice choose_privately",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
     "repeat.accounting": "Composition Loss compose",
@@ -105,6 +107,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Priors",
+    "PrivateChoice",
     "ProbabilisticGaussian",
     "Profiles",
     "PublishedRisk",
@@ -123,6 +126,7 @@ __all__ = [
     "average",
     "ceiling",
     "choose",
+    "choose_privately",
     "compose",
     "curve",
     "datasets",

@@ -26,6 +26,7 @@ from cellrisk.cli.groups import (
     option,
     whole,
 )
+from cellrisk.cli.private_choice import PrivateOptions
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 
@@ -80,6 +81,7 @@ def choose_command(
     risk: RiskOptions,
     limits: LimitOptions,
     simulation: SimulationOptions,
+    private: PrivateOptions,
     output: OutputOptions,
     way: Annotated[int, whole("Marginals that --max-tvd looks at: 1-, 2- or 3-way.")] = 2,
     plot: Plot = None,
@@ -90,6 +92,9 @@ def choose_command(
     """
     from cellrisk.decide.choosing import choose
 
+    if private.asked:
+        private.answer(context, table, mechanism.arguments(), limits, output)
+        return
     policies = policy_of(context)
     question = _question(risk, policies)
     given = _limits(limits, policies, question)

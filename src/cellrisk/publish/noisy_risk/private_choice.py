@@ -1,0 +1,340 @@
+"""The largest epsilon of a public grid that keeps a limit on caused, chosen so that the choice may be published.
+
+Let E_j be the largest number of people given away because of their own record at the first j epsilons of the grid, and
+E_0 = 0 for none of them. The answer wanted is the last j with E_j <= L, and its score
+
+    u_j = min(L - E_j, E_{j+1} - L)        (E_{g+1} is infinite)
+
+is the only one that is not negative. One record moves every E_j, and so every score, by at most the largest sensitivity
+S on the grid. So the exponential mechanism, permute-and-flip and the sparse vector technique choose with a loss of
+epsilon, and with probability 1 - b a j with u_j >= -e. With L lowered by e, E_j then keeps the limit asked for.
+Scores are whole numbers, and exp(-x) is drawn exactly for a fraction x, so that no digit leaks.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.publish.noisy_risk import Book
+from cellrisk.publish.noisy_risk.cell_sums import MOST_UNITS, UNIT, count_units, sum_cells
+from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
+from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
+from cellrisk.publish.noisy_risk.sensitivity import find_sensitivity
+from cellrisk.publish.releasing.waiting import draw_survivals
+from cellrisk.system.checks import is_number
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned
+from cellrisk.system.version import __version__
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+__all__ = ["PrivateChoice", "choose_privately"]
+
+USUAL_GRID = tuple(float(f"{each:.3g}") for each in np.geomspace(0.01, 10.0, 50))
+MOST_POINTS = 1000
+DOUBT = 0.05
+PURPOSE = "the choice of an epsilon by a limit on the people given away because of their own record"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a way to choose knows: where each E_j stands, in units, and what may be lost."""
+
+    envelope: tuple[int, ...]
+    """E_1, ..., E_g."""
+    limit: int
+    """L, lowered already."""
+    units: int
+    """How far one record moves each E_j."""
+    epsilon: float
+
+    @property
+    def scores(self) -> list[int]:
+        """u_0, ..., u_g."""
+        ends = [0, *self.envelope, MOST_UNITS * 2]
+        return [min(self.limit - here, after - self.limit) for here, after in pairwise(ends)]
+
+    def exponents(self) -> list[Fraction]:
+        """epsilon (max u - u_j) / (2 S): the choice j has weight exp(-x_j)."""
+        scores = self.scores
+        best = max(scores)
+        return [Fraction(self.epsilon) * (best - score) / (2 * self.units) for score in scores]
+
+
+def draw_exponential(scored: Scored) -> int:
+    """The exponential mechanism (McSherry and Talwar 2007), by rejection: P(j) is proportional to exp(-x_j)."""
+    exponents = scored.exponents()
+    while True:
+        place = secrets.randbelow(len(exponents))
+        if _survives(exponents[place]):
+            return place
+
+
+def permute_and_flip(scored: Scored) -> int:
+    """Permute-and-flip (McKenna and Sheldon 2020): in random order, each is taken with probability exp(-x_j)."""
+    exponents = scored.exponents()
+    order = list(range(len(exponents)))
+    SystemRandom().shuffle(order)
+    return next(place for place in order if _survives(exponents[place]))
+
+
+def watch_threshold(scored: Scored) -> int:
+    """The sparse vector technique (Dwork and Roth 2014, algorithm 1): the last E_j before one is seen above L."""
+    bar = calibrate_figure(scored.units, scored.epsilon / 2.0).add_to(scored.limit)
+    noise = calibrate_figure(2 * scored.units, scored.epsilon / 2.0)
+    for place, value in enumerate(scored.envelope):
+        if noise.add_to(value) >= bar:
+            return place
+    return len(scored.envelope)
+
+
+def _survives(exponent: Fraction) -> bool:
+    return bool(draw_survivals(np.array([float(exponent)]), lambda _: exponent)[0])
+
+
+def _score_error(units: int, epsilon: float, points: int, doubt: float) -> int:
+    """(2 S / epsilon) ln((g + 1)/b): for the exponential mechanism, and so for permute-and-flip, which is no worse."""
+    return math.ceil(2.0 * units / epsilon * math.log((points + 1) / doubt) * (1.0 + 1e-12))
+
+
+def _threshold_error(units: int, epsilon: float, points: int, doubt: float) -> int:
+    """The bar is off by more with probability b/2, and any of g queries with b/2 together."""
+    bar, noise = calibrate_figure(units, epsilon / 2.0), calibrate_figure(2 * units, epsilon / 2.0)
+    return bar.reach(doubt / 2.0) + noise.reach(doubt / (2.0 * points))
+
+
+Draw = Callable[[Scored], int]
+Error = Callable[[int, float, int, float], int]
+WAYS: dict[str, tuple[Draw, Error]] = {
+    "exponential": (draw_exponential, _score_error),
+    "permute-and-flip": (permute_and_flip, _score_error),
+    "sparse-vector": (watch_threshold, _threshold_error),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateChoice(Result):
+    """The answer of `choose_privately`. It and everything printed with it may be published."""
+
+    epsilon: float | None
+    """What was chosen; None where no epsilon of the grid was seen to keep the limit."""
+    like: Mechanism
+    """The mechanism, at some epsilon of the grid."""
+    grid: tuple[float, ...]
+    max_caused_people: float
+    error: float
+    """By how many people the limit was lowered, so that the choice keeps it in 95 of 100 choices."""
+    private: float
+    """What the choice costs."""
+    way: str
+    sensitive: str
+    quasi_identifiers: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None and self.epsilon not in self.grid:
+            raise InvalidInput("a chosen epsilon is one of the grid")
+
+    @property
+    def total(self) -> float:
+        """The most that choice and release cost together: the choice, and the largest epsilon of the grid."""
+        return self.private + self.grid[-1]
+
+    @property
+    def why(self) -> str:
+        """Why this epsilon, in a sentence."""
+        limit = f"{self.max_caused_people:g} people given away because of their own record"
+        if self.epsilon is None:
+            return f"No epsilon of the grid was seen to keep the limit of {limit}."
+        return (
+            f"At epsilon {self.epsilon:g}, and at every smaller one of the grid, at most {limit} are expected, with "
+            f"{1 - DOUBT:.0%} confidence."
+        )
+
+    @property
+    def headline(self) -> str:
+        chosen = "No epsilon was chosen" if self.epsilon is None else f"Epsilon {self.epsilon:g} was chosen"
+        return f"{chosen} for {self.like.name} noise. {self.why} The choice costs epsilon {self.private:g} of its own."
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What a reader of the choice has to know."""
+        changed = "added or removed" if self.like.neighbours == "add-remove" else "replaced by another"
+        return (
+            f"Chosen among {len(self.grid)} public epsilons from {self.grid[0]:g} to {self.grid[-1]:g} by the "
+            f"{self.way} way, differentially private with epsilon {self.private:g} for one record {changed}, and "
+            "sampled exactly.",
+            f"The limit was lowered by {self.error:.4g} people, by which the choice may be off: the largest epsilon "
+            "that keeps the limit can be larger than the one chosen.",
+            f"A release at the epsilon chosen adds its own: together at most epsilon {self.total:g}, at the largest of "
+            "the grid.",
+            *self.notes,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choice and how it was made, as JSON-ready values that may be published."""
+        return {
+            "cellrisk": __version__,
+            "sentence": self.headline,
+            "statements": list(self.statements),
+            "epsilon": self.epsilon,
+            "why": self.why,
+            "mechanism": self.like.name,
+            "delta": self.like.delta,
+            "neighbours": self.like.neighbours,
+            "threshold": self.like.threshold,
+            "max_caused_people": self.max_caused_people,
+            "lowered_by": self.error,
+            "confidence": 1.0 - DOUBT,
+            "private": self.private,
+            "total": self.total,
+            "way": self.way,
+            "grid": list(self.grid),
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "sensitive": self.sensitive,
+        }
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [{"epsilon": self.epsilon, "max_caused_people": self.max_caused_people, "lowered_by": self.error}]
+
+    def _paragraphs(self) -> list[str]:
+        header = ["epsilon", "limit (people)", "lowered by", "cost of the choice", "at most in all"]
+        chosen = "-" if self.epsilon is None else f"{self.epsilon:g}"
+        row = [chosen, f"{self.max_caused_people:g}", f"{self.error:.4g}", f"{self.private:g}", f"{self.total:g}"]
+        return [aligned(header, [row]), "\n".join(self.statements)]
+
+
+def choose_privately(
+    table: FrequencyTable,
+    mechanism: Mechanism | str = USUAL_MECHANISM,
+    *,
+    private: float,
+    max_caused_people: float,
+    grid: Sequence[float] | None = None,
+    way: str = "exponential",
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
+    sensitive: str | None = None,
+    may_be_missing: str | Sequence[str] = (),
+    observed_levels: bool | str | Sequence[str] = (),
+    ledger: Book | None = None,
+    cohort: str | None = None,
+    purpose: str = "",
+    new_cohort: bool = False,
+    part_of: str | None = None,
+) -> PrivateChoice:
+    """Which epsilon keeps a limit on caused, so that the answer itself may be published?
+
+    `choose` looks at the raw data, and what it answers tells of them. This choice has a loss of its own.
+
+    Parameters
+    ----------
+    table
+        Made with declared labels and ``outside="drop"``, as for `release`.
+    mechanism, delta, neighbours, threshold
+        How the release would be made; the epsilon of an object does not matter.
+    private
+        What the choice may cost.
+    max_caused_people
+        The most people that may be expected to be given away because of their own record: a number, and no share,
+        because the number of records is raw data.
+    grid
+        The epsilons to choose from, ascending numbers that do not depend on the data; left out, 50 from 0.01 to 10.
+    way
+        ``"exponential"``, ``"permute-and-flip"`` or ``"sparse-vector"``.
+    sensitive, may_be_missing, observed_levels, ledger, cohort, purpose, new_cohort, part_of
+        As in `publish_risk`: the loss is recorded before anything is drawn.
+
+    >>> import cellrisk as cr
+    >>> levels = {"sex": ["Female", "Male"], "income": ["<=50K", ">50K"]}
+    >>> table = cr.tabulate(cr.datasets.adult_path(), "sex", "income", levels=levels, outside="drop")
+    >>> choose_privately(table, private=0.5, max_caused_people=100, grid=[0.1, 1.0]).epsilon  # four large counts
+    1.0
+    """
+    said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
+    points = read_grid(grid)
+    made = [
+        replace(mechanism, epsilon=point)
+        if isinstance(mechanism, Mechanism)
+        else read_mechanism(
+            said.name, epsilon=point, delta=said.delta, neighbours=said.neighbours, threshold=said.threshold
+        )
+        for point in points
+    ]
+    loss = check_epsilon("private", private)
+    if way not in WAYS:
+        raise UnknownName("unknown way to choose", got=repr(way), allowed=", ".join(WAYS))
+    if not (is_number(max_caused_people) and max_caused_people > 0):
+        raise InvalidInput("max_caused_people must be a number above 0", got=max_caused_people)
+    if ledger is None and (cohort is not None or purpose or new_cohort or part_of is not None):
+        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
+    covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)
+    units = max(count_units(find_sensitivity("caused", each, covered.n_levels)) for each in made)
+    draw, find_error = WAYS[way]
+    error = find_error(units, loss, len(points), DOUBT)
+    lowered = math.floor(min(max_caused_people / UNIT, MOST_UNITS)) - error
+    if lowered <= 0:
+        raise InvalidInput(
+            "the limit is not above what the choice may be off by",
+            got=f"{max_caused_people:g} people, and an error of {error * UNIT:.4g}",
+            fix="allow more people, a larger private epsilon, or fewer points of the grid",
+        )
+    sums = [sum_cells("caused", covered.profiles, each) for each in made]
+    scored = Scored(tuple(accumulate(sums, max)), lowered, units, loss)
+    if ledger is not None:
+        ledger.add_figure(
+            attribute=covered.sensitive,
+            quasi_identifiers=covered.quasi_identifiers,
+            epsilon=loss,
+            neighbours=said.neighbours,
+            cohort=cohort or "everyone",
+            purpose=purpose or PURPOSE,
+            new_cohort=new_cohort,
+            part_of=part_of,
+        )
+    place = draw(scored)
+    return PrivateChoice(
+        epsilon=points[place - 1] if place else None,
+        like=made[0],
+        grid=points,
+        max_caused_people=float(max_caused_people),
+        error=error * UNIT,
+        private=loss,
+        way=way,
+        sensitive=covered.sensitive,
+        quasi_identifiers=covered.quasi_identifiers,
+        notes=covered.statements,
+    )
+
+
+def read_grid(given: Sequence[float] | None) -> tuple[float, ...]:
+    """The epsilons of a grid; refuses what is no list of ascending numbers, known beforehand."""
+    if given is None:
+        return USUAL_GRID
+    if isinstance(given, (str, bytes)) or callable(given) or not hasattr(given, "__iter__"):
+        raise InvalidInput(
+            "a grid is a list of numbers that do not depend on the data",
+            got=type(given).__name__,
+            allowed="for example [0.1, 0.2, 0.5, 1, 2, 5]",
+        )
+    points = tuple(float(each) if is_number(each) else math.nan for each in given)
+    if not 0 < len(points) <= MOST_POINTS:
+        raise InvalidInput("a grid needs some epsilons", got=len(points), allowed=f"from 1 to {MOST_POINTS:,}")
+    rising = all(before < after for before, after in pairwise(points))
+    if not (rising and points[0] > 0):
+        raise InvalidInput("the epsilons of a grid are ascending numbers above 0", allowed="for example 0.1, 0.5, 1")
+    return points
