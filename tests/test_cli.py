@@ -254,8 +254,11 @@ def test_bad_config_is_refused(capsys: Capture, table: Path, tmp_path: Path, tex
         (["--epsilon", "0.5", "--mechanism", "gaussian"], "needs a delta"),
         (["--epsilon", "0.5", "--mechanism", "gaussian-pdp", "--delta", "1"], "needs a delta"),
         (["--epsilon", "0.5", "--mechanism", "gaussian-pdp", "--delta", "0"], "needs a delta"),
-        (["--epsilon", "1", "--mechanism", "gauss"], "unknown mechanism"),
-        (["--epsilon", "1", "--neighbours", "swap"], "unknown neighbours"),
+        (["--epsilon", "1", "--mechanism", "gauss"], "--mechanism must be a known word; got 'gauss'"),
+        (
+            ["--epsilon", "1", "--neighbours", "swap"],
+            "--neighbours must be a known word; got 'swap'",
+        ),
         (["--epsilon", "1", "--threshold", "2"], "half-integer"),
         (["--epsilon", "1", "--measure", "global"], "unknown measure"),
         (["--epsilon", "1", "--form", "loose"], "unknown form"),

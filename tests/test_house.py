@@ -70,7 +70,7 @@ QUESTIONS = {
 }
 
 # What each part of the core may know of the rest; everything else may know the core.
-FLOOR = {"errors", "system.arrays"}
+FLOOR = {"errors", "system.arrays", "system.words"}
 KNOWS: dict[str, set[str]] = {
     "errors": set(),
     "counts.profiles": FLOOR,

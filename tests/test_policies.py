@@ -244,7 +244,7 @@ def test_two_policies_on_two_risks_are_both_judged(table: cr.FrequencyTable, fol
         ("[policy\n", "not valid TOML"),
         ("[policy]\nmax-risk = 0.1\nmeasure = 3\n", "must be one word"),
         ("[policy]\nmax-risk = 0.1\ndelta = [1]\n", "delta cannot be read"),
-        ("[policy]\nmax-risk = 0.1\nsizes = 'x'\n", "unknown family of cell sizes; got x"),
+        ("[policy]\nmax-risk = 0.1\nsizes = 'x'\n", "unknown family of cell sizes; got 'x'"),
     ],
 )
 def test_a_policy_that_is_named_is_never_ignored(

@@ -86,7 +86,7 @@ def test_delta_rules(table: cr.FrequencyTable) -> None:
         ({"measure": "local"}, "no limit; allowed: max-risk, max-people, margin or delta; for example max-risk = 0.3"),
         ({"max-risk": 0.3, "sizes": ["poisson"]}, "sizes must be one word"),
         ({"max-risk": 0.3, "sizes-fit": True}, "sizes-fit must be one word"),
-        ({"max-risk": 0.3, "sizes-fit": "x"}, "unknown way to fit cell sizes; got x"),
+        ({"max-risk": 0.3, "sizes-fit": "x"}, "unknown way to fit cell sizes; got 'x'"),
         ({"max-risk": 0.3, "epsilon": 1}, "unknown setting in \\[policy\\]"),
         (0.3, "must be a table"),
     ],

@@ -73,13 +73,13 @@ def test_words_given_twice_or_of_another_kind_are_refused(table: cr.FrequencyTab
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"alpha": "guess"}, "unknown way to estimate alpha; got guess; allowed: mle, moments"),
+        ({"alpha": "guess"}, "unknown way to estimate alpha; got 'guess'; allowed: mle, moments"),
         ({"alpha": [1, 0]}, r"alpha must be a word, or .* for each level; got \[1, 0\]"),
         ({"alpha": {"y": [1, -1]}}, "alpha must be a word"),
         ({"alpha": {}}, "got dict"),
         ({"alpha": ["1", "1"]}, "got list"),
-        ({"sizes": "normal"}, "unknown family of cell sizes; got normal; allowed: poisson, negbin"),
-        ({"sizes_fit": "guess"}, "unknown way to fit cell sizes; got guess; allowed: mle, moments, bayes"),
+        ({"sizes": "normal"}, "unknown family of cell sizes; got 'normal'; allowed: poisson, negbin"),
+        ({"sizes_fit": "guess"}, "unknown way to fit cell sizes; got 'guess'; allowed: mle, moments, bayes"),
     ],
 )
 def test_priors_are_read_when_they_are_made(given: dict[str, Any], says: str) -> None:

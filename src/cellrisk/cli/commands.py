@@ -22,6 +22,7 @@ from cellrisk.cli.groups import (
 )
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.system.words import MeasureName, list_words
 from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def _check(assessment: Assessment, risk: RiskOptions, releases: int, seed: int) 
     """A simulation of each sensitive attribute, compared with what was assessed."""
     from cellrisk.publish.simulation import simulate
 
-    measures = sorted({row.measure for row in assessment.risks})
+    assessed = {row.measure for row in assessment.risks}
+    measures = [measure for measure in list_words(MeasureName) if measure in assessed]
     return {
         name: simulate(
             assessment.table,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -15,6 +16,23 @@ import typer
 from cellrisk.cli import parsing
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.system.words import (
+    Attack,
+    BeliefName,
+    EngineName,
+    Form,
+    MeasureName,
+    MechanismName,
+    MissingRule,
+    Neighbours,
+    NoisyCells,
+    OutsideRule,
+    SizesFamily,
+    SizesFit,
+    Weights,
+    list_words,
+    say_words,
+)
 from cellrisk.system.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
@@ -40,6 +58,11 @@ def option(help: str, metavar: str, parse: Callable[[Any], Any] | None = None) -
     return typer.Option(metavar=metavar, help=help, parser=parse)
 
 
+def word(help: str, kind: Any) -> Any:
+    """An option that takes one word of a list, all of which its help names."""
+    return option(f"{help}: {say_words(kind)}.", "NAME", partial(parsing.parse_word, kind=kind))
+
+
 def number(help: str, metavar: str = "NUMBER") -> Any:
     """An option that takes a number."""
     return option(help, metavar, parsing.parse_number)
@@ -63,12 +86,12 @@ class TableOptions:
     count: Annotated[Text, option("Column of counts, if rows are cells; none: each row is a person.", "COLUMN")] = None
     bin: Annotated[Parsed, option("age=5, or age=0/18/65/120 for edges.", "COLUMN=BINS", parsing.parse_bins)] = None
     levels: Annotated[Parsed, option("Declared: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)] = None
-    missing: Annotated[str, option("Missing values: category, drop or error.", "RULE")] = "category"
+    missing: Annotated[MissingRule, word("Missing values", MissingRule)] = "category"
     outside: Annotated[
-        Text,
-        option("Records outside the declared labels: error, or drop (default of release, report --public).", "RULE"),
+        OutsideRule | None,
+        word("Records outside the declared labels (default of release, report --public: drop)", OutsideRule),
     ] = None
-    engine: Annotated[Text, option("Where counting happens: duckdb or spark.", "NAME")] = None
+    engine: Annotated[EngineName | None, word("Where counting happens", EngineName)] = None
     table: Annotated[Text, option("Table of a DuckDB file or of a database's address.", "NAME")] = None
     memory_limit: Annotated[
         Text, option("Memory for counting, for example 4GB; past it, it spills to disk.", "SIZE")
@@ -76,7 +99,7 @@ class TableOptions:
 
     def tabulate(
         self,
-        outside: str = "error",
+        outside: OutsideRule = "error",
         qid: Sequence[str] | None = None,
         sensitive: Sequence[str] | None = None,
         keys: bool = False,
@@ -127,12 +150,10 @@ class TableOptions:
 class MechanismOptions:
     """How the noise is made."""
 
-    mechanism: Annotated[
-        str, option("geometric, laplace, gaussian, gaussian-pdp, gaussian-analytic or discrete-gaussian.", "NAME")
-    ] = "geometric"
+    mechanism: Annotated[MechanismName, word("How the noise is made", MechanismName)] = "geometric"
     epsilon: Annotated[Number, number("Privacy loss.")] = None
     delta: Annotated[Number, number("For the Gaussian mechanisms.")] = None
-    neighbours: Annotated[str, option("add-remove or replace.", "RULE")] = "add-remove"
+    neighbours: Annotated[Neighbours, word("How neighbouring tables differ, by one record", Neighbours)] = "add-remove"
     threshold: Annotated[float, number("Counts below this half-integer after noise become 0.")] = 0.5
 
     def one(self) -> Mechanism:
@@ -152,8 +173,9 @@ class MechanismOptions:
 
 @dataclass(frozen=True)
 class SeveralMechanismOptions(MechanismOptions):
-    """How the noise is made, for commands that look at several epsilons and deltas."""
+    """How the noise is made, for commands that look at several epsilons and deltas, and some at several mechanisms."""
 
+    mechanism: Annotated[Any, option(f"How the noise is made: {say_words(MechanismName)}.", "NAME")] = "geometric"
     epsilon: Annotated[Numbers, option("Privacy loss.", "NUMBERS", parsing.parse_points)] = None
     delta: Annotated[Numbers, option("For the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
 
@@ -176,11 +198,9 @@ class SeveralMechanismOptions(MechanismOptions):
 class RiskOptions:
     """Which risks."""
 
-    measure: Annotated[
-        Texts, option("local, expected, shrinkage, marginal, marginal_shrinkage; default all.", "NAME")
-    ] = None
-    form: Annotated[Texts, option("published, exact, tight; default all.", "NAME")] = None
-    weights: Annotated[Texts, option("uniform, records; default both.", "NAME")] = None
+    measure: Annotated[Texts, option(f"{', '.join(list_words(MeasureName))}; default all.", "NAME")] = None
+    form: Annotated[Texts, option(f"{', '.join(list_words(Form))}; default all.", "NAME")] = None
+    weights: Annotated[Texts, option(f"{', '.join(list_words(Weights))}; default both.", "NAME")] = None
     alpha: Annotated[
         Parsed,
         option(
@@ -189,10 +209,10 @@ class RiskOptions:
             parsing.parse_alpha,
         ),
     ] = None
-    sizes: Annotated[str, option("Cell sizes: poisson or negbin.", "NAME")] = "poisson"
-    sizes_fit: Annotated[str, option("How sizes are fitted: mle, moments or bayes.", "NAME")] = "mle"
+    sizes: Annotated[SizesFamily, word("Cell sizes", SizesFamily)] = "poisson"
+    sizes_fit: Annotated[SizesFit, word("How sizes are fitted", SizesFit)] = "mle"
     zero_truncation: Annotated[bool, typer.Option(help="Empty cells are not seen: fit sizes from 1 on.")] = True
-    attack: Annotated[str, option("homogeneity, plurality or proportional.", "NAME")] = "homogeneity"
+    attack: Annotated[Attack, word("How the attacker guesses", Attack)] = "homogeneity"
 
     @property
     def narrowed(self) -> bool:
@@ -241,9 +261,9 @@ class AttackerOptions:
     certainty: Annotated[
         Numbers, option("How sure he must be, above 0.5 and below 1; default 0.95.", "NUMBERS", parsing.parse_numbers)
     ] = None
-    belief: Annotated[str, option("What he believes: negbin, table, or 0.4,0.15/0.9 (shapes/theta).", "BELIEF")] = (
-        "negbin"
-    )
+    belief: Annotated[
+        str, option(f"What he believes: {', '.join(list_words(BeliefName))}, or shapes/theta: 0.4,0.15/0.9.", "BELIEF")
+    ] = "negbin"
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for what takes certainties and a belief."""
@@ -266,9 +286,7 @@ class SimulationOptions:
 
     releases: Annotated[Whole, whole("Simulated releases.")] = None
     seed: Annotated[int, whole("Seed of the simulation.")] = 0
-    cells: Annotated[str, option("Noise on the whole domain, or on observed cells only: domain, observed.", "NAME")] = (
-        "domain"
-    )
+    cells: Annotated[NoisyCells, word("Noise on the whole domain, or on observed cells only", NoisyCells)] = "domain"
 
     def arguments(self) -> dict[str, Any]:
         """What was given; the number of releases has another default in each command."""

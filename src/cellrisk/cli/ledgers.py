@@ -25,8 +25,10 @@ from cellrisk.cli.groups import (
     grouped,
     number,
     option,
+    word,
 )
 from cellrisk.errors import InvalidInput
+from cellrisk.system import words
 from cellrisk.system.text import aligned
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 EVERYONE = "everyone"
 
 CohortOption = Annotated[Text, option("Who is covered; default the ledger's only cohort.", "NAME")]
-Operator = Annotated[str, option("tightest, basic, advanced, zcdp, rdp, gaussian or pld.", "NAME")]
+Operator = Annotated[words.Operator, word("How losses add up", words.Operator)]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")]
 
 ledger_app = typer.Typer(
@@ -108,9 +110,7 @@ class EntryOptions(WrittenLedgerOptions):
 class LossOptions(MechanismOptions):
     """What one release costs: by its mechanism, or as another tool states it."""
 
-    mechanism: Annotated[
-        Text, option("geometric, laplace, gaussian, gaussian-pdp, gaussian-analytic or discrete-gaussian.", "NAME")
-    ] = None  # type: ignore[assignment]
+    mechanism: Annotated[words.MechanismName | None, word("How the noise was made", words.MechanismName)] = None  # type: ignore[assignment]
     delta: Annotated[Number, number("For approximate and probabilistic DP.")] = None
     rho: Annotated[Number, number("For concentrated DP, in place of epsilon.")] = None
     flavour: Annotated[

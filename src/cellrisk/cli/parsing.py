@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.system.words import AlphaEstimate, list_words
 
 MOST_POINTS = 100_000
 
@@ -51,6 +52,17 @@ def parse_whole(given: Any, allowed: str | None = None) -> int:
             if float(text).is_integer():
                 return int(float(text))
         raise InvalidInput("must be a whole number", got=repr(text), allowed=allowed) from None
+
+
+def parse_word(given: Any, kind: Any) -> str:
+    """A word of a closed list.
+
+    >>> parse_word("drop", MissingRule)
+    'drop'
+    """
+    if given not in list_words(kind):
+        raise InvalidInput("must be a known word", got=repr(given)[:60], allowed=", ".join(list_words(kind)))
+    return str(given)
 
 
 def parse_numbers(given: Any, allowed: str = "numbers between commas") -> list[float]:
@@ -136,7 +148,7 @@ def parse_alpha(value: str) -> tuple[str, str | list[float]]:
     """
     allowed = "mle, moments or numbers such as 1,1,1; of one attribute: attribute=mle"
     name, text = _pair(value, allowed) if "=" in value else ("", value)
-    return name, text if text in ("mle", "moments") else parse_numbers(text, allowed)
+    return name, text if text in list_words(AlphaEstimate) else parse_numbers(text, allowed)
 
 
 def parse_merge(value: str) -> tuple[str, str, list[str]]:

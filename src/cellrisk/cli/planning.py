@@ -23,9 +23,11 @@ from cellrisk.cli.groups import (
     number,
     option,
     whole,
+    word,
 )
 from cellrisk.cli.ledgers import CohortOption, LedgerOptions, LossOptions, Operator, choose_cohort, ledger_app
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system.words import OverallKind
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -123,7 +125,7 @@ def plan_command(
     attribute: Attribute = None,
     cohort: CohortOption = None,
     max_risk: Annotated[Number, number("Find the largest epsilon that keeps the overall risk within R.", "R")] = None,
-    overall: Annotated[str, option("Overall risk of a cell: max of its attributes, or their sum.", "NAME")] = "max",
+    overall: Annotated[OverallKind, word("Overall risk of a cell, over its attributes", OverallKind)] = "max",
 ) -> None:
     """What would one more release cost and reveal?
 
@@ -212,7 +214,7 @@ def find_largest(
     loss: LossOptions,
     attribute: str | None,
     max_risk: float,
-    overall: str,
+    overall: OverallKind,
     options: dict[str, Any],
 ) -> Any:
     """The largest epsilon of the next release that keeps the overall risk."""

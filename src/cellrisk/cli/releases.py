@@ -29,6 +29,7 @@ from cellrisk.cli.ledgers import EntryOptions, tell_head
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system.text import aligned
+from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 class ReleaseMechanismOptions(MechanismOptions):
     """How the noise of a release is made: by whole numbers."""
 
-    mechanism: Annotated[str, option("geometric or discrete-gaussian.", "NAME")] = "geometric"
+    mechanism: Annotated[MechanismName, option("geometric or discrete-gaussian.", "NAME", str)] = "geometric"
 
 
 @dataclass(frozen=True)

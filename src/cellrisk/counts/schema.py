@@ -11,14 +11,15 @@ from typing import Any
 
 from cellrisk.counts.binning import Binning, make_binning
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.words import MissingRule, OutsideRule, list_words
 
 NO_COUNT = "none"
 """The word that, given for the column of counts, says that each row is a person, unless a column has that name."""
 NONE_IS_A_COLUMN = (
     "correct the column of that very name; or, if each row is a person, rename it or say count=False in Python"
 )
-MISSING_RULES = ("category", "drop", "error")
-OUTSIDE_RULES = ("error", "drop")
+MISSING_RULES: tuple[MissingRule, ...] = list_words(MissingRule)
+OUTSIDE_RULES: tuple[OutsideRule, ...] = list_words(OutsideRule)
 MOST_LISTED = 30
 MOST_COMPARED = 2000
 """Names among which one like another is looked for."""

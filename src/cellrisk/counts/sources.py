@@ -22,13 +22,14 @@ from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT, Asked, Schema
 from cellrisk.counts.stored import find_stored
 from cellrisk.counts.streams import unwrap
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
+from cellrisk.system.words import EngineName, list_words, require_word
 from cellrisk.system.writing import keep_inputs
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-ENGINES = ("duckdb", "spark")
+ENGINES: tuple[EngineName, ...] = list_words(EngineName)
 
 
 class Opened(NamedTuple):
@@ -58,8 +59,8 @@ def open_source(
     by_declaration: where each value has a type of its own, as in SQLite, a column has the type that was declared for
     it, whatever it holds: no record may decide how the others are read.
     """
-    if engine is not None and engine not in ENGINES:
-        raise UnknownName("unknown engine", got=repr(engine), allowed=", ".join(ENGINES))
+    if engine is not None:
+        require_word("engine", engine, ENGINES)
     source = unwrap(source)
     keep_inputs("the records", *list_files_of(source))
     with plain_refusals():

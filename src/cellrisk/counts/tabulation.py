@@ -18,6 +18,7 @@ from cellrisk.counts.survey import survey_source
 from cellrisk.counts.table import Attribute, FrequencyTable
 from cellrisk.errors import InvalidInput
 from cellrisk.system.progress import Progress
+from cellrisk.system.words import EngineName, MissingRule, OutsideRule
 
 
 def tabulate(
@@ -28,10 +29,10 @@ def tabulate(
     bins: Mapping[str, Any] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     count: str | bool | None = None,
-    missing: str = "category",
-    outside: str = "error",
+    missing: MissingRule = "category",
+    outside: OutsideRule = "error",
     table: str | None = None,
-    engine: str | None = None,
+    engine: EngineName | None = None,
     memory_limit: str | int | None = None,
     keys: bool = False,
     progress: Progress | None = None,

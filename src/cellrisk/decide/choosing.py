@@ -25,6 +25,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent, show_down, show_up
+from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -190,26 +191,26 @@ class Choice(Result):
 @takes_priors
 def choose(
     table: FrequencyTable,
-    mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName] = USUAL_MECHANISM,
     *,
     max_risk: float | None = None,
     max_people: float | None = None,
     margin: float | None = None,
     max_tvd: float | None = None,
-    measure: str = "local",
-    form: str = "tight",
-    weights: str = "records",
+    measure: MeasureName = "local",
+    form: Form = "tight",
+    weights: Weights = "records",
     delta: float | Sequence[float] | None = None,
     least_epsilon: float = LEAST_EPSILON,
     largest_epsilon: float | None = None,
     priors: Priors = USUAL_PRIORS,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
-    attack: str = "homogeneity",
+    attack: Attack = "homogeneity",
     way: int = 2,
     releases: int = 20,
     seed: int = 0,
-    cells: str = "domain",
+    cells: NoisyCells = "domain",
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Choice:

@@ -17,6 +17,7 @@ from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.risk.sweep import list_mechanisms
+from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -161,7 +162,9 @@ class Policies:
         found = [each.policy.largest_delta(records) for each in self.obeyed]
         return min((delta for delta in found if delta is not None), default=None)
 
-    def choose_delta(self, mechanism: Mechanism | str | Sequence[Mechanism | str], delta: Any, records: int) -> Any:
+    def choose_delta(
+        self, mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName], delta: Any, records: int
+    ) -> Any:
         """The delta to be used: the one given, or the largest that the policies allow where a mechanism needs one.
 
         Refuses one that is larger than they allow. Mechanisms that are objects bring their own delta.

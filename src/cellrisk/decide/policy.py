@@ -19,6 +19,7 @@ from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import Question, Setting
 from cellrisk.system.checks import is_number
 from cellrisk.system.text import percent
+from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -35,10 +36,10 @@ CHECKED = "Whether the limits are kept was found from the data, which the guaran
 class RiskDefinition:
     """Which risk is meant: its measure, form, weights and attack, and how its priors are found."""
 
-    measure: str = "local"
-    form: str = "tight"
-    weights: str = "records"
-    attack: str = "homogeneity"
+    measure: MeasureName = "local"
+    form: Form = "tight"
+    weights: Weights = "records"
+    attack: Attack = "homogeneity"
     priors: Priors = field(default_factory=Priors)
 
     @property
@@ -71,13 +72,13 @@ class Policy:
     max_risk: float | None = None
     max_people: float | None = None
     margin: float | None = None
-    measure: str = "local"
-    form: str = "tight"
-    weights: str = "records"
-    attack: str = "homogeneity"
+    measure: MeasureName = "local"
+    form: Form = "tight"
+    weights: Weights = "records"
+    attack: Attack = "homogeneity"
     alpha: Alpha | Mapping[str, Alpha] = "mle"
-    sizes: str = "poisson"
-    sizes_fit: str = "mle"
+    sizes: SizesFamily = "poisson"
+    sizes_fit: SizesFit = "mle"
     delta: float | str | None = None
     """The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records."""
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
     EndlessNoise,
@@ -22,10 +22,11 @@ from cellrisk.noise.distributions import (
 )
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_number
+from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
 
-NEIGHBOURS = ("add-remove", "replace")
+NEIGHBOURS: tuple[Neighbours, ...] = list_words(Neighbours)
 USUAL_THRESHOLD = 0.5
-USUAL_MECHANISM = "geometric"
+USUAL_MECHANISM: MechanismName = "geometric"
 """What `release` makes where nothing else is said, and so what everything else speaks of."""
 SAFE = 4e-12
 """More than rounding moves the logarithm of a delta, down to 1e-300."""
@@ -39,13 +40,13 @@ class Mechanism(ABC):
     (``replace``: one record changes its values).
     """
 
-    name: ClassVar[str]
+    name: ClassVar[MechanismName]
     pure: ClassVar[bool] = False
 
     epsilon: float
     _: KW_ONLY
     delta: float = 0.0
-    neighbours: str = "add-remove"
+    neighbours: Neighbours = "add-remove"
     threshold: float = USUAL_THRESHOLD
     """A half-integer: counts below it after noise are released as zero. 10.5 suppresses counts up to 10."""
 
@@ -69,8 +70,7 @@ class Mechanism(ABC):
                 got=self.delta,
                 fix="a common choice is 1 / number of records",
             )
-        if self.neighbours not in NEIGHBOURS:
-            raise UnknownName("unknown neighbours", got=repr(self.neighbours), allowed=", ".join(NEIGHBOURS))
+        require_word("neighbours", self.neighbours, NEIGHBOURS)
         if not (math.isfinite(self.threshold) and self.threshold > 0 and (self.threshold - 0.5).is_integer()):
             raise InvalidInput("threshold must be a positive half-integer", got=self.threshold, allowed="0.5, 1.5, ...")
 
@@ -123,7 +123,7 @@ class Laplace(Mechanism):
     2.0
     """
 
-    name: ClassVar[str] = "laplace"
+    name: ClassVar[MechanismName] = "laplace"
     pure: ClassVar[bool] = True
 
     @cached_property
@@ -135,7 +135,7 @@ class Laplace(Mechanism):
 class Geometric(Mechanism):
     """epsilon-DP with integer noise, P(j) proportional to exp(-|j| epsilon/L1) (Ghosh, Roughgarden, Sundararajan)."""
 
-    name: ClassVar[str] = "geometric"
+    name: ClassVar[MechanismName] = "geometric"
     pure: ClassVar[bool] = True
 
     @cached_property
@@ -151,7 +151,7 @@ class Gaussian(Mechanism):
     6.215023
     """
 
-    name: ClassVar[str] = "gaussian"
+    name: ClassVar[MechanismName] = "gaussian"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -178,7 +178,7 @@ class ProbabilisticGaussian(Mechanism):
     2.757174
     """
 
-    name: ClassVar[str] = "gaussian-pdp"
+    name: ClassVar[MechanismName] = "gaussian-pdp"
 
     @cached_property
     def noise(self) -> Noise:
@@ -196,7 +196,7 @@ class AnalyticGaussian(Mechanism):
     much.
     """
 
-    name: ClassVar[str] = "gaussian-analytic"
+    name: ClassVar[MechanismName] = "gaussian-analytic"
 
     @cached_property
     def noise(self) -> Noise:
@@ -219,7 +219,7 @@ class DiscreteGaussian(Mechanism):
     rho is the largest whose conversion (Canonne, Kamath, Steinke 2020, Proposition 7) meets (epsilon, delta).
     """
 
-    name: ClassVar[str] = "discrete-gaussian"
+    name: ClassVar[MechanismName] = "discrete-gaussian"
 
     @cached_property
     def rho(self) -> float:
@@ -250,19 +250,19 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 class Described(NamedTuple):
     """A mechanism as it was given: None where epsilon or delta was left out."""
 
-    name: str
+    name: MechanismName
     epsilon: float | None
     delta: Any
-    neighbours: str
+    neighbours: Neighbours
     threshold: float
 
 
 def describe_mechanism(
-    given: Mechanism | str,
+    given: Mechanism | MechanismName,
     *,
     epsilon: float | None = None,
     delta: Any = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> Described:
     """What a mechanism, or its name and the numbers beside it, say; every function that takes one reads it here.
@@ -290,8 +290,7 @@ def describe_mechanism(
             got=type(given).__name__,
             allowed='for example Geometric(epsilon=1.0), or "geometric" with epsilon=1.0',
         )
-    if given not in MECHANISMS:
-        raise UnknownName("unknown mechanism", got=repr(given), allowed=", ".join(MECHANISMS))
+    require_word("mechanism", given, tuple(MECHANISMS))
     return Described(
         given,
         epsilon,
@@ -302,11 +301,11 @@ def describe_mechanism(
 
 
 def mechanism(
-    name: Mechanism | str = USUAL_MECHANISM,
+    name: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> Mechanism:
     """A mechanism by its name, with its epsilon beside it; one that is made already comes back as it is.

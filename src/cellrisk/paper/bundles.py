@@ -15,10 +15,11 @@ from cellrisk.risk.attacks import ATTACKS
 from cellrisk.risk.curves import Line, curve
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, share_of
+from cellrisk.system.words import MechanismName
 
 NOTED = (0.1, 1.0, 10.0, 10.0**1.5)
 """Epsilons that the paper speaks of; they are on every grid."""
-PAPER_MECHANISMS = ("laplace", "gaussian", "gaussian-pdp")
+PAPER_MECHANISMS: tuple[MechanismName, ...] = ("laplace", "gaussian", "gaussian-pdp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,9 @@ def _tasks(experiment: Experiment) -> list[Task]:
     return tasks
 
 
-def _asker(experiment: Experiment, mechanism: str | Sequence[str], deltas: Any, **asked: Any) -> Task:
+def _asker(
+    experiment: Experiment, mechanism: MechanismName | Sequence[MechanismName], deltas: Any, **asked: Any
+) -> Task:
     def ask(epsilons: Floats, progress: Progress | None) -> Sequence[Line]:
         return curve(experiment.table, mechanism, epsilon=epsilons, delta=deltas, progress=progress, **asked).lines
 

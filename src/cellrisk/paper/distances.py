@@ -11,6 +11,7 @@ from cellrisk.noise.mechanisms import Mechanism, mechanism
 from cellrisk.paper.experiments import Experiment
 from cellrisk.paper.panels import Box, Boxes
 from cellrisk.system.progress import Progress
+from cellrisk.system.words import MechanismName, NoisyCells
 
 WAYS = (1, 2, 3)
 EPSILONS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
@@ -42,13 +43,14 @@ def paper_settings(deltas: tuple[float, ...]) -> list[Mechanism]:
     36
     """
     settings = [mechanism("laplace", epsilon=epsilon) for epsilon in EPSILONS]
-    for name, epsilons in (("gaussian", CLASSICAL_EPSILONS), ("gaussian-pdp", EPSILONS)):
+    names: dict[MechanismName, tuple[float, ...]] = {"gaussian": CLASSICAL_EPSILONS, "gaussian-pdp": EPSILONS}
+    for name, epsilons in names.items():
         settings += [mechanism(name, epsilon=epsilon, delta=delta) for delta in deltas for epsilon in epsilons]
     return settings
 
 
 def simulate_boxes(
-    experiment: Experiment, cells: str, releases: int, seed: int, progress: Progress | None = None
+    experiment: Experiment, cells: NoisyCells, releases: int, seed: int, progress: Progress | None = None
 ) -> Boxes:
     """The mean TVD over simulated releases for each marginal: an estimate."""
     settings = paper_settings(experiment.deltas)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.words import NoisyCells, require_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 READINGS = ("as published", "as defined")
 AGREES, ON_CONDITION, DIFFERS = "agrees", "agrees on a condition", "does not agree"
 VERDICTS = (AGREES, ON_CONDITION, DIFFERS)
-CELLS = ("observed", "domain")
+CELLS: tuple[NoisyCells, ...] = ("observed", "domain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +123,7 @@ class Boxes:
     """Boxes by way, in the same order of settings for each: by mechanism, delta, epsilon."""
 
     def __post_init__(self) -> None:
-        if self.cells not in CELLS:
-            raise UnknownName("unknown cells", got=repr(self.cells), allowed=", ".join(CELLS))
+        require_word("cells", self.cells, CELLS)
         if not self.ways or not all(self.ways.values()):
             raise InvalidInput("box plots need a box for each way")
 

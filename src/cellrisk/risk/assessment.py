@@ -20,6 +20,7 @@ from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
+from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -195,17 +196,17 @@ class Assessment(Result):
 @takes_priors
 def assess(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
-    measures: str | Sequence[str] | None = None,
-    forms: str | Sequence[str] | None = None,
-    weights: str | Sequence[str] | None = None,
+    measures: MeasureName | Sequence[MeasureName] | None = None,
+    forms: Form | Sequence[Form] | None = None,
+    weights: Weights | Sequence[Weights] | None = None,
     priors: Priors = USUAL_PRIORS,
-    attack: str = "homogeneity",
+    attack: Attack = "homogeneity",
     domain: bool = False,
     certainty: float | Sequence[float] = USUAL_CERTAINTY,
     belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,

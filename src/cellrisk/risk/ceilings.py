@@ -28,6 +28,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
+from cellrisk.system.words import MechanismName, Neighbours
 
 MOST_LABELS = 10_000_000
 SUM_OF_PRIORS = 1e-9
@@ -182,13 +183,13 @@ class Ceiling(Result):
 
 
 def ceiling(
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     labels: int | None = None,
     priors: Sequence[float] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> Ceiling:
     """How often would somebody guess a person's value right who knew everything about everybody else?

@@ -24,6 +24,7 @@ from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import aligned, percent
+from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
@@ -226,17 +227,17 @@ def _rows(line: Line) -> dict[str, Any]:
 @takes_priors
 def curve(
     table: FrequencyTable,
-    mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName] = USUAL_MECHANISM,
     *,
     epsilon: float | Sequence[float] | Floats | None = None,
     delta: float | Sequence[float] | None = None,
-    measures: str | Sequence[str] | None = None,
-    forms: str | Sequence[str] | None = None,
-    weights: str | Sequence[str] | None = None,
+    measures: MeasureName | Sequence[MeasureName] | None = None,
+    forms: Form | Sequence[Form] | None = None,
+    weights: Weights | Sequence[Weights] | None = None,
     priors: Priors = USUAL_PRIORS,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
-    attack: str = "homogeneity",
+    attack: Attack = "homogeneity",
     progress: Progress | None = None,
 ) -> RiskCurve:
     """How does the risk change with epsilon, and between which two ends?

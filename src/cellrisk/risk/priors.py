@@ -23,11 +23,12 @@ from cellrisk.risk.measures.dirichlet import ESTIMATES
 from cellrisk.risk.measures.sizes import FAMILIES, METHODS
 from cellrisk.system.checks import is_number
 from cellrisk.system.old_words import takes_old_words
+from cellrisk.system.words import AlphaEstimate, SizesFamily, SizesFit, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
 
-Alpha = str | Sequence[float]
+Alpha = AlphaEstimate | Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -70,17 +71,13 @@ class Priors:
     """
 
     alpha: Alpha | Mapping[str, Alpha] = "mle"
-    sizes: str = "poisson"
-    sizes_fit: str = "mle"
+    sizes: SizesFamily = "poisson"
+    sizes_fit: SizesFit = "mle"
     zero_truncation: bool = True
 
     def __post_init__(self) -> None:
-        for what, word, known in (
-            ("family of cell sizes", self.sizes, FAMILIES),
-            ("way to fit cell sizes", self.sizes_fit, METHODS),
-        ):
-            if word not in known:
-                raise UnknownName(f"unknown {what}", got=word, allowed=", ".join(known))
+        require_word("family of cell sizes", self.sizes, FAMILIES)
+        require_word("way to fit cell sizes", self.sizes_fit, METHODS)
         given = self.alpha
         named = isinstance(given, Mapping) and given
         alpha = {name: _read_alpha(each) for name, each in named.items()} if named else _read_alpha(given)
@@ -111,8 +108,7 @@ class Priors:
 def _read_alpha(given: Any) -> str | tuple[float, ...]:
     """A word, or numbers above 0; refuses a prior that no table could have."""
     if isinstance(given, str):
-        if given not in ESTIMATES:
-            raise UnknownName("unknown way to estimate alpha", got=given, allowed=", ".join(ESTIMATES))
+        require_word("way to estimate alpha", given, ESTIMATES)
         return given
     values = [value.item() if isinstance(value, np.number) else value for value in given] if np.iterable(given) else []
     if not values or not all(is_number(value) and value > 0 for value in values):

@@ -18,6 +18,7 @@ from cellrisk.risk.attacks import GUESSES, choose_risks
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -46,9 +47,9 @@ class Setting:
     0.5
     """
 
-    name: str
+    name: MechanismName
     delta: float = 0.0
-    neighbours: str = "add-remove"
+    neighbours: Neighbours = "add-remove"
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
@@ -141,9 +142,9 @@ def usual_delta(records: int) -> float:
 
 
 def read_settings(
-    mechanisms: Mechanism | str | Sequence[Mechanism | str],
+    mechanisms: Mechanism | MechanismName | Sequence[Mechanism | MechanismName],
     delta: float | Sequence[float] | None,
-    neighbours: str | None,
+    neighbours: Neighbours | None,
     threshold: float | None,
     records: int,
 ) -> tuple[Setting, ...]:
@@ -171,7 +172,9 @@ def read_settings(
     return tuple(dict.fromkeys(settings))
 
 
-def list_mechanisms(given: Mechanism | str | Sequence[Mechanism | str]) -> list[Mechanism | str]:
+def list_mechanisms(
+    given: Mechanism | MechanismName | Sequence[Mechanism | MechanismName],
+) -> list[Mechanism | MechanismName]:
     """Mechanisms as a user gives them, one or several: names alone, or objects alone.
 
     What stands beside them, such as a delta, is for names; in a mixed list it would be for some and not for others.

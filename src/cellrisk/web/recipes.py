@@ -17,6 +17,7 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
 from cellrisk.risk.sweep import usual_delta
 from cellrisk.system.progress import Progress
+from cellrisk.system.words import MechanismName, Neighbours
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,8 @@ def say_delta(name: str, delta: float | None, records: int) -> list[str]:
     return [DELTA_FROM_RECORDS] if offered else []
 
 
-def make_mechanism(name: str, epsilon: float, delta: float | None, neighbours: str, records: int) -> Mechanism:
+def make_mechanism(
+    name: MechanismName, epsilon: float, delta: float | None, neighbours: Neighbours, records: int
+) -> Mechanism:
     """The mechanism that a request describes."""
     return mechanism(name, epsilon=epsilon, delta=find_delta(name, delta, records), neighbours=neighbours)

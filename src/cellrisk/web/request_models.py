@@ -6,16 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from cellrisk.system.words import (
+    Form,
+    MeasureName,
+    MechanismName,
+    MissingRule,
+    Neighbours,
+    NoisyCells,
+    OutsideRule,
+    Weights,
+)
 from cellrisk.web.answer_models import Model
-
-MechanismName = Literal["laplace", "gaussian", "gaussian-pdp", "gaussian-analytic", "geometric", "discrete-gaussian"]
-MeasureName = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
-FormName = Literal["published", "exact", "tight"]
-WeightsName = Literal["uniform", "records"]
-NeighboursName = Literal["add-remove", "replace"]
-MissingRule = Literal["category", "drop", "error"]
-OutsideRule = Literal["error", "drop"]
-CellsName = Literal["domain", "observed"]
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Words = Annotated[str, StringConstraints(max_length=1000)]
@@ -58,10 +59,10 @@ class MechanismRequest(Model):
     mechanism: MechanismName = "geometric"
     epsilon: Epsilon | None = None
     delta: Delta
-    neighbours: NeighboursName = "add-remove"
+    neighbours: Neighbours = "add-remove"
     measure: MeasureName = "local"
-    form: FormName = "tight"
-    weights: WeightsName = "records"
+    form: Form = "tight"
+    weights: Weights = "records"
     max_risk: Share | None = None
 
 
@@ -80,7 +81,7 @@ class CellsRequest(Model):
 class PositionsRequest(Model):
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
     mechanism: MechanismName = "geometric"
-    neighbours: NeighboursName = "add-remove"
+    neighbours: Neighbours = "add-remove"
     deltas: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(
         default=None, min_length=1, max_length=5, description="Null: about one over the records, and two smaller ones."
     )
@@ -91,7 +92,7 @@ class PositionsRequest(Model):
 
 class MapRequest(LimitRequest):
     max_tvd: Share | None = Field(default=None, description="Null: no limit, the map alone.")
-    cells: CellsName = "domain"
+    cells: NoisyCells = "domain"
     releases: int = Field(default=20, ge=1, le=200)
     seed: int = Field(default=0, ge=0, le=2**31)
 
@@ -117,10 +118,10 @@ class CompareRequest(Model):
     a: Side
     b: Side
     sensitive: Name | None = None
-    neighbours: NeighboursName = "add-remove"
+    neighbours: Neighbours = "add-remove"
     measure: MeasureName = "local"
-    form: FormName = "tight"
-    weights: WeightsName = "records"
+    form: Form = "tight"
+    weights: Weights = "records"
 
 
 class DownloadRequest(EpsilonRequest):

@@ -30,6 +30,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
 from cellrisk.system.text import percent
+from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.web.jobs import TellProgress
 from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, narrow, offer_deltas
 
@@ -102,10 +103,10 @@ def position(
     report: TellProgress,
     table: FrequencyTable,
     sensitive: str | None,
-    mechanism: str,
+    mechanism: MechanismName,
     deltas: Sequence[float] | None,
-    neighbours: str,
-    measures: Sequence[str],
+    neighbours: Neighbours,
+    measures: Sequence[MeasureName],
     points: int,
     people: bool = True,
 ) -> dict[str, Any]:
@@ -189,10 +190,10 @@ def compare(
     a: dict[str, Any],
     b: dict[str, Any],
     sensitive: str | None,
-    measure: str,
-    form: str,
-    weights: str,
-    neighbours: str,
+    measure: MeasureName,
+    form: Form,
+    weights: Weights,
+    neighbours: Neighbours,
 ) -> dict[str, Any]:
     """Two settings side by side; a table with other quasi-identifiers or bins is counted first."""
     sides = {}

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from cellrisk.decide.usefulness.marginals import Layout, ObservedCells, WholeDomain
 from cellrisk.decide.usefulness.simulation import simulate
 from cellrisk.decide.usefulness.utility_result import CELLS, Utility
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.sweep import list_mechanisms, read_epsilons
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.progress import Progress
+from cellrisk.system.words import MechanismName, Neighbours, NoisyCells, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -35,16 +36,16 @@ LAYOUTS: dict[str, type[Layout]] = {"domain": WholeDomain, "observed": ObservedC
 
 def utility(
     table: FrequencyTable,
-    mechanism: Mechanism | str | Sequence[Mechanism | str] = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName] = USUAL_MECHANISM,
     *,
     epsilon: float | Sequence[float] | Floats | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     ways: int | Sequence[int] | None = None,
     releases: int = 100,
     seed: int = 0,
-    cells: str = "domain",
+    cells: NoisyCells = "domain",
     sensitive: str | None = None,
     progress: Progress | None = None,
 ) -> Utility:
@@ -84,8 +85,7 @@ def utility(
         raise InvalidInput("no mechanism was given", fix="give one, for example Geometric(epsilon=1.0)")
     require_whole_number("releases", releases, 1)
     require_whole_number("seed", seed, 0)
-    if cells not in CELLS:
-        raise UnknownName("unknown cells", got=repr(cells), allowed=", ".join(CELLS))
+    require_word("cells", cells, CELLS)
     name = table.attribute(sensitive).name
     attributes = (*table.quasi_identifiers, name)
     chosen = _read_ways(ways, len(attributes))

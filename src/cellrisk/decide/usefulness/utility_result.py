@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import aligned, percent
+from cellrisk.system.words import NoisyCells, list_words, require_word
 from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from cellrisk.counts.table import FrequencyTable
 
-CELLS = ("domain", "observed")
+CELLS: tuple[NoisyCells, ...] = list_words(NoisyCells)
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,7 @@ class Utility(Result):
     """Attributes whose values were taken from the data, not declared."""
 
     def __post_init__(self) -> None:
-        if self.cells not in CELLS:
-            raise UnknownName("unknown cells", got=repr(self.cells), allowed=", ".join(CELLS))
+        require_word("cells", self.cells, CELLS)
         shape = (len(self.mechanisms), len(self.marginals))
         if 0 in shape or self.releases < 1:
             raise InvalidInput("utility needs a mechanism, a marginal and a release at least")

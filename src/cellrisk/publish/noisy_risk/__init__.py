@@ -17,6 +17,7 @@ from cellrisk.publish.noisy_risk.sensitivity import Sensitivity, check_figure, f
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned
 from cellrisk.system.version import __version__
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -39,7 +40,7 @@ class Book(Protocol):
         attribute: str,
         quasi_identifiers: Sequence[str],
         epsilon: float,
-        neighbours: str,
+        neighbours: Neighbours,
         cohort: str,
         purpose: str,
         new_cohort: bool,
@@ -160,13 +161,13 @@ class PublishedRisk(Result):
 
 def publish_risk(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     risk_epsilon: float,
     figure: str = "caused",
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     sensitive: str | None = None,
     may_be_missing: str | Sequence[str] = (),

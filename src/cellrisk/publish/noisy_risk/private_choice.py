@@ -37,6 +37,7 @@ from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned
 from cellrisk.system.version import __version__
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -219,14 +220,14 @@ class PrivateChoice(Result):
 
 def choose_privately(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     private: float,
     max_caused_people: float,
     grid: Sequence[float] | None = None,
     way: str = "exponential",
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     sensitive: str | None = None,
     may_be_missing: str | Sequence[str] = (),

@@ -34,6 +34,7 @@ from cellrisk.publish.releasing.tails import draw_places
 from cellrisk.publish.releasing.waiting import MOST
 from cellrisk.system.arrays import Integers
 from cellrisk.system.progress import Progress, StepCounter
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -49,11 +50,11 @@ MOST_EXCLUDED = 20
 
 def release(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     sensitive: str | None = None,
     exclude: Sequence[Rule] = (),

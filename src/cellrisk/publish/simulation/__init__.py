@@ -19,6 +19,7 @@ from cellrisk.risk.measures import MEASURES, choose_words
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress, StepCounter
+from cellrisk.system.words import MeasureName, MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -29,13 +30,13 @@ __all__ = ["SCENARIOS", "Comparison", "Difference", "Estimate", "Exposed", "Scen
 @takes_priors
 def simulate(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
-    measures: str | Sequence[str] = ("local",),
+    measures: MeasureName | Sequence[MeasureName] = ("local",),
     releases: int = 1000,
     seed: int = 0,
     sensitive: str | None = None,

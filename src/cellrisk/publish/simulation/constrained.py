@@ -25,6 +25,7 @@ from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress, StepCounter
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -35,12 +36,12 @@ MOST_COUNTS = 20_000_000
 
 def simulate_constrained(
     table: FrequencyTable,
-    mechanism: Mechanism | str,
+    mechanism: Mechanism | MechanismName,
     parents: Any,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     sensitive: str | None = None,
     parent_count: str | None = None,

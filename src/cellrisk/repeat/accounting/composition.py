@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of
@@ -15,11 +15,12 @@ from cellrisk.repeat.accounting.statements import implies, state
 from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
+from cellrisk.system.words import Flavour, Operator, list_words, require_word
 
 if TYPE_CHECKING:
     pass
 
-TARGETS = ("pure", "probabilistic", "approximate")
+TARGETS: tuple[Flavour, ...] = list_words(Flavour)
 TIE = 1e-9
 """Epsilons within this relative distance are the same: one operator's root of another's own formula differs by less."""
 
@@ -138,7 +139,11 @@ class Composition(Result):
 
 
 def compose(
-    losses: Sequence[Loss], *, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
+    losses: Sequence[Loss],
+    *,
+    operator: Operator = "tightest",
+    delta: float | None = None,
+    flavour: Flavour | None = None,
 ) -> Composition:
     """What do several releases about the same people cost together?
 
@@ -152,10 +157,9 @@ def compose(
     >>> compose(spent).epsilon, round(compose(spent, delta=1e-6).epsilon, 4)
     (3.0, 2.2978)
     """
-    if operator not in ("tightest", *OPERATORS):
-        raise UnknownName("unknown operator", got=repr(operator), allowed=", ".join(["tightest", *OPERATORS]))
-    if flavour is not None and flavour not in TARGETS:
-        raise UnknownName("unknown flavour to compose to", got=repr(flavour), allowed=", ".join(TARGETS))
+    require_word("operator", operator, list_words(Operator))
+    if flavour is not None:
+        require_word("flavour to compose to", flavour, TARGETS)
     losses = tuple(losses)
     _require_losses(losses)
     if delta is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, ProbabilisticGaussian, mechanism
 from cellrisk.system.checks import is_number, require_number
+from cellrisk.system.words import Neighbours, require_word
 
 FLAVOURS = ("pure", "probabilistic", "approximate", "concentrated")
 
@@ -28,14 +29,12 @@ class Loss:
     epsilon: float | None = None
     delta: float = 0.0
     rho: float | None = None
-    neighbours: str = "add-remove"
+    neighbours: Neighbours = "add-remove"
     mechanism: Mechanism | None = None
 
     def __post_init__(self) -> None:
-        if self.flavour not in FLAVOURS:
-            raise UnknownName("unknown flavour of privacy", got=repr(self.flavour), allowed=", ".join(FLAVOURS))
-        if self.neighbours not in NEIGHBOURS:
-            raise UnknownName("unknown neighbours", got=repr(self.neighbours), allowed=", ".join(NEIGHBOURS))
+        require_word("flavour of privacy", self.flavour, FLAVOURS)
+        require_word("neighbours", self.neighbours, NEIGHBOURS)
         if self.flavour == "concentrated":
             _require_positive("rho", self.rho)
             if self.epsilon is not None or self.delta or self.mechanism is not None:
@@ -113,8 +112,7 @@ class Loss:
         known = named.get("mechanism")
         if known is None:
             return Loss(**named)
-        if known not in MECHANISMS:
-            raise UnknownName("unknown mechanism", got=repr(known), allowed=", ".join(MECHANISMS))
+        require_word("mechanism", known, tuple(MECHANISMS))
         delta = None if MECHANISMS[known].pure else named["delta"]
         neighbours, threshold = named["neighbours"], named["threshold"]
         return Loss.of(

@@ -14,6 +14,7 @@ from cellrisk.repeat.accounting.distributions import compose_distributions, why_
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of, load_distributions, take_apart
 from cellrisk.system.arrays import Floats
+from cellrisk.system.words import Operator, list_words
 
 Answer = float | str
 """An epsilon, or one plain sentence why there is none."""
@@ -211,4 +212,4 @@ COMPOSERS: dict[str, Callable[[Sequence[Loss], str, float], Answer]] = {
     "gaussian": compose_gaussians,
     "pld": compose_pld,
 }
-OPERATORS = ("basic", "advanced", "zcdp", "rdp", "gaussian", "pld")
+OPERATORS: tuple[Operator, ...] = list_words(Operator)[1:]

@@ -16,6 +16,7 @@ from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import Survival, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.system.checks import is_number
+from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Operator, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -26,18 +27,18 @@ __all__ = ["Averaged", "Averaging", "MeanNoise", "Rule", "average"]
 @takes_priors
 def average(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     releases: int,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
-    measures: str | Sequence[str] | None = None,
-    forms: str | Sequence[str] | None = None,
-    weights: str | Sequence[str] | None = None,
+    measures: MeasureName | Sequence[MeasureName] | None = None,
+    forms: Form | Sequence[Form] | None = None,
+    weights: Weights | Sequence[Weights] | None = None,
     priors: Priors = USUAL_PRIORS,
-    operator: str = "tightest",
+    operator: Operator = "tightest",
     total_delta: float | None = None,
 ) -> Averaging:
     """The same table is released ``releases`` = T times with independent noise. What does averaging reveal?
@@ -96,7 +97,7 @@ def average(
     return Averaging(table, mechanism, mean.releases, rules, tuple(rows), fitted)
 
 
-def _find_rules(mechanism: Mechanism, number: int, operator: str, delta: float | None) -> tuple[Rule, ...]:
+def _find_rules(mechanism: Mechanism, number: int, operator: Operator, delta: float | None) -> tuple[Rule, ...]:
     """The rule by basic composition, and by another operator where that says something else."""
     if delta is not None and not (is_number(delta) and 0 <= delta < 1):
         raise InvalidInput("total_delta must be a number from 0 to below 1", got=delta)
@@ -106,7 +107,7 @@ def _find_rules(mechanism: Mechanism, number: int, operator: str, delta: float |
     return (basic,) if same else (basic, other)
 
 
-def _find_rule(mechanism: Mechanism, number: int, operator: str, delta: float | None) -> Rule:
+def _find_rule(mechanism: Mechanism, number: int, operator: Operator, delta: float | None) -> Rule:
     try:
         composition = compose([Loss.of(mechanism)] * number, operator=operator, delta=delta)
     except InvalidInput as refusal:

@@ -35,6 +35,7 @@ from cellrisk.system.checks import require_whole_number
 from cellrisk.system.extras import extra_needed
 from cellrisk.system.stopping import NOT_KNOWN, note_outcome
 from cellrisk.system.text import number_of
+from cellrisk.system.words import Flavour, Neighbours, Operator, require_word
 
 if TYPE_CHECKING:
     from cellrisk.repeat.ledger.pairing import Reservation
@@ -187,7 +188,7 @@ class Ledger:
         attribute: str,
         quasi_identifiers: str | Sequence[str],
         epsilon: float,
-        neighbours: str = "add-remove",
+        neighbours: Neighbours = "add-remove",
         cohort: str = "everyone",
         purpose: str = "",
         new_cohort: bool = False,
@@ -256,8 +257,8 @@ class Ledger:
         *,
         epsilon: float,
         delta: float = 0.0,
-        operator: str = "tightest",
-        flavour: str | None = None,
+        operator: Operator = "tightest",
+        flavour: Flavour | None = None,
     ) -> Entry:
         """Limits what a person of a cohort may lose in all, by the releases on it, on those around it and inside it.
 
@@ -273,8 +274,8 @@ class Ledger:
 
     def entries(self, cohort: str | None = None, kind: str | None = None) -> tuple[Entry, ...]:
         """The entries in their order: all, or those of a cohort or a kind."""
-        if kind not in (None, *KINDS):
-            raise UnknownName("unknown kind of entry", got=repr(kind), allowed=", ".join(KINDS))
+        if kind is not None:
+            require_word("kind of entry", kind, KINDS)
         state = self._read()
         if cohort is not None:
             state.require(cohort)
@@ -297,7 +298,7 @@ class Ledger:
         return state.losses(state.require(cohort))
 
     def spent(
-        self, cohort: str, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
+        self, cohort: str, operator: Operator = "tightest", delta: float | None = None, flavour: Flavour | None = None
     ) -> Composition:
         """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it."""
         state = self._read()

@@ -13,13 +13,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.accounting import OPERATORS, Loss
+from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.accounting.composition import TARGETS
 from cellrisk.repeat.ledger.chain import Row
 from cellrisk.system.checks import is_number
 from cellrisk.system.text import aligned
+from cellrisk.system.words import Flavour, Operator, list_words, require_word
 
 KINDS = ("cohort", "limit", "release")
 LONGEST_NAME = 200
@@ -50,19 +51,17 @@ class Limit:
     cohort: str
     epsilon: float
     delta: float = 0.0
-    operator: str = "tightest"
-    flavour: str | None = None
+    operator: Operator = "tightest"
+    flavour: Flavour | None = None
 
     def __post_init__(self) -> None:
         if not (is_number(self.epsilon) and self.epsilon > 0):
             raise InvalidInput("a limit's epsilon must be a finite number above 0", got=self.epsilon)
         if not (is_number(self.delta) and 0 <= self.delta < 1):
             raise InvalidInput("a limit's delta must be from 0 to below 1", got=self.delta)
-        known = ("tightest", *OPERATORS)
-        if self.operator not in known:
-            raise UnknownName("unknown operator", got=repr(self.operator), allowed=", ".join(known))
-        if self.flavour not in (None, *TARGETS):
-            raise UnknownName("unknown flavour of a limit", got=repr(self.flavour), allowed=", ".join(TARGETS))
+        require_word("operator", self.operator, list_words(Operator))
+        if self.flavour is not None:
+            require_word("flavour of a limit", self.flavour, TARGETS)
         if self.flavour is not None and (self.flavour == "pure") != (self.delta == 0):
             raise InvalidInput(
                 "a limit is pure where its delta is 0, and only there",
@@ -71,7 +70,7 @@ class Limit:
             )
 
     @property
-    def target(self) -> str:
+    def target(self) -> Flavour:
         """The flavour in which it is kept."""
         return self.flavour or ("approximate" if self.delta else "pure")
 

@@ -15,6 +15,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.accounting import Composition, Loss, compose
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_name, fold
+from cellrisk.system.words import Flavour, Operator
 
 MOST_LISTED = 20
 
@@ -123,7 +124,7 @@ class LedgerState:
         return [name for name in part_of if name not in parents and cohort in self.path(name)]
 
     def spend(
-        self, cohort: str, operator: str = "tightest", delta: float | None = None, flavour: str | None = None
+        self, cohort: str, operator: Operator = "tightest", delta: float | None = None, flavour: Flavour | None = None
     ) -> Composition:
         """The most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
         found = [
@@ -175,7 +176,7 @@ def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
         raise InvalidInput(exceeded, got=f"epsilon {epsilon:.6g} in all", allowed=limit.describe())
 
 
-def _keeps(losses: Sequence[Loss], limit: Limit, operator: str) -> bool:
+def _keeps(losses: Sequence[Loss], limit: Limit, operator: Operator) -> bool:
     try:
         return compose(losses, operator=operator, delta=limit.delta, flavour=limit.target).epsilon <= limit.epsilon
     except (InvalidInput, UnknownName):

@@ -17,6 +17,7 @@ from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.repeat.sequences.step import Step, check_steps
 from cellrisk.risk.measures import FORMS, MEASURES, Survival, choose_words
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.system.words import Form, MeasureName, MechanismName, Operator
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -107,11 +108,11 @@ def assess_sequence(
     table: FrequencyTable,
     steps: Sequence[Step],
     *,
-    operator: str = "tightest",
+    operator: Operator = "tightest",
     delta: float | None = None,
-    assess_as: str | None = None,
-    measure: str = "local",
-    form: str = "tight",
+    assess_as: MechanismName | None = None,
+    measure: MeasureName = "local",
+    form: Form = "tight",
     priors: Priors = USUAL_PRIORS,
 ) -> RiskSequence:
     """How does the risk grow, release by release, when sensitive attributes of the same people are released in turn?

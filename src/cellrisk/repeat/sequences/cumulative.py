@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_THRESHOLD, Mechanism
 from cellrisk.repeat.accounting import Composition, Loss, compose
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
+from cellrisk.system.words import Flavour, MechanismName, Operator, require_word
 
 INSTEAD, PURE_INSTEAD = 'assess_as="gaussian-analytic"', 'assess_as="laplace"'
 MADE_BY = {"gaussian": "basic", "discrete-gaussian": "zcdp"}
@@ -29,15 +30,15 @@ class Cumulative:
     (0.3, Laplace(epsilon=0.3, delta=0.0, neighbours='add-remove', threshold=0.5))
     """
 
-    operator: str = "tightest"
+    operator: Operator = "tightest"
     delta: float | None = None
     """The delta of the composition; None for the sum of the deltas so far."""
-    assess_as: str | None = None
+    assess_as: MechanismName | None = None
     """The name of a mechanism; None for that of the release itself."""
 
     def __post_init__(self) -> None:
-        if self.assess_as is not None and self.assess_as not in MECHANISMS:
-            raise UnknownName("unknown mechanism", got=repr(self.assess_as), allowed=", ".join(MECHANISMS))
+        if self.assess_as is not None:
+            require_word("mechanism", self.assess_as, tuple(MECHANISMS))
 
     def compose(self, steps: Sequence[Step]) -> Composition:
         """The loss of all these releases together."""
@@ -91,7 +92,7 @@ class Cumulative:
     def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> Composition:
         """The composition that a kind of noise is assessed at."""
         losses = tuple(step.loss for step in steps)
-        flavour = "probabilistic" if kind == "gaussian-pdp" else None
+        flavour: Flavour | None = "probabilistic" if kind == "gaussian-pdp" else None
         if kind not in MADE_BY and flavour is None:
             return _compose(losses, self.operator, self.delta, None)
         try:
@@ -104,5 +105,5 @@ class Cumulative:
 
 
 @lru_cache(maxsize=512)
-def _compose(losses: tuple[Loss, ...], operator: str, delta: float | None, flavour: str | None) -> Composition:
+def _compose(losses: tuple[Loss, ...], operator: Operator, delta: float | None, flavour: Flavour | None) -> Composition:
     return compose(losses, operator=operator, delta=delta, flavour=flavour)

@@ -26,6 +26,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent, show_down, show_up
+from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Operator, OverallKind, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -116,20 +117,20 @@ def largest_epsilon(
     table: FrequencyTable,
     past: Sequence[Step],
     *,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     attribute: str | None,
     max_risk: float,
-    kind: str = "max",
-    weights: str = "records",
+    kind: OverallKind = "max",
+    weights: Weights = "records",
     delta: float | None = None,
     quasi_identifiers: str | Sequence[str] | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
-    operator: str = "tightest",
+    operator: Operator = "tightest",
     total_delta: float | None = None,
-    assess_as: str | None = None,
-    measure: str = "local",
-    form: str = "tight",
+    assess_as: MechanismName | None = None,
+    measure: MeasureName = "local",
+    form: Form = "tight",
     priors: Priors = USUAL_PRIORS,
 ) -> NextEpsilon:
     """Which is the largest epsilon for the next release that keeps the overall risk at ``max_risk`` or below?
@@ -154,7 +155,7 @@ def largest_epsilon(
     choose_words("weights", weights, WEIGHTS)
     if not (is_number(max_risk) and max_risk > 0):
         raise InvalidInput("max_risk must be a number above 0", got=max_risk, allowed="for example 0.1")
-    words_of_risk = {"measure": measure, "form": form, "weights": weights}
+    words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}
     Policies.in_force().check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)

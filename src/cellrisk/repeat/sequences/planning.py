@@ -18,6 +18,7 @@ from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.old_words import takes_old_words
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
+from cellrisk.system.words import Form, MeasureName, MechanismName, Operator
 
 if TYPE_CHECKING:
     import os
@@ -121,11 +122,11 @@ def plan(
     past: Sequence[Step],
     planned: Step,
     *,
-    operator: str = "tightest",
+    operator: Operator = "tightest",
     delta: float | None = None,
-    assess_as: str | None = None,
-    measure: str = "local",
-    form: str = "tight",
+    assess_as: MechanismName | None = None,
+    measure: MeasureName = "local",
+    form: Form = "tight",
     priors: Priors = USUAL_PRIORS,
 ) -> Plan:
     """If this were released next, what would be the cumulative loss and the overall risk then?

@@ -16,11 +16,12 @@ from cellrisk.risk.explanation.risky_cells import ProfiledCells
 from cellrisk.risk.measures import Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
+from cellrisk.system.words import OverallKind, list_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
-KINDS = ("max", "sum")
+KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
 """How the attributes of a cell are taken together: bounded, and unbounded."""
 NUMBERS_AT_ONCE = 1 << 22
 """Cells times noises that are worked on together."""

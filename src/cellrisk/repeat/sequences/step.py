@@ -10,6 +10,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting import Loss
+from cellrisk.system.words import Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -39,7 +40,7 @@ class Step:
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        neighbours: str | None = None,
+        neighbours: Neighbours | None = None,
         threshold: float | None = None,
     ) -> None:
         if not isinstance(loss, (Mechanism, Loss, str)):

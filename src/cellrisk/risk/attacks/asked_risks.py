@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.plurality import Plurality
 from cellrisk.risk.attacks.proportional import Proportional
-from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Measure, choose_words
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Measure
+from cellrisk.system.words import Attack, choose_words, list_words, require_word
 
 GUESSES: dict[str, type[Guess]] = {kind.attack: kind for kind in (Plurality, Proportional)}
-ATTACKS = ("homogeneity", *GUESSES)
+ATTACKS: tuple[Attack, ...] = list_words(Attack)
 
 Words = str | Sequence[str] | None
 
@@ -39,8 +40,7 @@ def choose_risks(
     >>> choose_risks("plurality")
     AskedRisks(attack='plurality', measures=('local',), forms=('tight',), weights=('uniform', 'records'))
     """
-    if attack not in ATTACKS:
-        raise UnknownName("unknown attack", got=repr(attack), allowed=", ".join(ATTACKS))
+    require_word("attack", attack, ATTACKS)
     guesses = attack in GUESSES
     chosen = choose_words("measure", "local" if guesses and measures is None else measures, tuple(MEASURES))
     shaped = choose_words("form", "tight" if guesses and forms is None else forms, FORMS)

@@ -16,6 +16,7 @@ from cellrisk.risk.measures import FORMS, WEIGHTS, Survival, choose_words
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
+from cellrisk.system.words import Form, MechanismName, Neighbours, Weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,15 +159,15 @@ class Explanation(Result):
 
 def explain(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     sensitive: str | None = None,
-    form: str = "tight",
-    weights: str = "records",
+    form: Form = "tight",
+    weights: Weights = "records",
     top: int = 20,
     merge: Mapping[str, Groups] | None = None,
 ) -> Explanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures.dirichlet import Dirichlet, fit_dirichlet
 from cellrisk.risk.measures.expected import Expected
 from cellrisk.risk.measures.local import Local
@@ -15,6 +15,7 @@ from cellrisk.risk.measures.shrinkage import MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import CellSizes, fit_sizes
 from cellrisk.risk.measures.survival import Survival
 from cellrisk.system.arrays import Floats
+from cellrisk.system.words import choose_words
 
 MEASURES: dict[str, type[Measure]] = {
     kind.name: kind for kind in (Local, Expected, Shrinkage, Marginal, MarginalShrinkage)
@@ -70,16 +71,3 @@ def average_risks(
             else:
                 for weight in weights:
                     yield measure.name, form, weight, averages[form, weight]
-
-
-def choose_words(what: str, chosen: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """The words a user chose among the known ones, in the known order; all of them where none was chosen."""
-    if chosen is None:
-        return tuple(known)
-    words = [chosen] if isinstance(chosen, str) else list(chosen)
-    for word in words:
-        if word not in known:
-            raise UnknownName(f"unknown {what}", got=repr(word), allowed=", ".join(known))
-    if not words:
-        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known))
-    return tuple(word for word in known if word in words)

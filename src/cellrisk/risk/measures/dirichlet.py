@@ -16,8 +16,9 @@ from cellrisk.risk.measures.label_counts import RUN
 from cellrisk.risk.measures.pmf import stirling_error
 from cellrisk.risk.measures.rising import falling_root, log_excess, sums_of_inverses
 from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.words import AlphaEstimate, list_words, require_word
 
-ESTIMATES = ("mle", "moments")
+ESTIMATES: tuple[AlphaEstimate, ...] = list_words(AlphaEstimate)
 _SOURCES = {"given": "given", "mle": "by maximum likelihood", "moments": "by moments"}
 _CHUNK = 1 << 20
 _LARGEST_CONCENTRATION = 1e13
@@ -232,8 +233,7 @@ def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") 
     >>> print(fit_dirichlet(profiles, levels, "moments").describe())
     Dirichlet prior, by moments: alpha = (1.19604, 0.717626)
     """
-    if method not in ESTIMATES:
-        raise UnknownName("unknown way to estimate alpha", got=method, allowed=", ".join(ESTIMATES))
+    require_word("way to estimate alpha", method, ESTIMATES)
     if profiles.n_cells == 0:
         raise InvalidInput("alpha cannot be estimated from a table without records", fix="give alpha instead")
     if len(levels.labels) != profiles.n_levels or int(levels.totals.sum()) != profiles.n_records:

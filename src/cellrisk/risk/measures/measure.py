@@ -12,9 +12,10 @@ from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures.survival import Survival
 from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.words import Form, Weights, list_words
 
-FORMS = ("published", "exact", "tight")
-WEIGHTS = ("uniform", "records")
+FORMS: tuple[Form, ...] = list_words(Form)
+WEIGHTS: tuple[Weights, ...] = list_words(Weights)
 
 NUMBERS_AT_ONCE = 1 << 18
 """Working arrays of about this many numbers stay in the processor's cache."""
@@ -87,6 +88,7 @@ class Measure(ABC):
 
     def _average(self, profiles: Profiles, survival: Survival, forms: Sequence[str]) -> dict[tuple[str, str], Floats]:
         find = self.chance if survival.endless else self.risk
+        totals: dict[tuple[str, str], Floats]
         totals = {(form, weights): np.zeros(len(survival)) for form in forms for weights in WEIGHTS}
         for block in self._pieces(profiles, survival):
             for form, risk in find(block, profiles.n_levels, survival, forms).items():

@@ -18,9 +18,10 @@ from cellrisk.risk.measures import size_fits
 from cellrisk.risk.measures.mixtures import gamma_mixture, gamma_size_biased, poisson_size_biased
 from cellrisk.risk.measures.pmf import negative_binomial_pmf, poisson_pmf
 from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.words import SizesFamily, SizesFit, list_words, require_word
 
-FAMILIES = ("poisson", "negbin")
-METHODS = ("mle", "moments", "bayes")
+FAMILIES: tuple[SizesFamily, ...] = list_words(SizesFamily)
+METHODS: tuple[SizesFit, ...] = list_words(SizesFit)
 _SOURCES = {
     "given": "given",
     "mle": "by maximum likelihood",
@@ -308,10 +309,8 @@ def fit_sizes(profiles: Profiles, family: str = "poisson", method: str = "mle", 
     >>> round(fit_sizes(profiles).parameters["rate"], 6)
     1.593624
     """
-    if family not in FAMILIES:
-        raise UnknownName("unknown family of cell sizes", got=family, allowed=", ".join(FAMILIES))
-    if method not in METHODS:
-        raise UnknownName("unknown way to fit cell sizes", got=method, allowed=", ".join(METHODS))
+    require_word("family of cell sizes", family, FAMILIES)
+    require_word("way to fit cell sizes", method, METHODS)
     if profiles.n_cells == 0:
         raise InvalidInput("cell sizes cannot be fitted to a table without records")
     histogram = size_fits.Histogram(*(values.astype(np.float64) for values in profiles.sizes))

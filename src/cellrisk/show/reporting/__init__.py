@@ -10,6 +10,7 @@ from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Mechanism, de
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.show.reporting.document import Report, check_report_path, render
 from cellrisk.system.progress import Progress, share_of
+from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -22,7 +23,7 @@ __all__ = ["Report", "check_public_delta", "check_report_path", "report"]
 @takes_priors
 def report(
     table: FrequencyTable,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -30,10 +31,10 @@ def report(
     max_people: float | None = None,
     margin: float | None = None,
     max_tvd: float | None = None,
-    measure: str = "local",
-    form: str = "tight",
-    weights: str = "records",
-    neighbours: str | None = None,
+    measure: MeasureName = "local",
+    form: Form = "tight",
+    weights: Weights = "records",
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     priors: Priors = USUAL_PRIORS,
     public: bool = False,
@@ -43,7 +44,7 @@ def report(
     preparation: Sequence[str] = (),
     disclosures: Sequence[str] = (),
     top: int = 15,
-    cells: str = "domain",
+    cells: NoisyCells = "domain",
     releases: int = 20,
     seed: int = 0,
     policy: Policy | Policies | None = None,

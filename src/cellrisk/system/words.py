@@ -1,0 +1,74 @@
+"""The closed lists of words that Python, the command line and the page take: each is a type, written down once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar, get_args
+
+from cellrisk.errors import InvalidInput, UnknownName
+
+MechanismName = Literal["laplace", "gaussian", "gaussian-pdp", "gaussian-analytic", "geometric", "discrete-gaussian"]
+Neighbours = Literal["add-remove", "replace"]
+
+MeasureName = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
+Form = Literal["published", "exact", "tight"]
+Weights = Literal["uniform", "records"]
+Attack = Literal["homogeneity", "plurality", "proportional"]
+
+AlphaEstimate = Literal["mle", "moments"]
+SizesFamily = Literal["poisson", "negbin"]
+SizesFit = Literal["mle", "moments", "bayes"]
+BeliefName = Literal["negbin", "table"]
+
+MissingRule = Literal["category", "drop", "error"]
+OutsideRule = Literal["error", "drop"]
+EngineName = Literal["duckdb", "spark"]
+NoisyCells = Literal["domain", "observed"]
+"""Where noise is added: to the whole domain, or to the cells that hold somebody."""
+
+Operator = Literal["tightest", "basic", "advanced", "zcdp", "rdp", "gaussian", "pld"]
+Flavour = Literal["pure", "probabilistic", "approximate"]
+OverallKind = Literal["max", "sum"]
+
+Word = TypeVar("Word", bound=str)
+
+
+def list_words(kind: Any) -> tuple[Any, ...]:
+    """The words of a list, in its order.
+
+    >>> list_words(Weights)
+    ('uniform', 'records')
+    """
+    return get_args(kind)
+
+
+def say_words(kind: Any, last: str = "or") -> str:
+    """The words of a list, in a sentence.
+
+    >>> say_words(MissingRule), say_words(Weights, "and")
+    ('category, drop or error', 'uniform and records')
+    """
+    *words, end = list_words(kind)
+    return f"{', '.join(words)} {last} {end}"
+
+
+def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequence[Word]) -> tuple[Word, ...]:
+    """The words a user chose among the known ones, in the known order; all of them where none was chosen.
+
+    >>> choose_words("form", ["tight", "exact"], list_words(Form))
+    ('exact', 'tight')
+    """
+    if chosen is None:
+        return tuple(known)
+    words = [chosen] if isinstance(chosen, str) else list(chosen)
+    for word in words:
+        require_word(what, word, known)
+    if not words:
+        raise InvalidInput(f"no {what} was chosen", allowed=", ".join(known))
+    return tuple(word for word in known if word in words)
+
+
+def require_word(what: str, given: object, known: Sequence[str]) -> None:
+    """Refuses a word that is not in the list, and whatever is no word."""
+    if not isinstance(given, str) or given not in known:
+        raise UnknownName(f"unknown {what}", got=repr(given)[:60], allowed=", ".join(known))

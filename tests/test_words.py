@@ -1,0 +1,52 @@
+"""The lists of words are written down once, and are the words of what is built."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.repeat.accounting.operators import COMPOSERS
+from cellrisk.risk.attacks import GUESSES
+from cellrisk.risk.measures import MEASURES
+from cellrisk.system import words
+
+SOURCE = Path(words.__file__).parents[1]
+LISTS = {name: words.list_words(kind) for name, kind in vars(words).items() if words.list_words(kind)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "built"),
+    [
+        (words.MechanismName, MECHANISMS),
+        (words.MeasureName, MEASURES),
+        (words.Attack, ("homogeneity", *GUESSES)),
+        (words.Operator, ("tightest", *COMPOSERS)),
+    ],
+)
+def test_the_words_are_those_of_what_is_built(kind: Any, built: Any) -> None:
+    assert words.list_words(kind) == tuple(built)
+
+
+def find_second_lists(source: Path) -> list[str]:
+    """Literal types outside the one place whose words are those of a list there."""
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        if path.name == "words.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
+                parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                texts = {part.value for part in parts if isinstance(part, ast.Constant)}
+                found += [f"{path.name}: {name}" for name, known in LISTS.items() if texts == set(known)]
+    return found
+
+
+def test_no_list_is_written_down_twice(tmp_path: Path) -> None:
+    assert {"MechanismName", "Neighbours", "Form", "MissingRule"} <= set(LISTS)
+    assert find_second_lists(SOURCE) == []
+    (tmp_path / "again.py").write_text('Rule = Literal["replace", "add-remove"]\n', encoding="utf-8")
+    assert find_second_lists(tmp_path) == ["again.py: Neighbours"]
