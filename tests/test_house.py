@@ -60,10 +60,13 @@ SHOWING = ("show", "web", "cli")
 FORMULAS = ("noise.distributions", "risk.attacks", "risk.measures", "risk.people", "risk.totals")
 STEPS = {"attempt", "average", "cdf", "pmf", "risk", "sample", "survive", "vanish"}
 """The methods that formulas are made of; each is defined among them."""
-ANSWERS = ("decide", "publish", "repeat.accounting", "repeat.averaging", "repeat.sequences", "risk")
+ANSWERS = (
+    *("decide", "publish", "repeat.accounting", "repeat.averaging", "repeat.sequences", "repeat.together", "risk"),
+)
 QUESTIONS = {
     *PUBLIC,
     *("assess_sequence", "choose_within", "compose_ceiling", "count_people", "find_exposure", "find_trade_off"),
+    *("assess_together", "read_set_file"),
     *("glimpse", "largest_epsilon", "simulate_constrained", "weigh"),
     *("check_output", "describe_conditions", "find_count_column", "read_settings", "takes_priors", "usual_delta"),
     *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of"),  # files, not risks

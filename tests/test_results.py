@@ -75,6 +75,9 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
         table, private=5.0, max_caused_people=60, observed_levels=["town"]
     ),
     "report": lambda table, _: cr.report(table, epsilon=1.0),
+    "together": lambda *_: cr.assess_together(
+        make_frame(), [{"qid": "town"}, {"qid": "age"}], JOB, bins={"age": [30, 45]}, epsilon=1.0
+    ),
 }
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from cellrisk.repeat.averaging import Averaging, average
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
+    from cellrisk.repeat.together import TogetherAssessment, assess_together
     from cellrisk.risk.assessment import Assessment, assess
     from cellrisk.risk.ceilings import Ceiling, ceiling
     from cellrisk.risk.curves import RiskCurve, curve
@@ -75,6 +76,7 @@ _HOMES = {
     "repeat.averaging": "Averaging average",
     "repeat.ledger": "Ledger",
     "repeat.sequences": "Plan RiskSequence Step assess_sequence largest_epsilon plan",
+    "repeat.together": "TogetherAssessment assess_together",
     "risk.assessment": "Assessment assess",
     "risk.ceilings": "Ceiling ceiling",
     "risk.curves": "RiskCurve curve",
@@ -118,10 +120,12 @@ __all__ = [
     "RiskSequence",
     "Simulation",
     "Step",
+    "TogetherAssessment",
     "UnknownName",
     "Utility",
     "assess",
     "assess_sequence",
+    "assess_together",
     "audit",
     "average",
     "ceiling",

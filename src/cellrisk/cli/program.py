@@ -11,6 +11,7 @@ from cellrisk.cli.planning import average_command
 from cellrisk.cli.releases import audit_command, publish_risk_command, release_command, simulate_command
 from cellrisk.cli.reproducing import reproduce_command
 from cellrisk.cli.serving import serve_command
+from cellrisk.cli.sets import together_command
 
 app = typer.Typer(
     name="cellrisk",
@@ -31,6 +32,7 @@ app.command("publish-risk")(publish_risk_command)
 app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
 app.command("average")(average_command)
+app.command("together")(together_command)
 app.add_typer(ledger_app, name="ledger")
 app.command("serve")(serve_command)
 app.command("reproduce")(reproduce_command)

@@ -75,8 +75,8 @@ def _find_above(folder: Path | None) -> Iterator[SettingsFile]:
         yield read_settings_file(path)
 
 
-def read_settings_file(path: Path) -> SettingsFile:
-    """A TOML file with its digest; refuses what cannot be read in full."""
+def read_settings_file(path: Path, named: str = "the settings file") -> SettingsFile:
+    """A TOML file with its digest; refuses what cannot be read in full. ``named``: how a refusal calls it."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -84,17 +84,17 @@ def read_settings_file(path: Path) -> SettingsFile:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-            raise InvalidInput("the settings file is no plain file of a reasonable size", got=str(path))
+            raise InvalidInput(f"{named} is no plain file of a reasonable size", got=str(path))
         content = path.read_bytes()
     except FileNotFoundError:
         what = "is a link to nothing" if path.is_symlink() else "does not exist"
-        raise InvalidInput(f"the settings file {what}", got=str(path)) from None
+        raise InvalidInput(f"{named} {what}", got=str(path)) from None
     except OSError as error:
-        raise InvalidInput("the settings file cannot be read", got=f"{path} ({error.strerror})") from None
+        raise InvalidInput(f"{named} cannot be read", got=f"{path} ({error.strerror})") from None
     try:
         values = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):  # a number of thousands of digits is a plain ValueError
-        raise InvalidInput("the settings file is not valid TOML", got=str(path)) from None
+        raise InvalidInput(f"{named} is not valid TOML", got=str(path)) from None
     open_to_others = os.name == "posix" and bool(status.st_mode & stat.S_IWOTH)
     digest = hashlib.sha256(content).hexdigest()[:DIGITS]
     return SettingsFile(path.name, digest, values, OPEN_TO_OTHERS if open_to_others else None)

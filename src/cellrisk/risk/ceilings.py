@@ -352,6 +352,13 @@ def succeed(likelihoods: Likelihoods, labels: Labels) -> float:
     return float(np.sum(terms[possible] * np.exp(log_share[possible])))
 
 
+def rounded_likelihoods(noise: Noise) -> Likelihoods | None:
+    """R of one released whole number before any is set to 0, where it has few values: geometric and Laplace noise."""
+    if isinstance(noise, GeometricNoise):
+        return _geometric(noise)
+    return _rounded_laplace(noise) if isinstance(noise, LaplaceNoise) else None
+
+
 def _geometric(noise: GeometricNoise) -> Likelihoods:
     """R is e^epsilon from 1 on and e^-epsilon below."""
     epsilon = 1.0 / noise.scale

@@ -1,0 +1,394 @@
+"""Several tables of the same people, counted once: each record's cell in every table.
+
+One grouping by all columns of all tables and the sensitive attribute leaves at most as many rows as there are records.
+They come out of the engine in a stream, with numbers in place of keys, and the cells of each table are numbered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.counts.binning import Binning, make_binning
+from cellrisk.counts.cells import number_keys
+from cellrisk.counts.counting import CHANGED
+from cellrisk.counts.keyed_cells import translate
+from cellrisk.counts.likeness import refuse_counts
+from cellrisk.counts.parts import EVERYBODY, Part
+from cellrisk.counts.resources import Resources
+from cellrisk.counts.schema import Schema, read_names
+from cellrisk.counts.sources import open_records
+from cellrisk.counts.sums import total
+from cellrisk.counts.survey import Survey, survey_source
+from cellrisk.counts.vectors import integers
+from cellrisk.errors import InvalidInput
+from cellrisk.system.arrays import Integers
+from cellrisk.system.progress import Progress
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+MISSING = 0
+"""The code of a missing value; others count from 1."""
+ROOM, ADDRESSES = 4, 1 << 16
+"""Cells are numbered by address up to so many addresses a row, or in all, and through a dictionary beyond."""
+BYTES_FOR_ROW = 64
+"""What a row takes beside its codes and counts while figures are computed."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One table of a set: its columns, how they are binned, and the part of the people that it counts."""
+
+    quasi_identifiers: tuple[str, ...]
+    bins: Mapping[str, Any]
+    part: Part = EVERYBODY
+
+    def columns(self) -> tuple[tuple[str, Binning | None], ...]:
+        """Each column with its binning."""
+        return tuple(
+            (name, make_binning(name, self.bins[name]) if name in self.bins else None)
+            for name in self.quasi_identifiers
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TableCells:
+    """The cells of one table, without their keys."""
+
+    columns: tuple[int, ...]
+    """Which of the set's columns it has; two tables that bin a column alike share its number."""
+    codes: Integers
+    """(cells, columns): the codes of each cell's values. 0 is a missing value."""
+    counts: Integers
+    """(cells, levels)"""
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.counts)
+
+    @property
+    def n_records(self) -> int:
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class JointCells:
+    """Several tables of the same people: rows of people who share their cells in all tables and their level."""
+
+    sensitive: str
+    levels: tuple[str, ...]
+    declared: bool
+    """Whether the levels were declared."""
+    tables: tuple[TableCells, ...]
+    cell: Integers
+    """(tables, rows): the cell of a row's people in each table; -1 where they are not in it."""
+    level: Integers
+    """(rows,)"""
+    count: Integers
+    """(rows,): people."""
+    names: tuple[str, ...]
+    """The set's columns; one that is binned in several ways stands there as often."""
+    widths: tuple[int, ...]
+    """How many values each of these columns has, a missing one included."""
+    dropped: int = 0
+    """Records that are in no table because a value is missing or no part holds them."""
+
+    @property
+    def n_records(self) -> int:
+        """People who are in one of the tables at least."""
+        return int(self.count.sum())
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.levels)
+
+
+def count_together(
+    source: Any,
+    tables: Sequence[Asked],
+    sensitive: str,
+    *,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    count: str | bool | None = None,
+    missing: str = "category",
+    table: str | None = None,
+    engine: str | None = None,
+    memory_limit: str | int | None = None,
+    progress: Progress | None = None,
+) -> JointCells:
+    """In which cell of each table is each record, and with whom?
+
+    The source, the levels, the counts and the rule for missing values are those of `tabulate`; with "drop", a record is
+    left out of the tables that have the column in which its value is missing, and out of all where it is the sensitive
+    one. A source with values outside the declared levels is refused.
+
+    >>> people = {"sex": ["f", "f", "m"], "town": ["a", "b", "b"], "job": ["x", "y", "y"]}
+    >>> import pandas
+    >>> found = count_together(pandas.DataFrame(people), [Asked(("sex",), {}), Asked(("town",), {})], "job")
+    >>> [table.counts.tolist() for table in found.tables]
+    [[[1, 1], [0, 1]], [[1, 0], [0, 2]]]
+    """
+    read_names(sensitive, "sensitive")
+    columns = list(dict.fromkeys(column for each in tables for column in each.columns()))
+    parts = list(dict.fromkeys(each.part for each in tables if each.part))
+    filtered = [name for part in parts for name in part.columns]
+    raw = list(dict.fromkeys([*(name for name, _ in columns), *filtered]))
+    if sensitive in filtered:
+        raise InvalidInput(
+            f"a part of the people is chosen by the sensitive attribute '{sensitive}' itself",
+            fix="choose it by other columns: whoever is in such a table has given his value away",
+        )
+    names = name_variants([name for name, _ in columns])
+    bits = [f"belongs to part {place + 1}" for place in range(len(parts))]
+    declared = {name: given for name, given in (levels or {}).items() if name in (sensitive, *raw)}
+    unknown = [name for name in levels or {} if name not in declared]
+    if unknown:
+        raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
+    opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing)
+    resources = Resources.of(memory_limit, progress)
+    with open_records(source, opened_as, resources, table=table, engine=engine) as (records, opened_as, others, _):
+        schema = Schema(
+            (*names, *bits),
+            (sensitive,),
+            {name: binning for name, (_, binning) in zip(names, columns, strict=True) if binning is not None},
+            {
+                **{shown: declared[name] for shown, (name, _) in zip(names, columns, strict=True) if name in declared},
+                **({sensitive: declared[sensitive]} if sensitive in declared else {}),
+            },
+            opened_as.count,
+            "error" if missing == "error" else "category",
+        )
+        survey = survey_source(arrange(records, raw, columns, parts), schema)
+        rows = read_rows(survey, len(columns), len(parts), len(tables), resources)
+    once = opened_as.count is None and bool(others) and bool((rows.count == 1).all()) and len(rows.count) > 1
+    if opened_as.count is None:
+        refuse_counts(source, opened_as.columns, others, once, table=table, engine=engine)
+    if int(rows.count.sum()) != survey.records:
+        raise InvalidInput(CHANGED, fix="try again")
+    return join_tables(rows, survey, tables, columns, parts, sensitive, names, missing)
+
+
+def name_variants(names: Sequence[str]) -> list[str]:
+    """A name of its own for every column, where some are binned in several ways.
+
+    >>> name_variants(["age", "sex", "age"])
+    ['age', 'sex', 'age, binned in way 2']
+    """
+    found: list[str] = []
+    for place, name in enumerate(names):
+        times = names[:place].count(name)
+        found.append(f"{name}, binned in way {times + 1}" if times else name)
+    return found
+
+
+def arrange(
+    records: ir.Table,
+    raw: Sequence[str],
+    columns: Sequence[tuple[str, Binning | None]],
+    parts: Sequence[Part],
+) -> ir.Table:
+    """The records with a column for every binning of a column, and one for every part: whether they belong to it."""
+    values = {name: records[f"c{place}"] for place, name in enumerate(raw)}
+    found: list[Any] = [values[name] for name, _ in columns]
+    found += [part.holds(values).cast("int64") for part in parts]
+    found += [records[name] for name in records.columns[len(raw) :]]
+    return records.select(**{f"c{place}": value for place, value in enumerate(found)})
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What came out of the engine: codes of the columns, then the parts as 0 or 1, the level, the number of people."""
+
+    codes: list[Integers]
+    widths: list[int]
+    belongs: list[Integers]
+    level: Integers
+    count: Integers
+
+
+class Numbering:
+    """Numbers for the values of one column, as they come; in the end in an order that does not depend on that."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+        self.parts: list[Integers] = []
+
+    def add(self, column: pa.ChunkedArray) -> None:
+        encoded = column.combine_chunks().dictionary_encode()
+        numbers = self.numbers
+        values = [numbers.setdefault(value, len(numbers) + 1) for value in encoded.dictionary.to_pylist()]
+        places = short([*values, MISSING])
+        self.parts.append(places[integers(encoded.indices.fill_null(len(values)))])
+
+    def finish(self) -> tuple[Integers, int]:
+        """The codes of all rows, and how many there may be."""
+        values = list(self.numbers)
+        order = short([0] * (len(values) + 1))
+        plain = all(isinstance(value, int) for value in values)
+        for place, value in enumerate(sorted(values, key=None if plain else str)):
+            order[self.numbers[value]] = place + 1
+        return order[join(self.parts, np.int32)], len(values) + 1
+
+
+def join(parts: Sequence[Integers], kind: Any) -> Integers:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+
+def read_rows(survey: Survey, n_columns: int, n_parts: int, n_tables: int, resources: Resources) -> Rows:
+    """Groups the records by all columns and the level, and brings the groups here, a batch at a time."""
+    coded, levels = survey.coded, survey.levels[0]
+    quasi = [f"q{place}" for place in range(n_columns + n_parts)]
+    grouped = coded.group_by([*quasi, "y0"]).aggregate(c=total(coded))
+    grouped = grouped.filter(grouped.c > 0)
+    row = BYTES_FOR_ROW + 4 * (n_columns + n_parts) + 4 * n_tables * (2 + len(levels.labels))
+    most = resources.memory // row
+    numberings = [Numbering() for _ in range(n_columns)]
+    belongs: list[list[Integers]] = [[] for _ in range(n_parts)]
+    level: list[Integers] = []
+    count: list[Integers] = []
+    seen = 0
+    for batch in stream(grouped):
+        seen += len(batch)
+        if seen > most:
+            raise InvalidInput(
+                "the tables together have more combinations of values than memory holds",
+                got=f"more than {most:,} combinations, {row} bytes each",
+                fix="allow more memory, use coarser bins, or assess fewer tables at once",
+            )
+        for place, numbering in enumerate(numberings):
+            numbering.add(batch[f"q{place}"])
+        for place in range(n_parts):
+            belongs[place].append(integers(batch[f"q{n_columns + place}"]).astype(bool))
+        level.append(translate(batch["y0"], levels).astype(np.int32))
+        count.append(integers(batch["c"]))
+    coded_columns = [numbering.finish() for numbering in numberings]
+    return Rows(
+        [codes for codes, _ in coded_columns],
+        [width for _, width in coded_columns],
+        [join(each, bool) for each in belongs],
+        join(level, np.int32),
+        join(count, np.int64),
+    )
+
+
+def stream(table: ir.Table) -> Iterator[pa.Table]:
+    """The rows of an expression, a batch at a time. Ibis 12 asks DuckDB 2 for a stream by a name that is gone."""
+    import pyarrow as pa
+
+    backend: Any = table.get_backend()
+    if backend.name == "duckdb":
+        batches = pa.RecordBatchReader.from_stream(backend.con.sql(backend.compile(table)))
+    else:
+        batches = table.to_pyarrow_batches()
+    for batch in batches:
+        if len(batch):
+            yield pa.Table.from_batches([batch])
+
+
+def join_tables(
+    rows: Rows,
+    survey: Survey,
+    tables: Sequence[Asked],
+    columns: Sequence[tuple[str, Binning | None]],
+    parts: Sequence[Part],
+    sensitive: str,
+    names: Sequence[str],
+    missing: str,
+) -> JointCells:
+    """The cells of every table, and where the rows are in them."""
+    levels = survey.levels[0]
+    level, count, labels = rows.level, rows.count, levels.labels
+    known = np.ones(len(level), bool)
+    if missing == "drop" and levels.missing:
+        known = level < len(labels) - 1
+        labels = labels[:-1]
+    members = []
+    for each in tables:
+        member = known.copy()
+        if each.part:
+            member &= rows.belongs[parts.index(each.part)]
+            if not member.any():
+                raise InvalidInput(
+                    f"no record is in the part of the people: {each.part.describe()}",
+                    fix="correct 'where', or leave the table out",
+                )
+        if missing == "drop":
+            for column in each.columns():
+                member &= rows.codes[columns.index(column)] != MISSING
+        members.append(member)
+    some = np.logical_or.reduce(members)
+    if not some.any():
+        raise InvalidInput("no record is in any of the tables", got=f"{int(count.sum()):,} records left out")
+    dropped = int(count[~some].sum())
+    kept = slice(None) if some.all() else np.flatnonzero(some)
+    level, count = level[kept], count[kept]
+    if len(labels) < 2:
+        raise InvalidInput(f"sensitive column '{sensitive}' has one level only", allowed="two levels or more")
+    found, cells = [], []
+    for each, member in zip(tables, members, strict=True):
+        own = tuple(columns.index(column) for column in each.columns())
+        cell, codes = number_cells([rows.codes[place] for place in own], [rows.widths[place] for place in own], member)
+        cell = cell[kept]
+        here = cell >= 0
+        flat = cell[here].astype(np.int64) * len(labels) + level[here]
+        summed = np.bincount(flat, count[here], minlength=len(codes) * len(labels))
+        cells.append(cell)
+        found.append(TableCells(own, codes, narrow(summed).reshape(len(codes), len(labels))))
+    return JointCells(
+        sensitive,
+        labels,
+        levels.declared,
+        tuple(found),
+        np.stack(cells),
+        level,
+        count,
+        tuple(names),
+        tuple(rows.widths),
+        dropped,
+    )
+
+
+def short(numbers: Any) -> Integers:
+    """Whole numbers in four bytes each."""
+    found: Integers = np.asarray(numbers, np.dtype("int32"))
+    return found
+
+
+def narrow(counts: Any) -> Integers:
+    """Counts in as few bytes as hold them."""
+    return np.asarray(counts.astype(np.int32 if not len(counts) or counts.max() < 2**31 else np.int64))
+
+
+def number_cells(codes: Sequence[Integers], widths: Sequence[int], member: Any) -> tuple[Integers, Integers]:
+    """The cell of each row, -1 for those who are not in the table, and the codes of each cell, in their order."""
+    import pyarrow as pa
+
+    rows = len(member)
+    every = bool(member.all())
+    key = np.broadcast_to(number_keys([code if every else code[member] for code in codes], widths), int(member.sum()))
+    addresses = prod(widths)
+    if addresses <= max(ROOM * rows, ADDRESSES):
+        taken = np.zeros(addresses, bool)
+        taken[key] = True
+        number = np.cumsum(taken, dtype=np.int32) - 1
+        cell = number[key]
+        n_cells = int(taken.sum())
+    else:
+        encoded = pa.array(key).dictionary_encode()
+        order = np.argsort(np.asarray(encoded.dictionary))
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        cell = rank[integers(encoded.indices)]
+        n_cells = len(order)
+    first = np.zeros(n_cells, np.int64)
+    places = np.arange(rows) if every else np.flatnonzero(member)
+    first[cell] = places
+    found = short(np.full(rows, -1))
+    found[places] = cell
+    return found, np.stack([code[first] for code in codes], axis=1)

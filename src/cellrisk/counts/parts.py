@@ -1,0 +1,205 @@
+"""Parts of the people: which records belong to a table, by plain conditions on columns and never by a query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from cellrisk.counts.coding import as_number, check_type, code_level, kind_of
+from cellrisk.counts.levels import NUMBERS, label_level, spell
+from cellrisk.counts.survey import WHOLE, holds_one_of
+from cellrisk.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+ENDS = ("from", "above", "to", "below")
+MOST_VALUES = 1000
+FORMS = 'a value, a list of values, or a table with "from", "above", "to", "below" (numbers) or "not" (values)'
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What one column must hold: one of some values, none of others, a number between ends.
+
+    A missing value is among no values and between no ends; it is not one of the values of ``none_of``.
+    """
+
+    column: str
+    one_of: tuple[Any, ...] | None = None
+    none_of: tuple[Any, ...] = ()
+    ends: tuple[tuple[str, float], ...] = ()
+    """Pairs of "from" (at least), "above", "to" (at most) or "below" and a number."""
+
+    def holds(self, value: ir.Value) -> ir.BooleanValue:
+        """Whether each record satisfies it, as an engine expression that is never NULL."""
+        found = []
+        if self.one_of is not None:
+            found.append(is_among(self.column, value, self.one_of))
+        if self.none_of:
+            found.append(~is_among(self.column, value, self.none_of))
+        if self.ends:
+            kind = value.type()
+            if kind.is_boolean() or not (kind.is_numeric() or kind.is_string()):
+                raise InvalidInput(
+                    f"the part of the people asks for numbers of '{self.column}', which holds none", got=f"type {kind}"
+                )
+            number = as_number(value)
+            for word, end in self.ends:
+                test = {"from": number >= end, "above": number > end, "to": number <= end, "below": number < end}[word]
+                found.append((test & ~number.isnan()).fill_null(False))
+        return reduce(and_, found)
+
+    def describe(self) -> str:
+        """The condition in words.
+
+        >>> Condition("age", ends=(("from", 18.0), ("below", 65.0))).describe(), Condition("sex", ("f", "m")).describe()
+        ('age from 18 below 65', 'sex is f or m')
+        """
+        words = [] if self.one_of is None else [f"is {' or '.join(map(label_level, self.one_of))}"]
+        words += [f"is not {' or '.join(map(label_level, self.none_of))}"] if self.none_of else []
+        words += [f"{word} {end:.15g}" for word, end in self.ends]
+        return f"{self.column} {' '.join(words)}"
+
+    def excludes(self, other: Condition) -> bool:
+        """Whether no value satisfies both, as far as the conditions themselves tell."""
+        mine = None if self.one_of is None else {label_level(value) for value in self.one_of}
+        theirs = None if other.one_of is None else {label_level(value) for value in other.one_of}
+        if mine is not None and theirs is not None and not mine & theirs:
+            return True
+        for values, against in ((mine, other), (theirs, self)):
+            if values is not None and values <= {label_level(value) for value in against.none_of}:
+                return True
+        low, low_open = max(self._low(), other._low())
+        high, closed = min(self._high(), other._high())
+        return low > high or (low == high and (low_open or not closed) and math.isfinite(low))
+
+    def _low(self) -> tuple[float, bool]:
+        """The largest lower end, and whether it is itself outside."""
+        return max(((end, word == "above") for word, end in self.ends if word in ENDS[:2]), default=(-math.inf, False))
+
+    def _high(self) -> tuple[float, bool]:
+        """The smallest upper end, and whether it is itself inside."""
+        return min(((end, word == "to") for word, end in self.ends if word in ENDS[2:]), default=(math.inf, True))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The people of a table: those who satisfy every condition. Without conditions, everybody."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(each.column for each in self.conditions)
+
+    def holds(self, values: Mapping[str, ir.Value]) -> ir.BooleanValue:
+        """Whether each record belongs to the part; ``values`` are the columns by name."""
+        return reduce(and_, [each.holds(values[each.column]) for each in self.conditions])
+
+    def describe(self) -> str:
+        return ", ".join(each.describe() for each in self.conditions) or "everybody"
+
+    def excludes(self, other: Part) -> bool:
+        """Whether nobody can belong to both, whatever the records are.
+
+        >>> women, men = read_part({"sex": "f"}), read_part({"sex": "m"})
+        >>> women.excludes(men), women.excludes(Part())
+        (True, False)
+        """
+        return any(
+            mine.column == theirs.column and mine.excludes(theirs)
+            for mine in self.conditions
+            for theirs in other.conditions
+        )
+
+
+EVERYBODY = Part()
+
+
+def read_part(given: Any, whose: str = "the table") -> Part:
+    """The part of the people that a mapping from columns to conditions describes; ``whose`` names its table.
+
+    >>> read_part({"sex": "f", "age": {"from": 18, "below": 65}}).describe()
+    'sex is f, age from 18 below 65'
+    """
+    if given is None:
+        return EVERYBODY
+    if isinstance(given, Part):
+        return given
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput(
+            f"'where' of {whose} must map columns to what they hold",
+            got="nothing" if given == {} else f"a {type(given).__name__}",
+            allowed='for instance {sex = "f", age = {from = 18}}; never a query',
+        )
+    return Part(tuple(_read_condition(column, value, whose) for column, value in given.items()))
+
+
+def _read_condition(column: Any, given: Any, whose: str) -> Condition:
+    if not isinstance(column, str) or not column:
+        raise InvalidInput(f"'where' of {whose} must name columns", got=f"a {type(column).__name__}")
+    what = f"'where' of {whose} cannot be read for column '{column}'"
+    if not isinstance(given, Mapping):
+        return Condition(column, _read_values(given, what))
+    unknown = [str(word) for word in given if word not in (*ENDS, "not")]
+    if unknown or not given:
+        raise InvalidInput(what, got=f"the word {unknown[0]!r}" if unknown else "an empty table", allowed=FORMS)
+    ends = []
+    for word in ENDS:
+        if word in given:
+            end = given[word]
+            if isinstance(end, bool) or not isinstance(end, int | float) or not abs(end) < 2.0**53:
+                raise InvalidInput(what, got=f"{word} that is no number below 2^53", allowed=FORMS)
+            ends.append((word, float(end)))
+    none_of = _read_values(given["not"], what) if "not" in given else ()
+    return Condition(column, None, none_of, tuple(ends))
+
+
+def _read_values(given: Any, what: str) -> tuple[Any, ...]:
+    values = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not 1 <= len(values) <= MOST_VALUES:
+        raise InvalidInput(what, got=f"{len(values)} values", allowed=f"1 to {MOST_VALUES} values")
+    for value in values:
+        odd = isinstance(value, float) and not math.isfinite(value)
+        if odd or not isinstance(value, str | int | float | date) or (isinstance(value, str) and "\0" in value):
+            raise InvalidInput(what, got="no plain value" if odd else f"a {type(value).__name__}", allowed=FORMS)
+    return values
+
+
+def is_among(name: str, column: ir.Value, values: tuple[Any, ...]) -> ir.BooleanValue:
+    """Whether a column holds one of some values, each spelt as the column spells it; never NULL.
+
+    A number is compared as a number in a column of text too, as CSV files have it: 2 is 2.0 there, "2" is not.
+    """
+    check_type(name, column)
+    kind = kind_of(column)
+    if kind == "integer":
+        spelt = [form for value in values for form in spell(value, kind)]
+        return holds_one_of(code_level(column), [int(form) for form in spelt if WHOLE.fullmatch(form)])
+    if kind in NUMBERS:
+        numbers = [_as_float(value) for value in values]
+        return holds_one_of(as_number(column), [number for number in numbers if number is not None])
+    numbers = [_as_float(value) for value in values if not isinstance(value, str)]
+    texts = [
+        form for value in values if _as_float(value) is None or isinstance(value, str) for form in spell(value, kind)
+    ]
+    found = holds_one_of(code_level(column), list(dict.fromkeys(texts)))
+    if not column.type().is_string() or not any(number is not None for number in numbers):
+        return found
+    return found | holds_one_of(as_number(column), [number for number in numbers if number is not None])
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, bool | date) else float(value)
+    except (ValueError, OverflowError):
+        return None

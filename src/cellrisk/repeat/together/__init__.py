@@ -1,0 +1,265 @@
+"""`assess_together`: several tables about the same people, released in one go, and what they give away as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from cellrisk.counts.joint import JointCells, TableCells, count_together
+from cellrisk.noise.distributions import EndlessNoise
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
+from cellrisk.repeat.together.rules import (
+    RULES,
+    Figures,
+    Lookup,
+    count_alone,
+    count_chance,
+    count_given_away,
+    count_raw,
+    count_subsets,
+    look_up,
+)
+from cellrisk.repeat.together.sets import SetTable, find_together, read_tables, same_table_twice
+from cellrisk.repeat.together.spread import Spread, find_spreads
+from cellrisk.repeat.together.together_result import RuleFigures, TableFigures, TogetherAssessment
+from cellrisk.risk.measures.survival import each_alone
+from cellrisk.system.checks import require_whole_number
+from cellrisk.system.progress import Progress
+from cellrisk.system.text import number_of
+
+__all__ = ["RuleFigures", "SetTable", "TableFigures", "TogetherAssessment", "assess_together"]
+
+
+def assess_together(
+    source: Any,
+    tables: Sequence[Mapping[str, Any] | SetTable],
+    sensitive: str,
+    *,
+    bins: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    count: str | bool | None = None,
+    missing: str = "category",
+    mechanism: Mechanism | str = USUAL_MECHANISM,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: str | None = None,
+    threshold: float | None = None,
+    table: str | None = None,
+    engine: str | None = None,
+    memory_limit: str | int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> TogetherAssessment:
+    """What would several tables about the same people give away, if they were released together?
+
+    An attacker who knows in which cell of each table a person is keeps the one value that vanishes in none of them
+    (elimination, the headline), or takes a value that some table shows alone (any; unanimous: and no other is). For
+    each rule: people named rightly and at all, those given away only because of their own record, chance, and what the
+    tables would give away without noise. All means are exact for independent noise in every count; the standard
+    deviation too, but for more than six labels or very many cells, where it is simulated and its error is told.
+
+    Parameters
+    ----------
+    source
+        Whatever `tabulate` takes. It is read once.
+    tables
+        A mapping for each table: "qid" (its quasi-identifiers), and, where they are not those of all tables, "bin",
+        "mechanism", "epsilon", "delta", "threshold"; "where" for a part of the people, such as ``{"sex": "f", "age":
+        {"from": 18}}``; "name" to call it by.
+    sensitive
+        The sensitive attribute: one, and the same in all tables.
+    bins, mechanism, epsilon, delta, neighbours, threshold
+        What holds for every table that does not say otherwise. ``neighbours`` is the same for all.
+    levels, count, missing, table, engine, memory_limit, progress
+        As for `tabulate`. With ``missing="drop"`` a record is left out of those tables whose columns it has no value
+        for.
+    seed
+        Of what is simulated.
+
+    >>> import pandas
+    >>> people = pandas.DataFrame({"sex": list("ffmm"), "town": list("abab"), "job": list("xyyy")})
+    >>> found = assess_together(people, [{"qid": "sex"}, {"qid": "town"}], "job", epsilon=1.0)
+    >>> lead = found.rule("elimination")
+    >>> round(lead.right, 4), round(lead.caused, 4), lead.raw
+    (2.0604, 1.2151, 3)
+    """
+    seed = require_whole_number("seed", seed, least=0)
+    asked = read_tables(
+        tables,
+        sensitive,
+        bins=bins,
+        mechanism=mechanism,
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        threshold=threshold,
+    )
+    joint = count_together(
+        source,
+        [each.asked for each in asked],
+        sensitive,
+        levels=levels,
+        count=count,
+        missing=missing,
+        table=table,
+        engine=engine,
+        memory_limit=memory_limit,
+        progress=progress,
+    )
+    return assess_joint(joint, asked, missing, seed)
+
+
+def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, seed: int) -> TogetherAssessment:
+    """The same where the tables are counted."""
+    _refuse_same_people(joint, asked)
+    mechanisms = [each.mechanism for each in asked]
+    noises, thresholds = [each.noise for each in mechanisms], [each.threshold for each in mechanisms]
+    lookups = look_up(joint, noises, thresholds)
+    together = find_together(asked)
+    cost = find_cost(mechanisms, together)
+    ceiling, unknown = try_ceiling(mechanisms, together, joint.n_levels)
+    found = count_given_away(joint, lookups)
+    chance = count_chance(joint, [each.limit_noise for each in mechanisms], thresholds)
+    raw = count_raw(joint)
+    means = {rule: figures.right for rule, figures in found.items()}
+    spreads = find_spreads(joint, lookups, noises, thresholds, means, seed)
+    collections = count_subsets(joint, lookups)
+    rules = tuple(
+        _make_figures(rule, found[rule], spreads[rule], chance[rule], raw[rule], joint.n_records, cost)
+        for rule in RULES
+    )
+    every = tuple(range(len(asked)))
+    rows = []
+    for place, (each, own, lookup) in enumerate(zip(asked, joint.tables, lookups, strict=True)):
+        rest = tuple(other for other in every if other != place)
+        rows.append(
+            TableFigures(each, own.n_records, own.n_cells, _assess_alone(each, own, lookup), collections.get(rest))
+        )
+    return TogetherAssessment(
+        joint.sensitive,
+        joint.n_levels,
+        joint.n_records,
+        joint.dropped,
+        rules,
+        tuple(rows),
+        {tuple(place + 1 for place in some): figures for some, figures in collections.items()},
+        ceiling,
+        unknown,
+        cost,
+        tuple(_state(joint, asked, missing, spreads)),
+    )
+
+
+def _make_figures(
+    rule: str, figures: Figures, spread: Spread, chance: float, raw: int, records: int, cost: Cost
+) -> RuleFigures:
+    low, high = spread.interval(figures.right, records) or (None, None)
+    kept = -math.expm1(-cost.epsilon) * figures.right + math.exp(-cost.epsilon) * cost.delta * records
+    return RuleFigures(
+        rule,
+        figures.right,
+        figures.named,
+        spread.deviation,
+        spread.error,
+        low,
+        high,
+        figures.caused,
+        min(kept, figures.right),
+        chance,
+        raw,
+    )
+
+
+def _assess_alone(table: SetTable, cells: TableCells, lookup: Lookup) -> RuleFigures:
+    """One table by itself: cells are independent, so that variances add up."""
+    mechanism = table.mechanism
+    counts = cells.counts.T.astype(np.float64)
+    places = np.ascontiguousarray(lookup.places[:-1].T)
+    alone = each_alone([lookup.vanish[place] for place in places], [lookup.survive[place] for place in places])
+    mean = sum(own * shown for own, shown in zip(counts, alone, strict=True))
+    square = sum(own * own * shown for own, shown in zip(counts, alone, strict=True))
+    deviation = math.sqrt(max(float(np.sum(square - mean * mean)), 0.0))
+    limit = mechanism.limit_noise
+    if isinstance(limit, EndlessNoise):
+        chance = cells.n_records * 0.5 ** cells.counts.shape[1]
+    else:
+        chance = count_alone(cells, Lookup.of(cells, limit, mechanism.threshold)).right
+    lone = (cells.counts > 0).sum(axis=1) == 1
+    cost = find_cost([mechanism], [(0,)])
+    raw = int(cells.counts[lone].sum())
+    return _make_figures("alone", count_alone(cells, lookup), Spread(deviation), chance, raw, cells.n_records, cost)
+
+
+def _refuse_same_people(joint: JointCells, asked: Sequence[SetTable]) -> None:
+    """Refuses two tables of the same columns and, as it turns out, of the same people."""
+    for first, second in combinations(range(len(asked)), 2):
+        if set(joint.tables[first].columns) == set(joint.tables[second].columns) and _has_same_people(
+            joint, first, second
+        ):
+            raise same_table_twice(asked[first], asked[second])
+
+
+def _has_same_people(joint: JointCells, first: int, second: int) -> bool:
+    return bool(((joint.cell[first] >= 0) == (joint.cell[second] >= 0)).all())
+
+
+def _state(joint: JointCells, asked: Sequence[SetTable], missing: str, spreads: Mapping[str, Spread]) -> Iterator[str]:
+    """What the figures take for granted, and what they leave out."""
+    yield (
+        "Noise is independent in every count of every table. The attacker knows the cells of a person in all tables, "
+        "and uses nothing else."
+    )
+    simulated = [rule for rule, spread in spreads.items() if spread.error is not None]
+    if simulated:
+        yield f"The standard deviation is simulated for {', '.join(simulated)}; all other numbers are exact."
+    if not joint.declared:
+        yield (
+            f"The levels of {joint.sensitive} are the {joint.n_levels:,} observed ones, not declared: a level that "
+            "exists but does not occur is not counted."
+        )
+    if missing == "drop":
+        yield (
+            "Records were left out of the tables for whose columns a value is missing; in no table at all are "
+            f"{number_of(joint.dropped, 'record')}."
+        )
+    elif joint.dropped:
+        yield f"{number_of(joint.dropped, 'record')} are in no table."
+    yield from _state_structure(joint, asked)
+
+
+def _state_structure(joint: JointCells, asked: Sequence[SetTable]) -> Iterator[str]:
+    """How the tables lie to each other where an attacker could do more than the rules."""
+    for first, second in combinations(range(len(asked)), 2):
+        columns, others = set(joint.tables[first].columns), set(joint.tables[second].columns)
+        here, there = joint.cell[first] >= 0, joint.cell[second] >= 0
+        names = f"{asked[first].title} and {asked[second].title}"
+        if (here == there).all():
+            if columns < others or others < columns:
+                inner, outer = (first, second) if columns < others else (second, first)
+                yield (
+                    f"{_capital(asked[inner].title)} is a margin of {asked[outer].title}: by least squares both become "
+                    "more precise, which these figures leave out."
+                )
+        elif (here & there).any():
+            if not (here & ~there).any() or not (there & ~here).any():
+                yield (
+                    f"The people of {names} are nested: their difference is a table of the rest, which these figures "
+                    "leave out."
+                )
+            else:
+                yield f"The people of {names} overlap: what their differences show is left out."
+    shared = {column for each in joint.tables for column in each.columns}
+    if any(sum(column in each.columns for each in joint.tables) > 1 for column in shared):
+        yield (
+            "Tables that share columns have margins in common, and least squares would make them more precise; these "
+            "figures leave that out."
+        )
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"

@@ -1,0 +1,322 @@
+"""Who is given away by several tables together: three rules, exact for independent noise of any kind.
+
+Tables t = 1..r; a person with label k lies in one cell of each, with n_tj people of label j. s_t(n) is the probability
+that a count n survives the noise of table t, q_t = 1 - s_t, and u_tk = s_t(n_tk) prod_{j != k} q_t(n_tj) that the cell
+shows k alone. In a table that he is not in, everything survives: s = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from cellrisk.counts.joint import JointCells, TableCells
+from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
+from cellrisk.risk.attacks.released import first_value, mass
+from cellrisk.risk.measures.survival import each_alone
+from cellrisk.system.arrays import Floats, Integers
+
+RULES = ("elimination", "any", "unanimous")
+NUMBERS_AT_ONCE = 1 << 18
+"""Numbers of one kind that are worked on at once."""
+LARGEST_LOOKUP = 1 << 22
+"""Counts up to here are looked up in a list of all of them."""
+MOST_SUBSETS = 6
+"""Tables up to which every sub-collection of them is looked at."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one rule gives away on average, in people."""
+
+    right: float
+    named: float
+    caused: float
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(self.right + other.right, self.named + other.named, self.caused + other.caused)
+
+
+NOBODY = Figures(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """What becomes of every count of one table. The last row of ``places`` stands for people who are not in it."""
+
+    places: Integers
+    """(cells + 1, labels): where each count is in the lists below."""
+    vanish: Floats
+    survive: Floats
+    less: Floats
+    """s(n - 1): how likely the count survives with one person less."""
+    first: Floats
+    """d(n) = s(n) - s(n - 1), as the probability that n is released as the smallest value there is."""
+
+    @staticmethod
+    def of(table: TableCells, noise: Noise, threshold: float) -> Lookup:
+        counts = table.counts
+        largest = int(counts.max())
+        if largest < LARGEST_LOOKUP:
+            values, places = np.arange(largest + 1), counts
+        else:
+            values, places = np.unique(counts, return_inverse=True)
+            places = places.reshape(counts.shape)
+        outside = np.full((1, counts.shape[1]), len(values), places.dtype)
+        numbers = values.astype(np.float64)
+        none, all_ = np.zeros(1), np.ones(1)
+        return Lookup(
+            np.concatenate([places, outside]),
+            np.concatenate([noise.vanish(numbers, threshold), none]),
+            np.concatenate([noise.survive(numbers, threshold), all_]),
+            np.concatenate([noise.survive(numbers - 1.0, threshold), all_]),
+            np.concatenate([mass(noise, numbers - first_value(threshold)), none]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One table as some people of one label see it: a list entry for each label, an array entry for each of them."""
+
+    vanish: list[Floats]
+    survive: list[Floats]
+    less: Floats
+    first: Floats
+    label: int
+
+    @staticmethod
+    def of(lookup: Lookup, cells: Integers, label: int) -> Seen:
+        places = np.ascontiguousarray(lookup.places[cells].T)
+        return Seen(
+            [lookup.vanish[place] for place in places],
+            [lookup.survive[place] for place in places],
+            lookup.less[places[label]],
+            lookup.first[places[label]],
+            label,
+        )
+
+    def alone(self) -> list[Floats]:
+        """u_tj of each label j."""
+        return each_alone(self.vanish, self.survive)
+
+    def others_vanish(self) -> Floats:
+        """prod_{j != k} q_t(n_tj), k the people's own label."""
+        return multiply([q for label, q in enumerate(self.vanish) if label != self.label])
+
+
+def multiply(factors: Sequence[Floats]) -> Floats:
+    product = factors[0]
+    for factor in factors[1:]:
+        product = product * factor
+    return product
+
+
+def look_up(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[float]) -> list[Lookup]:
+    return [
+        Lookup.of(table, noise, threshold)
+        for table, noise, threshold in zip(joint.tables, noises, thresholds, strict=True)
+    ]
+
+
+def split_people(joint: JointCells) -> Iterator[tuple[int, Integers, Floats]]:
+    """The people, some of one label at a time: the label, the cells in each table (tables, rows), how many they are."""
+    order = np.argsort(joint.level, kind="stable")
+    ends = np.searchsorted(joint.level[order], np.arange(joint.n_levels + 1))
+    step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
+    for label in range(joint.n_levels):
+        for start in range(ends[label], ends[label + 1], step):
+            rows = order[start : min(start + step, ends[label + 1])]
+            yield label, joint.cell[:, rows], joint.count[rows].astype(np.float64)
+
+
+def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> dict[str, Figures]:
+    """Mean figures of each rule, all tables together."""
+    found = dict.fromkeys(RULES, NOBODY)
+    for label, cells, people in split_people(joint):
+        seen = [Seen.of(lookup, own, label) for lookup, own in zip(lookups, cells, strict=True)]
+        found["elimination"] += eliminate(seen, people)
+        alone = [each.alone() for each in seen]
+        found["any"] += find_any(seen, alone, people)
+        found["unanimous"] += find_unanimous(seen, alone, people)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Eliminated:
+    """How elimination stands after some tables: tables are added one by one."""
+
+    stays: list[Floats]
+    """z_j = prod_t s_t(n_tj) of each label."""
+    goes: list[Floats]
+    """1 - z_j, added up so that nothing cancels."""
+    less: Floats
+    """prod_t s_t(n_tk - 1) of the people's own label."""
+    pivotal: Floats
+    """z_k less that: sum_t prod_{u<t} s_u(n_uk - 1) d_t(n_tk) prod_{u>t} s_u(n_uk)."""
+
+    @staticmethod
+    def start(seen: Seen) -> Eliminated:
+        return Eliminated(seen.survive, seen.vanish, seen.less, seen.first)
+
+    def add(self, seen: Seen) -> Eliminated:
+        own = seen.survive[seen.label]
+        return Eliminated(
+            [z * s for z, s in zip(self.stays, seen.survive, strict=True)],
+            [gone + z * q for gone, z, q in zip(self.goes, self.stays, seen.vanish, strict=True)],
+            self.less * seen.less,
+            self.pivotal * own + self.less * seen.first,
+        )
+
+    def figures(self, label: int, people: Floats) -> Figures:
+        """right = z_k prod_{j != k} (1 - z_j); named: the same for every label, added up."""
+        alone = each_alone(self.goes, self.stays)
+        others = multiply([gone for place, gone in enumerate(self.goes) if place != label])
+        return Figures(
+            float(people @ alone[label]),
+            sum(float(people @ each) for each in alone),
+            float(people @ (self.pivotal * others)),
+        )
+
+
+def eliminate(seen: Sequence[Seen], people: Floats) -> Figures:
+    """The one label that vanishes in none of his cells."""
+    state = Eliminated.start(seen[0])
+    for each in seen[1:]:
+        state = state.add(each)
+    return state.figures(seen[0].label, people)
+
+
+def find_any(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: Floats) -> Figures:
+    """Shown alone somewhere: 1 - prod_t (1 - u_tk)."""
+    label = seen[0].label
+    shown = []
+    for other in range(len(alone[0])):
+        found = alone[0][other]
+        for table in alone[1:]:
+            found = found + (1.0 - found) * table[other]
+        shown.append(found)
+    hidden, pivotal = np.ones(len(people)), np.zeros(len(people))
+    for each, own in zip(seen, alone, strict=True):
+        others = each.others_vanish()
+        pivotal = pivotal * (1.0 - own[label]) + hidden * each.first * others
+        hidden = hidden * (1.0 - each.less * others)
+    return Figures(float(people @ shown[label]), sum(float(people @ some) for some in shown), float(people @ pivotal))
+
+
+@dataclass(frozen=True, eq=False)
+class Unanimous:
+    """How a label stands after some tables: no label was shown alone, or this one alone at least once."""
+
+    none: Floats
+    shown: Floats
+
+    @staticmethod
+    def start(rows: int) -> Unanimous:
+        return Unanimous(np.ones(rows), np.zeros(rows))
+
+    def add(self, none: Floats, own: Floats) -> Unanimous:
+        return Unanimous(self.none * none, self.shown * (none + own) + self.none * own)
+
+
+def find_unanimous(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: Floats) -> Figures:
+    """Shown alone somewhere, and no other label is: prod_t (u_tk + u_t0) - prod_t u_t0.
+
+    With a record less, in table t alone: others are shown alone more often by d O, O = sum_{j != k} s_j prod q of the
+    rest, and none by d (Q - O), Q = prod_{j != k} q_j. That takes away d ((X - Y) O + Y Q), where X and Y are the two
+    products over the other tables.
+    """
+    label, rows = seen[0].label, len(people)
+    none = [np.maximum(1.0 - sum(table), 0.0) for table in alone]
+    totals = []
+    for other in range(len(alone[0])):
+        state = Unanimous.start(rows)
+        for table, empty in zip(alone, none, strict=True):
+            state = state.add(empty, table[other])
+        totals.append(state.shown)
+    after = [Unanimous.start(rows)]
+    for table, empty in zip(reversed(alone[1:]), reversed(none[1:]), strict=True):
+        after.append(after[-1].add(empty, table[label]))
+    before, pivotal = Unanimous.start(rows), np.zeros(rows)
+    for each, rest, empty in zip(seen, reversed(after), none, strict=True):
+        quiet = each.others_vanish()
+        lone = one_of_others(each)
+        both = before.none * rest.none
+        shown = before.shown * (rest.none + rest.shown) + before.none * rest.shown
+        pivotal = pivotal + each.first * (shown * lone + both * quiet)
+        before = before.add(np.maximum(empty + each.first * (quiet - lone), 0.0), each.less * quiet)
+    return Figures(float(people @ totals[label]), sum(float(people @ some) for some in totals), float(people @ pivotal))
+
+
+def one_of_others(seen: Seen) -> Floats:
+    """sum_{j != k} s_j prod of q over the others but j: exactly one other label survives."""
+    rest = [label for label in range(len(seen.vanish)) if label != seen.label]
+    return np.asarray(sum(each_alone([seen.vanish[label] for label in rest], [seen.survive[label] for label in rest])))
+
+
+def count_subsets(joint: JointCells, lookups: Sequence[Lookup]) -> dict[tuple[int, ...], Figures]:
+    """Elimination by every sub-collection of the tables; of many tables, by all, by all but one and by each."""
+    tables = range(len(lookups))
+    if len(lookups) <= MOST_SUBSETS:
+        chosen = [some for size in range(1, len(lookups) + 1) for some in combinations(tables, size)]
+    else:
+        chosen = [*((table,) for table in tables), *combinations(tables, len(lookups) - 1), tuple(tables)]
+    found = dict.fromkeys(chosen, NOBODY)
+    for label, cells, people in split_people(joint):
+        seen = [Seen.of(lookup, own, label) for lookup, own in zip(lookups, cells, strict=True)]
+        states: dict[tuple[int, ...], Eliminated] = {}
+        for some in chosen:
+            state = states.get(some[:-1])
+            if state is None:
+                state = Eliminated.start(seen[some[0]])
+                for table in some[1:]:
+                    state = state.add(seen[table])
+            else:
+                state = state.add(seen[some[-1]])
+            if len(lookups) <= MOST_SUBSETS and some[-1] < len(lookups) - 1:
+                states[some] = state
+            found[some] += state.figures(label, people)
+    return found
+
+
+def count_chance(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[float]) -> dict[str, float]:
+    """What each rule gets right where noise has grown as far as it can: people guessed by chance.
+
+    With r tables whose noise has no bound and K labels: elimination 2^-r (1 - 2^-r)^(K-1), any 1 - (1 - 2^-K)^r,
+    unanimous (1 - (K-1) 2^-K)^r - (1 - K 2^-K)^r; r is the number of tables that a person is in.
+    """
+    if not all(isinstance(noise, EndlessNoise) for noise in noises):
+        found = count_given_away(joint, look_up(joint, noises, thresholds))
+        return {rule: figures.right for rule, figures in found.items()}
+    people = np.bincount((joint.cell >= 0).sum(axis=0), joint.count, minlength=len(noises) + 1)
+    r, k = np.arange(len(people), dtype=np.float64), joint.n_levels
+    half = 0.5**r
+    one = 0.5**k
+    return {
+        "elimination": float(people @ (half * (1.0 - half) ** (k - 1))),
+        "any": float(people @ -np.expm1(r * np.log1p(-one))),
+        "unanimous": float(people @ ((1.0 - (k - 1) * one) ** r - (1.0 - k * one) ** r)),
+    }
+
+
+def count_raw(joint: JointCells) -> dict[str, int]:
+    """People whom the tables would give away without noise: whose cells have only their label in common, or one of
+    whose cells has only their label."""
+    lookups = look_up(joint, [NoNoise()] * len(joint.tables), [0.5] * len(joint.tables))
+    return {rule: round(figures.right) for rule, figures in count_given_away(joint, lookups).items()}
+
+
+def count_alone(table: TableCells, lookup: Lookup) -> Figures:
+    """One table by itself, where the three rules are one: the cell shows a label alone."""
+    places = np.ascontiguousarray(lookup.places[:-1].T)
+    vanish, survive, first = ([law[place] for place in places] for law in (lookup.vanish, lookup.survive, lookup.first))
+    alone, pivotal = each_alone(vanish, survive), each_alone(vanish, first)
+    counts = table.counts.T.astype(np.float64)
+    size = counts.sum(axis=0)
+    return Figures(
+        sum(float(own @ shown) for own, shown in zip(counts, alone, strict=True)),
+        sum(float(size @ shown) for shown in alone),
+        sum(float(own @ shown) for own, shown in zip(counts, pivotal, strict=True)),
+    )

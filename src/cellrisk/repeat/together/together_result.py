@@ -1,0 +1,251 @@
+"""The answer of `assess_together`: what a set of tables gives away as a whole, and each table by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.repeat.together.costs import Cost
+from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
+from cellrisk.repeat.together.sets import SetTable
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.ceilings import Ceiling
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, number_of, percent
+
+SAYS = {
+    "elimination": "the one value that vanishes in none of the person's cells",
+    "any": "a value that some table shows alone; several may be",
+    "unanimous": "the one value that any table shows alone",
+}
+
+
+@dataclass(frozen=True)
+class RuleFigures:
+    """What one rule of attack gives away, in people: all tables together, or one table by itself."""
+
+    rule: str
+    right: float
+    """People whose value it names rightly, on average over releases. Exact."""
+    named: float
+    """People for whom it names a value; by "any", values that it names."""
+    sd: float
+    """The standard deviation of the first number over releases."""
+    sd_error: float | None
+    """The standard error of the deviation where that was simulated; None where it is exact."""
+    low: int | None
+    high: int | None
+    """The number lies between them in at least 95% of releases; None where the deviation was simulated."""
+    caused: float
+    """People among those named rightly who would not be, had their record been left out of all tables. Exact."""
+    bound: float
+    """What the guarantee alone promises of that."""
+    chance: float
+    """People it would name rightly if the noise were as large as it can be."""
+    raw: int
+    """People it would name rightly without noise."""
+
+    def __post_init__(self) -> None:
+        if not (self.right >= 0 and self.caused >= 0 and self.sd >= 0):
+            raise InvalidInput("numbers of people must not be negative")
+
+    @property
+    def precision(self) -> float | None:
+        """How often what it names is right; None where it names nothing."""
+        return self.right / self.named if self.named > 0 else None
+
+    @property
+    def deviation(self) -> str:
+        """The deviation as it is printed."""
+        return f"{self.sd:,.1f}" if self.sd_error is None else f"{self.sd:,.1f} (+- {self.sd_error:.1g})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "precision": self.precision}
+
+
+@dataclass(frozen=True)
+class TableFigures:
+    """One table of the set: what it gives away by itself, and what the set gives away without it."""
+
+    table: SetTable
+    records: int
+    cells: int
+    alone: RuleFigures
+    without: Figures | None
+    """The set without this table, by elimination; None where it is the only one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        own = {name: value for name, value in self.alone.to_dict().items() if name != "rule"}
+        rest = None if self.without is None else {"right": self.without.right, "caused": self.without.caused}
+        return {**self.table.to_dict(), "records": self.records, "cells": self.cells, **own, "set_without_it": rest}
+
+
+@dataclass(frozen=True, repr=False)
+class TogetherAssessment(Result):
+    """What several tables about the same people give away together. Made by `assess_together`."""
+
+    sensitive: str
+    labels: int
+    records: int
+    """People who are in one of the tables at least."""
+    dropped: int
+    rules: tuple[RuleFigures, ...]
+    tables: tuple[TableFigures, ...]
+    collections: Mapping[tuple[int, ...], Figures]
+    """Elimination by sub-collections of the tables, by their numbers from 1: all of them, up to six tables."""
+    ceiling: Ceiling | None
+    ceiling_unknown: str | None
+    cost: Cost
+    statements: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.rules or not self.tables:
+            raise InvalidInput("a set has a rule and a table at least")
+
+    def rule(self, name: str = "elimination") -> RuleFigures:
+        """The figures of one rule.
+
+        Parameters
+        ----------
+        name
+            "elimination", "any" or "unanimous".
+        """
+        for each in self.rules:
+            if each.rule == name:
+                return each
+        raise UnknownName("unknown rule", got=repr(name), allowed=", ".join(each.rule for each in self.rules))
+
+    @property
+    def largest(self) -> tuple[int, ...]:
+        """The tables, by their numbers, by which elimination gives away most people because of their own records. A
+        very noisy table hinders elimination, and an attacker would leave it aside."""
+        return max(self.collections, key=lambda some: (self.collections[some].caused, len(some)))
+
+    @property
+    def adds_most(self) -> TableFigures | None:
+        """The table without which the set would give away fewest because of their own records; None for one table."""
+        some = [each for each in self.tables if each.without is not None]
+        return min(some, key=lambda each: each.without.caused if each.without else 0.0, default=None)
+
+    @property
+    def headline(self) -> str:
+        """What a board can repeat."""
+        lead = self.rule()
+        together = "The table gives" if len(self.tables) == 1 else f"Together the {len(self.tables)} tables give"
+        said = (
+            f"{together} away the {self.sensitive} of about {_people(lead.caused)} of {self.records:,} people "
+            f"({percent(lead.caused / self.records)}) only because their own records are in them, and of about "
+            f"{_people(lead.right)} ({percent(lead.right / self.records)}) at all, against "
+            f"{percent(lead.chance / self.records)} by chance alone."
+        )
+        if len(self.tables) == 1:
+            return said.replace("in them", "in it")
+        worst = max(self.tables, key=lambda each: each.alone.caused)
+        alone = sum(each.alone.caused for each in self.tables)
+        return (
+            f"{said} By itself, {worst.table.title} gives away {_people(worst.alone.caused)}, more than any other; one "
+            f"by one the tables give away {_people(alone)} in all."
+        )
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        """One number a row: ``tables`` is "all", or the number of a table by itself."""
+        names = ("right", "named", "sd", "caused", "bound", "chance", "raw")
+        rows = [("all", each) for each in self.rules] + [(str(each.table.number), each.alone) for each in self.tables]
+        return [
+            {"tables": tables, "rule": each.rule, "figure": name, "people": float(getattr(each, name))}
+            for tables, each in rows
+            for name in names
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        most = self.adds_most
+        return {
+            "sensitive": self.sensitive,
+            "records": self.records,
+            "left_out": self.dropped,
+            "labels": self.labels,
+            "rules": [each.to_dict() for each in self.rules],
+            "tables": [each.to_dict() for each in self.tables],
+            "adds_most": None if most is None else most.table.number,
+            "largest": {"tables": list(self.largest), "caused": self.collections[self.largest].caused},
+            "collections": [
+                {"tables": list(some), "right": found.right, "named": found.named, "caused": found.caused}
+                for some, found in self.collections.items()
+            ],
+            "ceiling": None if self.ceiling is None else self.ceiling.to_dict(),
+            **({} if self.ceiling_unknown is None else {"ceiling_unknown": self.ceiling_unknown}),
+            "cost": self.cost.to_dict(),
+            "sentence": self.headline,
+            "statements": list(self.statements),
+        }
+
+    def _paragraphs(self) -> list[str]:
+        several = len(self.tables) > 1
+        blocks = [self._rules_table() if several else "", self._tables_table(), self._say_parts() if several else ""]
+        nobody = self.ceiling.headline if self.ceiling is not None else f"No ceiling is told: {self.ceiling_unknown}."
+        blocks += [f"{self.cost.headline} {nobody}", "\n".join(f"- {each}" for each in self.statements), CURATOR_NOTE]
+        return [block for block in blocks if block]
+
+    def _rules_table(self) -> str:
+        rows = []
+        for each in self.rules:
+            precise = "-" if each.precision is None else percent(each.precision)
+            numbers = [_people(each.right), _people(each.named), precise, each.deviation]
+            rows.append([each.rule, *numbers, _people(each.caused), _people(each.chance), f"{each.raw:,}"])
+        head = ["all tables together", "right", "named", "precision", "sd", "caused", "chance", "raw"]
+        meant = "\n".join(f"{each.rule}: {SAYS[each.rule]}." for each in self.rules)
+        lead = self.rule()
+        held = "" if lead.low is None else f"\n{self._say_interval(lead)}"
+        return f"{aligned(head, rows)}\n\n{meant}{held}"
+
+    def _say_interval(self, lead: RuleFigures) -> str:
+        return f"Elimination is right for {lead.low:,} to {lead.high:,} people in 95% of releases or more (Chebyshev)."
+
+    def _tables_table(self) -> str:
+        rows = []
+        for each in self.tables:
+            own = each.alone
+            rest = ["-", "-"] if each.without is None else [_people(each.without.right), _people(each.without.caused)]
+            name = f"{each.table.number}: {each.table.name or each.table.describe()}"
+            numbers = [_people(own.right), _people(own.named), own.deviation, _people(own.caused), f"{own.raw:,}"]
+            rows.append([name, f"{each.table.mechanism.epsilon:g}", f"{each.cells:,}", *numbers, *rest])
+        head = ["each table alone", "epsilon", "cells", "right", "named", "sd", "caused", "raw"]
+        return aligned([*head, "set without it: right", "caused"], rows)
+
+    def _say_parts(self) -> str:
+        lead, most = self.rule(), self.adds_most
+        said = []
+        if most is not None and most.without is not None:
+            more = lead.caused - most.without.caused
+            if more > 0:
+                said.append(
+                    f"{most.table.title[0].upper()}{most.table.title[1:]} adds most: without it, the people given away "
+                    f"because of their own records would fall from {_people(lead.caused)} to "
+                    f"{_people(most.without.caused)}, and those given away at all from {_people(lead.right)} to "
+                    f"{_people(most.without.right)}."
+                )
+        largest = self.largest
+        if len(largest) < len(self.tables):
+            named = ", ".join(str(number) for number in largest)
+            said.append(
+                f"{number_of(len(largest), 'table')} of them ({named}) would give away more people because of their "
+                f"own records than all: {_people(self.collections[largest].caused)}. The noise of the others hinders "
+                "the attacker, who may leave them aside."
+            )
+        if len(self.tables) > MOST_SUBSETS:
+            said.append(f"Of more than {MOST_SUBSETS} tables, only all, all but one and each by itself were compared.")
+        return " ".join(said)
+
+
+def _people(number: float) -> str:
+    """A number of people: whole, and with digits where there are few.
+
+    >>> _people(4298.49), _people(12.8), _people(0.0312), _people(0.0)
+    ('4,298', '12.8', '0.031', '0')
+    """
+    if number == 0:
+        return "0"
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}" if number >= 1 else f"{number:.2g}"

@@ -1,0 +1,301 @@
+"""Rules held to enumeration of all noise patterns, to published figures, to one table alone and to what they mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cellrisk as cr
+from cellrisk.counts.joint import count_together
+from cellrisk.repeat.together import rules as rules_module
+from cellrisk.repeat.together import spread
+from tests.near import near
+from tests.together.oracle import Key, enumerate_caused, enumerate_set, geometric, laplace
+
+RULES = ("elimination", "any", "unanimous")
+TWO = [
+    {"sex": "f", "town": "a", "age": 30, "job": "x"},
+    {"sex": "f", "town": "a", "age": 41, "job": "x"},
+    {"sex": "f", "town": "b", "age": 30, "job": "y"},
+    {"sex": "m", "town": "b", "age": 52, "job": "y"},
+    {"sex": "m", "town": "b", "age": 30, "job": "y"},
+    {"sex": "m", "town": "a", "age": 44, "job": "x"},
+]
+THREE = [
+    {"sex": "f", "town": "a", "job": "x"},
+    {"sex": "f", "town": "b", "job": "y"},
+    {"sex": "m", "town": "b", "job": "z"},
+    {"sex": "m", "town": "a", "job": "x"},
+    {"sex": "m", "town": "a", "job": "z"},
+]
+
+
+def by_sex(person: dict[str, Any]) -> Any:
+    return person["sex"]
+
+
+def by_town(person: dict[str, Any]) -> Any:
+    return person["town"]
+
+
+def by_sex_if_old(person: dict[str, Any]) -> Any:
+    return person["sex"] if person["age"] >= 40 else None
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[Key], list[Callable[[int], float]]]] = {
+    "two tables": (
+        TWO,
+        [{"qid": "sex", "epsilon": 1.0}, {"qid": "town", "epsilon": 0.4}],
+        [by_sex, by_town],
+        [geometric(1.0), geometric(0.4)],
+    ),
+    "other noise, other threshold": (
+        TWO,
+        [
+            {"qid": "sex", "mechanism": "laplace", "epsilon": 2.0, "threshold": 1.5},
+            {"qid": ["town"], "mechanism": "geometric", "epsilon": 1.0},
+        ],
+        [by_sex, by_town],
+        [laplace(2.0, 1.5), geometric(1.0)],
+    ),
+    "a part of the people": (
+        TWO,
+        [
+            {"qid": "sex", "where": {"age": {"from": 40}}, "epsilon": 1.0},
+            {"qid": "town", "epsilon": 1.5},
+            {"qid": "sex", "epsilon": 0.7},
+        ],
+        [by_sex_if_old, by_town, by_sex],
+        [geometric(1.0), geometric(1.5), geometric(0.7)],
+    ),
+    "three labels": (
+        THREE,
+        [{"qid": "sex", "epsilon": 1.0}, {"qid": "town", "epsilon": 2.0}],
+        [by_sex, by_town],
+        [geometric(1.0), geometric(2.0)],
+    ),
+}
+
+
+def assess(people: list[dict[str, Any]], tables: list[dict[str, Any]], **more: Any) -> cr.TogetherAssessment:
+    return cr.assess_together(pd.DataFrame(people), tables, "job", **more)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("case", CASES)
+def test_every_pattern_of_noise(case: str, rule: str) -> None:
+    people, tables, keys, survive = CASES[case]
+    labels = sorted({person["job"] for person in people})
+    found = assess(people, tables).rule(rule)
+    expected = enumerate_set(people, keys, "job", labels, survive, rule)
+    assert {"right": found.right, "named": found.named, "sd": found.sd} == near(expected)
+    assert found.caused == near(enumerate_caused(people, keys, "job", labels, survive, rule))
+
+
+@pytest.fixture(scope="module")
+def published() -> Any:
+    return cr.datasets.adult_as_published()
+
+
+BINS = {"age": 5, "hours-per-week": 10}
+PAIRS = [["age", "sex"], ["education", "sex"], ["age", "education"]]
+TRIPLES = [
+    ["age", "education", "sex"],
+    ["age", "relationship", "hours-per-week"],
+    ["education", "race", "hours-per-week"],
+]
+SIX = [["age", "education", "sex"], ["age", "race", "hours-per-week"], ["education", "race", "hours-per-week"]]
+
+
+def of_adult(source: Any, columns: list[list[str]], sensitive: str = "income", **more: Any) -> cr.TogetherAssessment:
+    used = {name for each in columns for name in each}
+    bins = {name: width for name, width in BINS.items() if name in used}
+    return cr.assess_together(source, [{"qid": each} for each in columns], sensitive, bins=bins, **more)
+
+
+@pytest.mark.parametrize(
+    ("columns", "mechanism", "any_", "elimination", "raw"),
+    [
+        (PAIRS, "laplace", (2134.54, 332.673, 6.95274), (2130.56, 2147.66, 12.8027, 332.483), 2370),
+        (TRIPLES, "laplace", (4306.51, 243.738, 79.9938), (4251.23, 4353.29, 140.898, 242.768), 4545),
+        (TRIPLES, "geometric", (4348.86, 226.727, 86.3754), (4298.49, 4388.04, 152.094, 225.932), 4545),
+    ],
+)
+def test_figures_of_adult(
+    published: Any,
+    columns: list[list[str]],
+    mechanism: str,
+    any_: tuple[float, ...],
+    elimination: tuple[float, ...],
+    raw: int,
+) -> None:
+    found = of_adult(published, columns, mechanism=mechanism, epsilon=1.0)
+    one, two = found.rule("any"), found.rule("elimination")
+    assert (one.right, one.sd, one.caused) == pytest.approx(any_, rel=5e-6)
+    assert (two.right, two.named, two.caused, two.sd) == pytest.approx(elimination, rel=5e-6)
+    assert {each.raw for each in found.rules} == {raw}
+    assert [each.chance / 27504 for each in found.rules] == near([0.109375, 0.578125, 0.296875])
+    if mechanism == "geometric":
+        assert [each.alone.caused for each in found.tables] == pytest.approx([28.011, 62.112, 47.919], rel=1e-5)
+        unanimous = found.rule("unanimous")
+        assert (unanimous.right, unanimous.caused) == pytest.approx((4329.34, 110.201), rel=5e-6)
+        assert found.adds_most is found.tables[1]
+        assert found.largest == (1, 2, 3)
+
+
+def test_figures_of_six_labels(published: Any) -> None:
+    found = of_adult(published, SIX, "relationship", epsilon=1.0)
+    assert found.rule("any").right == pytest.approx(122.420, rel=5e-6)
+    lead = found.rule()
+    assert (lead.right, lead.named, lead.caused) == pytest.approx((318.656, 421.004, 109.388), rel=5e-6)
+    assert (found.rule("any").raw, lead.raw) == (375, 529)
+
+
+def test_one_table_is_what_assess_says(published: Any) -> None:
+    """Right, deviation, caused, named, chance, raw and ceiling of a set of one table."""
+    found = of_adult(published, [["age", "education"]], epsilon=1.0)
+    table = cr.tabulate(published, ["age", "education"], "income", bins={"age": 5})
+    told = cr.assess(table, epsilon=1.0, measures="local").to_dict()
+    decision = told["decision"][0]
+    people = cr.assess(table, epsilon=1.0, measures="local")
+    exposure = people.exposures[0]
+    for each in [*found.rules, found.tables[0].alone]:
+        assert each.caused == near(decision["caused"]["people"])
+        assert each.bound == near(decision["caused"]["bound"])
+        assert each.raw == table.summary().attributes[0].exposed_records
+        assert each.chance == near(27504 / 4)
+        assert each.sd == near(exposure.people.deviation)
+        assert each.right / 27504 == near(people.value(measure="local", form="tight", weights="records"))
+    assert found.ceiling is not None
+    assert found.ceiling.even_two == near(cr.ceiling("geometric", epsilon=1.0).even_two)
+
+
+def test_a_table_of_one_cell_changes_nothing_but_the_ceiling(published: Any) -> None:
+    whole = published.append_column("everybody", [["all"] * published.num_rows])
+    few = of_adult(published, PAIRS, epsilon=1.0)
+    more = of_adult(whole, [*PAIRS, ["everybody"]], epsilon=1.0)
+    for rule in RULES:
+        for figure in ("right", "named", "caused", "sd", "raw"):
+            assert getattr(more.rule(rule), figure) == near(getattr(few.rule(rule), figure))
+    assert few.ceiling is not None
+    assert more.ceiling is not None
+    assert more.ceiling.even_two > few.ceiling.even_two
+    assert more.cost.epsilon == near(4.0)
+
+
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_caused_is_never_negative_and_within_its_bound(data: st.DataObject) -> None:
+    """caused <= (1 - e^-sum epsilon) right, whatever the people, labels, noise and thresholds."""
+    rows = data.draw(st.lists(st.tuples(*[st.integers(0, 2)] * 4), min_size=2, max_size=12))
+    frame = pd.DataFrame(rows, columns=["a", "b", "c", "y"])
+    tables = [
+        {
+            "qid": qid,
+            "epsilon": data.draw(st.floats(0.05, 5.0)),
+            "threshold": data.draw(st.sampled_from([0.5, 1.5, 3.5])),
+            "mechanism": data.draw(st.sampled_from(["geometric", "laplace"])),
+        }
+        for qid in ("a", "b", "c")
+    ]
+    found = cr.assess_together(frame, tables, "y", levels={"y": [0, 1, 2]})
+    for each in found.rules:
+        assert 0 <= each.caused <= each.bound * (1 + 1e-9) + 1e-12
+        assert each.right <= each.named * (1 + 1e-9)
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low <= each.right <= each.high or each.sd < 1
+    for some in found.collections.values():
+        assert some.caused >= 0
+
+
+def test_the_interval_holds_what_it_promises() -> None:
+    """At least 95% of simulated releases lie in it."""
+    draw = np.random.default_rng(5)
+    frame = pd.DataFrame(draw.integers(0, 4, (60, 4)), columns=[*"abcy"])
+    tables = [{"qid": ["a", "c"]}, {"qid": ["b", "c"]}]
+    found = cr.assess_together(frame, tables, "y", epsilon=0.5, levels={"y": [0, 1, 2, 3]})
+    joint = count_together(frame, [each.table.asked for each in found.tables], "y")
+    noises = [each.table.mechanism.noise for each in found.tables]
+    drawn = spread.simulate_rules(joint, noises, [0.5, 0.5], 2000, seed=3)
+    for each in found.rules:
+        numbers = drawn[each.rule]["right"]
+        assert each.low is not None
+        assert each.high is not None
+        assert np.mean((numbers >= each.low) & (numbers <= each.high)) >= 0.95
+        assert abs(numbers.mean() - each.right) < 5 * each.sd / math.sqrt(2000)
+        assert abs(drawn[each.rule]["named"].mean() - each.named) < 5 * drawn[each.rule]["named"].std() / math.sqrt(
+            2000
+        )
+        simulated = spread.estimate(numbers, 60.0)
+        assert simulated.error is not None
+        assert abs(simulated.deviation - each.sd) < 5 * simulated.error
+
+
+def test_a_deviation_that_takes_too_long_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = assess(*CASES["three labels"][:2])
+    monkeypatch.setattr(spread, "MOST_LABELS", 2)
+    found = assess(*CASES["three labels"][:2])
+    lead = found.rule()
+    assert lead.sd_error is not None
+    assert (lead.low, lead.high) == (None, None)
+    assert abs(lead.sd - exact.rule().sd) < 5 * lead.sd_error
+    assert found.rule("any").sd == near(exact.rule("any").sd)
+    assert "simulated for elimination" in str(found)
+    assert lead == assess(*CASES["three labels"][:2]).rule()
+
+
+def test_many_people_at_once_and_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = assess(*CASES["a part of the people"][:2]).to_dict()
+    monkeypatch.setattr(rules_module, "NUMBERS_AT_ONCE", 2)
+    monkeypatch.setattr(spread, "NUMBERS_AT_ONCE", 2)
+    monkeypatch.setattr(rules_module, "LARGEST_LOOKUP", 1)
+    after = assess(*CASES["a part of the people"][:2]).to_dict()
+    for one, other in zip(before["rules"], after["rules"], strict=True):
+        assert {key: one[key] for key in ("right", "named", "sd", "caused")} == near(
+            {key: other[key] for key in ("right", "named", "sd", "caused")}
+        )
+
+
+def test_noise_with_a_limit_has_more_than_chance() -> None:
+    """Chance under a mechanism whose noise stays finite as epsilon falls is computed with that noise."""
+    gaussian = {"mechanism": "gaussian-analytic", "epsilon": 1.0, "delta": 0.1}
+    tables = [{"qid": "sex", **gaussian}, {"qid": "town", **gaussian}]
+    found = assess(TWO, tables)
+    limit = cr.AnalyticGaussian(epsilon=1e-9, delta=0.1)
+    near_limit = assess(TWO, [{"qid": "sex", "mechanism": limit}, {"qid": "town", "mechanism": limit}])
+    for rule in RULES:
+        assert found.rule(rule).chance == pytest.approx(near_limit.rule(rule).right, rel=1e-6)
+
+
+def test_a_very_noisy_table_hinders_elimination(published: Any) -> None:
+    tables = [
+        {"qid": TRIPLES[0], "epsilon": 3.0},
+        {"qid": TRIPLES[1], "epsilon": 3.0},
+        {"qid": TRIPLES[2], "epsilon": 0.001},
+    ]
+    found = cr.assess_together(published, tables, "income", bins=BINS)
+    assert found.largest == (1, 2)
+    assert "2 tables of them (1, 2) would give away more" in str(found)
+    alone = cr.assess_together(published, tables[:2], "income", bins=BINS)
+    assert found.collections[1, 2].caused == near(alone.rule().caused)
+    assert found.tables[2].without is not None
+    assert found.tables[2].without.right == near(alone.rule().right)
+
+
+def test_more_tables_than_are_compared_in_every_way() -> None:
+    draw = np.random.default_rng(1)
+    frame = pd.DataFrame(draw.integers(0, 2, (30, 8)), columns=[*"abcdefg", "y"])
+    found = cr.assess_together(frame, [{"qid": name} for name in "abcdefg"], "y", epsilon=1.0)
+    assert len(found.collections) == 7 + 7 + 1
+    assert "Of more than 6 tables" in str(found)
+    rest = cr.assess_together(frame, [{"qid": name} for name in "bcdefg"], "y", epsilon=1.0)
+    assert found.tables[0].without is not None
+    assert found.tables[0].without.caused == near(rest.rule().caused)
