@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test check full docs soak lint peers browser bench processors mutants clean
+.PHONY: help setup run test check full docs soak lint style peers browser bench processors mutants clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -45,8 +45,11 @@ run: $(RUNTIME)
 # Screenshots of the page are kept in build/screenshots. What is compiled is kept, for the many processes that tests start.
 RUN_TESTS = PYTHONDONTWRITEBYTECODE= CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
 
-test: lint peers browser
-	@$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS)
+# Types are checked beside the tests, which leave a processor free now and then; what they found is told at the end.
+test: style peers browser
+	@mkdir -p build; { $(CHECK_TYPES); } >build/types.txt 2>&1 & types=$$!; \
+	$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS); tests=$$?; \
+	wait $$types; types=$$?; cat build/types.txt; test $$tests -eq 0 && test $$types -eq 0
 
 check: test full
 
@@ -63,11 +66,15 @@ docs: setup
 soak: setup
 	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s tests/ledger/test_soak.py
 
-lint: setup
+CHECK_TYPES = if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
+	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
+
+lint: style
+	@$(CHECK_TYPES)
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
-	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
 
 # Other tools pin older libraries, so they have an environment of their own; tests beside them are skipped without it.
 peers: setup

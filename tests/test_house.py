@@ -96,6 +96,11 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.path.read_text(encoding="utf-8"), filename=str(self.path))
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Everything in its tree."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def inside(self) -> str:
         """The name below the package: ``risk.measures`` for cellrisk.risk.measures, empty for the package itself."""
@@ -114,7 +119,7 @@ class Module:
     def imports(self) -> frozenset[str]:
         """Full dotted names: ``from cellrisk.errors import InvalidInput`` is cellrisk.errors.InvalidInput."""
         found: set[str] = set()
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 found.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -249,7 +254,7 @@ def what_is_shown_is_asked_for_and_not_computed(source: Path) -> Iterator[str]:
             computes = name.islower() or formula or not name  # functions, what formulas are made of, cellrisk itself
             if (formula or answer) and computes and not name.isupper() and name not in asked:
                 yield f"{module.name} imports cellrisk.{imported}"
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STEPS:
                 yield f"{module.name}:{node.lineno} calls .{node.func.attr}()"
 
@@ -263,7 +268,7 @@ def no_module_hides_a_function(source: Path) -> Iterator[str]:
 
 def nothing_is_validated_by_assert(source: Path) -> Iterator[str]:
     for module in modules(source):
-        lines = (node.lineno for node in ast.walk(module.tree) if isinstance(node, ast.Assert))
+        lines = (node.lineno for node in module.nodes if isinstance(node, ast.Assert))
         yield from (f"{module.name}:{line} asserts" for line in lines)
 
 
@@ -276,7 +281,7 @@ def no_module_is_a_drawer(source: Path) -> Iterator[str]:
 
 def names_say_what_things_are(source: Path) -> Iterator[str]:
     for module in modules(source):
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and node.name.startswith("Base"):
                 yield f"{module.name}:{node.lineno} class {node.name}"
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("get_"):
@@ -285,7 +290,7 @@ def names_say_what_things_are(source: Path) -> Iterator[str]:
 
 def calls(module: Module, function: str) -> Iterator[int]:
     """The lines on which a function is called by that bare name."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
             yield node.lineno
 
@@ -400,7 +405,7 @@ def test_there_is_a_house_to_look_at() -> None:
 
 
 def test_formulas_are_where_the_rules_look_for_them() -> None:
-    nodes = [node for module in part_of(SOURCE, *FORMULAS) for node in ast.walk(module.tree)]
+    nodes = [node for module in part_of(SOURCE, *FORMULAS) for node in module.nodes]
     assert {node.name for node in nodes if isinstance(node, ast.FunctionDef)} >= STEPS
     names = {module.inside for module in modules(SOURCE)}
     assert names >= {*SHOWING, *FORMULAS, *ANSWERS, *KNOWS}
@@ -430,45 +435,66 @@ def test_rule_sees_a_violation(rule: Rule, name: str, text: str, tmp_path: Path)
     assert len(list(rule(tmp_path / "src"))) == 1
 
 
-def judges(function: ast.AST, helpers: set[str]) -> bool:
-    """Whether a test, or one that helps it, can fail by what it finds."""
-    for node in ast.walk(function):
-        name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None) or ""
-        fails = name in {"raises", "warns", "fail", "expect"} or name.startswith("assert_")
-        if isinstance(node, ast.Assert) or fails or (not isinstance(node, ast.Attribute) and name in helpers):
-            return True
-        if isinstance(node, ast.keyword) and (node.arg, ast.unparse(node.value)) == ("check", "True"):
-            return True
-    return False
+@dataclass(frozen=True)
+class Function:
+    """A function of the tests: whether it can fail by itself, and the names that it mentions."""
+
+    name: str
+    line: int
+    fails: bool
+    mentions: frozenset[str]
+
+    @classmethod
+    def of(cls, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        fails, mentions = False, set()
+        for node in ast.walk(function):
+            name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None) or ""
+            checked = isinstance(node, ast.keyword) and (node.arg, ast.unparse(node.value)) == ("check", "True")
+            named = name in {"raises", "warns", "fail", "expect"} or name.startswith("assert_")
+            fails = fails or isinstance(node, ast.Assert) or named or checked
+            if not isinstance(node, ast.Attribute):
+                mentions.add(name)
+        return cls(function.name, function.lineno, fails, frozenset(mentions))
+
+    def judges(self, helpers: set[str]) -> bool:
+        """Whether it, or one that helps it, can fail by what it finds."""
+        return self.fails or not helpers.isdisjoint(self.mentions)
 
 
 def judging_nothing(tests: Path) -> Iterator[str]:
     """The tests that assert nothing: neither themselves nor through a helper of their file, a conftest or an import."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in tests.rglob("*.py")}
-    functions = {
-        path: [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        for path, tree in trees.items()
+    functions: dict[Path, list[Function]] = {}
+    taken: dict[Path, set[str]] = {}
+    for path in tests.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        functions[path] = [
+            Function.of(node) for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        ]
+        imported = [
+            node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests")
+        ]
+        taken[path] = {alias.name for node in imported for alias in node.names}
+    beside = {
+        path: [path, *(other for other in functions if other.stem == "conftest" and other.parent in path.parents)]
+        for path in functions
     }
-    helping: dict[Path, set[str]] = {path: set() for path in trees}
+    helping: dict[Path, set[str]] = {path: set() for path in functions}
 
     def known(path: Path) -> set[str]:
-        beside = [other for other in trees if other.stem == "conftest" and other.parent in path.parents]
-        imported = [node for node in ast.walk(trees[path]) if isinstance(node, ast.ImportFrom)]
-        taken = {alias.name for node in imported if (node.module or "").startswith("tests") for alias in node.names}
-        return set().union(*(helping[other] for other in (path, *beside))) | (taken & set().union(*helping.values()))
+        return set().union(*(helping[other] for other in beside[path])) | (taken[path] & set().union(*helping.values()))
 
     grown = True
     while grown:
         grown = False
         for path, defined in functions.items():
             helpers = known(path)
-            more = {each.name for each in defined if not each.name.startswith("test_") and judges(each, helpers)}
+            more = {each.name for each in defined if not each.name.startswith("test_") and each.judges(helpers)}
             grown = grown or not more <= helping[path]
             helping[path] |= more
     for path, defined in functions.items():
         helpers = known(path)
-        silent = (each for each in defined if each.name.startswith("test_") and not judges(each, helpers))
-        yield from (f"{path.relative_to(tests)}:{each.lineno} {each.name}" for each in silent)
+        silent = (each for each in defined if each.name.startswith("test_") and not each.judges(helpers))
+        yield from (f"{path.relative_to(tests)}:{each.line} {each.name}" for each in silent)
 
 
 def test_every_test_judges() -> None:
