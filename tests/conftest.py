@@ -23,53 +23,75 @@ LONG = (
     *("tests/test_stopping.py", "tests/test_examples.py", "tests/reporting/", "tests/tables/", "tests/attacks/"),
 )
 """What begins with these takes longest, so it starts first, in this order."""
-WITH = {"tests/tables/test_counter.py::test_spark": "tests/tables/test_spark.py"}
-"""What goes with another file, because both use the one Spark of their process."""
+WITH = {"tests/tables/test_counter.py::test_spark": "tests/tables/test_spark.py", "tests/web/": "tests/web"}
+"""What goes with other files, because they use the one Spark, or the one server, of their process."""
 APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
-FULL = (
-    *("tests/tables/test_spark_connect.py", "tests/tables/test_spark_cluster.py", "tests/ledger/test_soak.py"),
-    "tests/tables/test_counter.py::test_spark_more",
-    *(
-        f"tests/tables/test_spark.py::test_parquet_gives_what_duckdb_gives[{case}"
-        for case in ("text", "numbers", "every kind", "times", "many levels", "bins", "counts")
+FULL_BY_FILE: dict[str, tuple[str, ...]] = {
+    "attacks/test_enumeration.py": ("test_many_records_in_very_wide_noise[noise0-",),
+    "auditing/test_peers.py": ("test_entropy_l_is_not_cut_to_a_whole_number",),
+    "docs/test_pages.py": (
+        "test_what_a_page_shows_is_what_comes_out[docs/repeated.md]",
+        "test_what_a_page_shows_is_what_comes_out[docs/tutorial.md]",
     ),
-    *("tests/tables/test_spark.py::test_csv_gives_what_duckdb_gives", "tests/tables/test_spark.py::test_addresses"),
-    "tests/tables/test_spark.py::test_damaged_and_vanished_files",
-    "tests/tables/test_spark.py::test_a_spark_of_our_own_is_silent_and_leaves_nothing",
-    "tests/web/test_browser.py::TestManyAndLarge::test_ten_pages_at_once",
-    *(
-        f"tests/web/test_browser_looks.py::test_every_step_on_every_screen[{screen}]"
-        for screen in ("dark-390", "light-1280", "dark-1280")
+    "docs/test_site.py": (
+        "test_what_cannot_be_built_is_refused[a name that does not exist",
+        "test_what_cannot_be_built_is_refused[a snippet that does not exist",
     ),
-    "tests/reporting/test_report.py::test_the_same_bytes_in_every_process",
-    *(
-        f"tests/web/test_browser.py::{test}"
-        for test in (
-            "TestLedger::test_a_release_is_made_with_its_entry",
-            "TestManyAndLarge::test_the_cells_of_a_large_table_are_read_when_asked_for",
-        )
+    "ledger/test_ledger_pairing.py": (
+        "test_death_at_any_line[create-",
+        "test_death_at_any_line[replace-",
+        "test_death_at_any_line[save-in_database-",
     ),
-    *(
-        f"tests/ledger/test_ledger_pairing.py::test_death_at_any_line[{case}-"
-        for case in ("create", "replace", "save-in_database")
+    "ledger/test_soak.py": ("",),
+    "pictures/test_saving.py": ("test_bytes_are_the_same_in_another_process",),
+    "reporting/test_report.py": ("test_the_same_bytes_in_every_process",),
+    "tables/test_counter.py": ("test_spark_more",),
+    "tables/test_spark.py": (
+        *(
+            f"test_parquet_gives_what_duckdb_gives[{case}"
+            for case in ("text", "numbers", "every kind", "times", "many levels", "bins", "counts")
+        ),
+        *("test_csv_gives_what_duckdb_gives", "test_addresses", "test_damaged_and_vanished_files"),
+        *("test_a_spark_of_our_own_is_silent_and_leaves_nothing", "test_folders_that_name_columns"),
+        *("test_parts_follow_the_size_of_the_data", "test_texts_that_only_some", "test_several_files_and_shapes"),
+        "test_text_that_is_hard_to_cut",
     ),
-    *(
-        f"tests/docs/test_site.py::test_what_cannot_be_built_is_refused[{case}"
-        for case in ("a name that does not exist", "a snippet that does not exist")
+    "tables/test_spark_cluster.py": ("",),
+    "tables/test_spark_connect.py": ("",),
+    "tables/test_tables_scale.py": ("test_a_disk_that_is_really_full",),
+    "test_examples.py": (  # those of the statistics office and of the hospital; the company's stay
+        *("test_the_table_and_what_it_exposes", "test_the_chosen_epsilon", "test_the_people_at_the_rounded_epsilon"),
+        *("test_a_looser_epsilon", "test_one_way_tables", "test_the_report_puts_that_epsilon"),
+        *("test_the_cells_that_hold_one_diagnosis", "test_the_merge_lowers_the_risk", "test_shrinkage"),
+        "test_the_audit_tells",
     ),
-    *(
-        f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
-        for page in ("repeated", "tutorial")
+    "test_search.py": ("test_against_a_fine_scan",),
+    "web/test_browser.py": (
+        *("TestFromFileToReport::test_the_adult_example", "TestFromFileToReport::test_a_file_that_is_dropped"),
+        *("TestFromFileToReport::test_another_file_starts_anew", "TestFromFileToReport::test_without_a_mouse"),
+        *("TestRefusals::test_no_sensitive_column", "TestRefusals::test_a_file_that_is_too_large"),
+        *("TestLongWork::test_cancel", "TestLongWork::test_a_new_question_ends_the_one_before"),
+        *("TestRelease::test_it_says_what_it_costs", "TestLedger::test_a_loss_that_is_a_rho_alone"),
+        *("TestLedger::test_a_broken_chain_is_told", "TestLedger::test_none_was_named"),
+        *("TestLedger::test_a_release_is_made_with_its_entry", "TestDoor", "TestManyAndLarge"),
     ),
-    "tests/tables/test_tables_scale.py::test_a_disk_that_is_really_full",
-    "tests/pictures/test_saving.py::test_bytes_are_the_same_in_another_process",
-    "tests/auditing/test_peers.py::test_entropy_l_is_not_cut_to_a_whole_number",
-    "tests/attacks/test_enumeration.py::test_many_records_in_very_wide_noise[noise0-",
-    "tests/web/test_recipes.py::test_only_the_last_of_large_tables_keeps_its_keys",
-    "tests/test_search.py::test_against_a_fine_scan",
-)
+    "web/test_browser_looks.py": (
+        *(f"test_every_step_on_every_screen[{screen}]" for screen in ("dark-390", "light-1280", "dark-1280")),
+        *("test_the_question_before_a_release", "test_the_curve_stays_inside", "TestTheme::test_it_follows"),
+    ),
+    "web/test_browser_numbers.py": (
+        *("TestSlider::test_delta", "TestSlider::test_switches", "TestSlider::test_screen_readers"),
+        *("TestLimit::test_dragged_with_the_mouse", "TestLimit::test_typed", "TestDownloads::test_the_drawing"),
+        *("TestDownloads::test_the_curve", "TestDownloads::test_commands_can_be_copied", "TestCells::test_what"),
+        *("TestCells::test_another_draw", "TestDecisions"),
+    ),
+    "web/test_commands.py": ("TestCommands::test_shell_and_python_give",),
+    "web/test_recipes.py": ("test_only_the_last_of_large_tables_keeps_its_keys",),
+    "web/test_serving.py": ("TestWorkspace::test_the_oldest_previews",),
+}
+FULL = tuple(f"tests/{file}" + (f"::{test}" if test else "") for file, tests in FULL_BY_FILE.items() for test in tests)
 """What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
 
 THINNED = {
@@ -89,9 +111,10 @@ THINNED = {
     "tests/releasing/test_waiting.py::test_tails_have_their_probability": 4,
     "tests/reproduction/test_folder.py::test_nothing_is_left_where_a_step_fails": 2,
     "tests/tables/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 3,
+    "tests/tables/test_spark.py::test_bad_text": 5,
     "tests/tables/test_tables_counts.py::test_any_table": 2,
     "tests/test_stopping.py::test_a_signal_ends_a_command_in_time": 4,
-    "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 2,
+    "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 5,
     "tests/web/test_serving.py::TestWorkspace::test_cells_of_one_large_table_then_of_another_then_of_the_first": 2,
     "tests/web/test_serving.py::test_uploads_and_workers_are_gone_after_a_signal": 3,
 }

@@ -537,8 +537,10 @@ def test_changelog_has_an_entry_for_this_version() -> None:
 def test_what_is_left_out_of_make_test_is_there(name: str) -> None:
     """A name that no test begins with any more would leave nothing out, in silence."""
     file, _, test = name.partition("::")
-    function = test.partition("[")[0].rpartition("::")[2]
-    assert f"def {function}" in (REPOSITORY / file).read_text(encoding="utf-8")
+    *classes, function = test.partition("[")[0].split("::")
+    text = (REPOSITORY / file).read_text(encoding="utf-8")
+    assert all(f"class {each}:" in text for each in classes)
+    assert f"def {function}" in text or f"class {function}:" in text
 
 
 def test_what_starts_first_is_there() -> None:
