@@ -15,7 +15,7 @@ ROOMS ?=
 MUTANTS ?= 300
 SEED ?= 14
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
-EXTRAS := dev,docs,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
+EXTRAS := dev,docs,files,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 PEERS := .venv-peers/.installed

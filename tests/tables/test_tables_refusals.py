@@ -214,7 +214,7 @@ FILES: dict[str, tuple[type[CellriskError], str, Callable[[Path], Any]]] = {
     "folder": (InvalidInput, "*.parquet", lambda folder: folder),
     "address": (InvalidInput, "table=", lambda folder: f"postgresql://me:{SECRET}@host/db"),
     "cloud": (InvalidInput, "s3://", lambda folder: "s3://bucket/a.parquet"),
-    "other kind": (InvalidInput, "not known", lambda folder: put(folder / "a.xlsx", "a,b")),
+    "other kind": (InvalidInput, "not known", lambda folder: put(folder / "a.docx", "a,b")),
     "no suffix": (InvalidInput, "not known", lambda folder: put(folder / "a", "a,b")),
     "empty": (InvalidInput, "is empty", lambda folder: put(folder / "a.csv", "")),
     "blank": (InvalidInput, "is empty", lambda folder: put(folder / "a.csv", " \n\n")),
@@ -236,7 +236,11 @@ FILES: dict[str, tuple[type[CellriskError], str, Callable[[Path], Any]]] = {
         "line 20,002 is not UTF-8",
         lambda folder: put(folder / "a.csv", b"age,sex,job\n" + b"1,f,a\n" * 20000 + SECRET.encode() + b",f,\xe9\n"),
     ),
-    "utf-16": (InvalidInput, "UTF-16", lambda folder: put(folder / "a.csv", "age,sex,job\n1,f,a\n".encode("utf-16"))),
+    "half of utf-16": (
+        InvalidInput,
+        "not utf-16 text",
+        lambda folder: put(folder / "a.csv", "age,sex,job\n1,f,a\n".encode("utf-16")[:-1]),
+    ),
     "not parquet": (
         InvalidInput,
         "not Parquet",

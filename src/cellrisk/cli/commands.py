@@ -38,8 +38,16 @@ def inspect_command(
 ) -> None:
     """What the table gives away before any noise.
 
-    Cells, homogeneous ones, people exposed.
+    Cells, homogeneous ones, people exposed. Without --qid and --sensitive: the columns of the file, and which of them
+    are likely to be what.
     """
+    if not table.qid and not table.sensitive and table.is_file:
+        from cellrisk.counts.preview import preview_file
+        from cellrisk.counts.roles import Columns
+
+        preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding)
+        answer(Columns(table.typed, preview), output.as_json)
+        return
     if plot is not None:
         from cellrisk.show.pictures import check_picture_path
 

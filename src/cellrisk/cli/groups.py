@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -48,6 +50,7 @@ Numbers = Any
 """A list that one text holds; Typer would take list[float] for an option that is repeated."""
 Parsed = list[Any] | None
 """What is read in each text of an option that is repeated."""
+STANDARD_INPUT = "standard input"
 SpreadsheetSafe = Annotated[
     bool, typer.Option("--spreadsheet-safe", help="CSV with an apostrophe before what would be a formula.")
 ]
@@ -79,7 +82,11 @@ class TableOptions:
 
     source: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="CSV, Parquet or DuckDB file, a glob in quotes, or a database's address."),
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, Parquet, Excel, SPSS, SAS, Stata or DuckDB file, a glob in quotes, a database's address, or - "
+            "for CSV or Parquet on standard input.",
+        ),
     ]
     qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None
     sensitive: Annotated[Texts, option("Sensitive attribute; repeat it or separate by commas.", "COLUMN")] = None
@@ -92,7 +99,8 @@ class TableOptions:
         word("Records outside the declared labels (default of release, report --public: drop)", OutsideRule),
     ] = None
     engine: Annotated[EngineName | None, word("Where counting happens", EngineName)] = None
-    table: Annotated[Text, option("Table of a DuckDB file or of a database's address.", "NAME")] = None
+    table: Annotated[Text, option("Table of a DuckDB file or a database, or sheet of a workbook.", "NAME")] = None
+    encoding: Annotated[Text, option("Encoding of text that is not UTF-8, for example latin-1.", "NAME")] = None
     memory_limit: Annotated[
         Text, option("Memory for counting, for example 4GB; past it, it spills to disk.", "SIZE")
     ] = None
@@ -131,8 +139,22 @@ class TableOptions:
             engine=self.engine,
             memory_limit=self.memory_limit,
             keys=keys,
+            encoding=self.encoding,
             progress=progress_bar("counting"),
         )
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the source is a file of records, and no database."""
+        from cellrisk.counts.sources import is_address
+        from cellrisk.counts.stored import find_stored
+
+        return not is_address(self.source) and find_stored(self.source) is None
+
+    @property
+    def typed(self) -> str:
+        """The source as it was typed."""
+        return "-" if Path(self.source).stem == STANDARD_INPUT else self.source
 
     @property
     def bins(self) -> dict[str, float | list[float]]:
@@ -310,7 +332,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
 
     def run(**given: Any) -> None:
-        with inputs_of_one_command():
+        with inputs_of_one_command(), standard_input_as_file(given):
             keep_given_files(given)
             call(given)
 
@@ -328,6 +350,28 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+@contextmanager
+def standard_input_as_file(given: dict[str, Any]) -> Iterator[None]:
+    """Where the source is "-", what comes on standard input becomes a private file, which the command then reads."""
+    from cellrisk.system.scratch import private_folder
+
+    if given.get("source") != "-":
+        yield
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InvalidInput(
+            "nothing comes on standard input", fix="send a table to it: cat people.csv | cellrisk assess -"
+        )
+    with private_folder("input") as folder:
+        path = folder / f"{STANDARD_INPUT}.csv"
+        with path.open("xb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
+        with path.open("rb") as stream:
+            parquet = stream.read(4) == b"PAR1"
+        given["source"] = str(path.rename(path.with_suffix(".parquet")) if parquet else path)
+        yield
 
 
 OUTPUTS = ("output", "plot", "csv", "save")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_RECORDS = 2**53
 """Up to here every number of records is exact as a floating-point number too."""
+SUPPRESSED = "where counts were suppressed, as c or <5, give those from before"
 LEAVE_OUT = "correct these records, or leave them out with outside='drop'"
 
 
@@ -178,7 +179,7 @@ def code_count(name: str, column: ir.Value, flaws: list[Flaw]) -> ir.FloatingVal
     number = as_number(column)
     nan = number.isnan().fill_null(False)
 
-    def flaw(where: ir.BooleanValue, what: str) -> None:
+    def flaw(where: ir.BooleanValue, what: str, fix: str = fix) -> None:
         flaws.append(
             Flaw(
                 where, lambda got: InvalidInput(f"the count column '{name}' {what}", got=got, allowed=allowed, fix=fix)
@@ -186,7 +187,7 @@ def code_count(name: str, column: ir.Value, flaws: list[Flaw]) -> ir.FloatingVal
         )
 
     flaw(column.isnull() | nan, "has missing counts")
-    flaw(column.notnull() & number.isnull(), "holds text that is not a number")
+    flaw(column.notnull() & number.isnull(), "holds text that is not a number", f"{fix}; {SUPPRESSED}")
     flaw((number < 0) & ~nan, "has negative counts")
     large = (number >= float(MOST_RECORDS)) & ~nan
     flaw(large, f"has counts of {MOST_RECORDS} or more")

@@ -8,17 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.encodings import EncodedPath, find_encoding, is_text, recode
 from cellrisk.counts.engine import embedded_engine, literal_path, read_parquet
 from cellrisk.counts.files import (
     LONGEST_LINE,
     TextFile,
     are_parquet,
     check_columns,
+    check_file,
     describe_parquet,
     find_files,
     group_text,
     unify_types,
 )
+from cellrisk.counts.foreign import PACKED, SPREADSHEETS, is_foreign, plan_foreign, unpack
 from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored, quote_sql
@@ -57,9 +60,12 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
     stored = find_stored(source)
     if stored is not None:
         return plan_stored(*stored, columns, table, by_declaration)
-    if table is not None:
+    is_path = isinstance(source, str | os.PathLike)
+    if table is not None and not (is_path and os.fspath(source).lower().endswith(SPREADSHEETS)):
         raise InvalidInput(
-            "table= names a table of a database, and this source is none", got=kind_of(source), fix="leave table= out"
+            "table= names a table of a database, or a sheet of a workbook, and this source is neither",
+            got=kind_of(source),
+            fix="leave table= out",
         )
     read_frame = find_frame_reader(source)
     if read_frame is not None:
@@ -67,8 +73,9 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
         return lambda connection, _: register(connection, frame)
     if type(source).__name__ == "DuckDBPyRelation":
         return plan_relation(source, columns)
-    if isinstance(source, str | os.PathLike):
-        return plan_files(find_files(source), columns)
+    if is_path:
+        encoding = source.encoding if isinstance(source, EncodedPath) else None
+        return plan_files(find_files(source), columns, table, encoding)
     if is_stream(source):
         write = plan_stream(source, columns)
         named = [f"c{place}" for place in range(len(columns))]
@@ -86,9 +93,51 @@ def register(connection: Backend, frame: pa.Table) -> ir.Table:
     return connection.table("frame")
 
 
-def plan_files(files: Sequence[Path], columns: Sequence[str]) -> Opener:
+def plan_files(
+    files: Sequence[Path], columns: Sequence[str], sheet: str | None = None, encoding: str | None = None
+) -> Opener:
     """Files of one kind, checked one by one, as one table."""
+    foreign = [path for path in files if is_foreign(path)]
+    if foreign:
+        if len(files) > 1:
+            raise InvalidInput("files of this kind are read one at a time", got=f"{len(files)} files, {foreign[0]} too")
+        if encoding is not None:
+            raise InvalidInput("only text has an encoding to name", got=foreign[0], fix="leave the encoding out")
+        return plan_file_of_others(foreign[0], columns, sheet)
+    if encoding is not None or any(find_encoding(path) for path in files):
+        return plan_recoded(files, columns, encoding)
     return plan_parquet(files, columns) if are_parquet(files) else plan_text(files, columns)
+
+
+def plan_file_of_others(path: Path, columns: Sequence[str], sheet: str | None) -> Opener:
+    """A file of another program, which goes through a file in the private folder."""
+    check_file(path)
+    if path.suffix.lower() in PACKED:
+        return lambda connection, folder: plan_files([unpack(path, folder)], columns)(connection, folder)
+    write = plan_foreign(path, columns, sheet)
+    named = [f"c{place}" for place in range(len(columns))]
+    return lambda connection, folder: plan_parquet([write(folder)], named)(connection, folder)
+
+
+def plan_recoded(files: Sequence[Path], columns: Sequence[str], encoding: str | None) -> Opener:
+    """Text in another encoding than UTF-8, through copies in the private folder."""
+    for path in files:
+        check_file(path)
+        if not is_text(path):
+            raise InvalidInput("only text has an encoding to name", got=path, fix="leave the encoding out")
+
+    def read(connection: Backend, folder: Path) -> ir.Table:
+        copies = [
+            recode(path, encoding or find_encoding(path) or "utf-8", folder / f"recoded{number}{_text_ending(path)}")
+            for number, path in enumerate(files)
+        ]
+        return plan_text(copies, columns)(connection, folder)
+
+    return read
+
+
+def _text_ending(path: Path) -> str:
+    return ".tsv" if ".tsv" in path.suffixes else ".csv"
 
 
 def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:

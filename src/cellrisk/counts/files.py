@@ -26,6 +26,8 @@ TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 KINDS = ".csv, .tsv, .txt (also with .gz or .zst), .parquet"
+ALL_KINDS = f"{KINDS}, .xlsx, .ods, .sav, .sas7bdat, .xpt, .dta, .feather, .jsonl, .zip"
+NOT_UTF8 = "save it as UTF-8, or name its encoding: --encoding latin-1 (encoding='latin-1')"
 DELIMITERS = (",", ";", "\t", "|")
 HEAD = 64 * 1024
 CHUNK = 1024 * 1024
@@ -87,7 +89,7 @@ def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
         if not files:
             raise InvalidInput("no file matches the pattern", got=given)
         return files
-    raise InvalidInput("there is no such file", got=given, allowed=KINDS)
+    raise InvalidInput("there is no such file", got=given, allowed=ALL_KINDS)
 
 
 def exists(path: Path) -> bool:
@@ -99,16 +101,7 @@ def exists(path: Path) -> bool:
 
 def is_parquet(path: Path) -> bool:
     """Whether the file is Parquet (else delimited text), by its name; refuses other kinds, folders and empty files."""
-    if path.is_dir():
-        check_lake(path)
-        raise InvalidInput("the source is a folder", got=path, fix=f"name its files, for instance '{path}/*.parquet'")
-    if not path.is_file():
-        raise InvalidInput("the source is not a regular file", got=path, allowed=KINDS)
-    with refusals_of_the_system(path):
-        if path.stat().st_size == 0:
-            raise InvalidInput("the file is empty", got=path)
-        with path.open("rb") as stream:
-            stream.read(1)
+    check_file(path)
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     if suffixes and suffixes[-1] in PARQUET_SUFFIXES:
         check_lake(path)
@@ -117,7 +110,21 @@ def is_parquet(path: Path) -> bool:
         suffixes.pop()
     if suffixes and suffixes[-1] in TEXT_SUFFIXES:
         return False
-    raise InvalidInput("the kind of the file is not known from its name", got=path, allowed=KINDS)
+    raise InvalidInput("the kind of the file is not known from its name", got=path, allowed=ALL_KINDS)
+
+
+def check_file(path: Path) -> None:
+    """Refuses folders, what is no regular file, what may not be read, and empty files."""
+    if path.is_dir():
+        check_lake(path)
+        raise InvalidInput("the source is a folder", got=path, fix=f"name its files, for instance '{path}/*.parquet'")
+    if not path.is_file():
+        raise InvalidInput("the source is not a regular file", got=path, allowed=ALL_KINDS)
+    with refusals_of_the_system(path):
+        if path.stat().st_size == 0:
+            raise InvalidInput("the file is empty", got=path)
+        with path.open("rb") as stream:
+            stream.read(1)
 
 
 def are_parquet(files: Iterable[Path]) -> bool:
@@ -266,7 +273,7 @@ def check_text(path: Path, head: bytes) -> None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
     except UnicodeDecodeError:
-        raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
+        raise InvalidInput("the file is not UTF-8 text", got=path, fix=NOT_UTF8) from None
 
 
 def read_header(path: Path, start: bytes, delimiter: str) -> tuple[str, ...] | None:
@@ -312,7 +319,7 @@ def refusals_of_the_system(path: Path) -> Iterator[None]:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InvalidInput("the file is not whole gzip, whatever its name says", got=path) from None
     except UnicodeError:
-        raise InvalidInput("the file is not UTF-8 text", got=path, fix="save it as UTF-8") from None
+        raise InvalidInput("the file is not UTF-8 text", got=path, fix=NOT_UTF8) from None
     except OSError as error:
         if path.suffix.lower() == ".zst" and error.errno is None:
             raise InvalidInput("the file is not whole zstd, whatever its name says", got=path) from None

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.coding import code_group
 from cellrisk.counts.embedded import open_embedded
+from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
 from cellrisk.counts.engine import plain_refusals
-from cellrisk.counts.files import check_parquet, describe_text, find_files, is_parquet, refusals_of_the_system
+from cellrisk.counts.files import (
+    check_file,
+    check_parquet,
+    describe_text,
+    find_files,
+    is_parquet,
+    refusals_of_the_system,
+)
+from cellrisk.counts.foreign import PACKED, is_foreign, list_columns, unpack
 from cellrisk.counts.resources import Resources
 from cellrisk.errors import InvalidInput
 from cellrisk.system.progress import Progress
+from cellrisk.system.scratch import private_folder
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -55,8 +66,13 @@ class Preview:
     columns: tuple[PreviewedColumn, ...]
 
 
-def preview_file(path: str | os.PathLike[str], progress: Progress | None = None) -> Preview:
-    """What columns does a CSV or Parquet file have, and which of them could be quasi-identifiers?
+def preview_file(
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    table: str | None = None,
+    encoding: str | None = None,
+) -> Preview:
+    """What columns does a file have, and which of them could be quasi-identifiers?
 
     Counts are exact. Text of a CSV file is a number where every value that is not missing reads as one, and likewise
     for truth values and dates.
@@ -69,7 +85,7 @@ def preview_file(path: str | os.PathLike[str], progress: Progress | None = None)
     files = find_files(path)
     if len(files) != 1:
         raise InvalidInput("a preview is of one file", got=f"{len(files)} files")
-    names = _read_names(files[0])
+    names = _read_names(files[0], table, encoding)
     if len(names) > MOST_COLUMNS:
         raise InvalidInput(
             "the file has too many columns to look at", got=f"{len(names):,}", allowed=f"{MOST_COLUMNS:,}"
@@ -79,19 +95,32 @@ def preview_file(path: str | os.PathLike[str], progress: Progress | None = None)
         raise InvalidInput("the file has columns of the same name", got=f"{len(repeated)} names", fix="rename them")
     tell = progress or (lambda share: None)
     tell(0.0)
-    with plain_refusals(), open_embedded(files[0], names, None, Resources.of(None, progress)) as table:
+    with plain_refusals(), _open(files[0], names, table, encoding, progress) as records:
         places = range(len(names))
-        sample = table.limit(SAMPLE)
+        sample = records.limit(SAMPLE)
         looks = _ask(sample, {name: value for place in places for name, value in _readings(sample, place).items()})
-        facts = {name: value for place in places for name, value in _facts(table, place, looks).items()}
-        found = _ask(table, {"rows": table.count(), **facts})
+        facts = {name: value for place in places for name, value in _facts(records, place, looks).items()}
+        found = _ask(records, {"rows": records.count(), **facts})
         few = [place for place in places if found.get(f"about{place}", CLEARLY_MORE) < CLEARLY_MORE]
-        found |= _ask(table, {f"levels{place}": code_group(table[f"c{place}"]).nunique() for place in few})
+        found |= _ask(records, {f"levels{place}": code_group(records[f"c{place}"]).nunique() for place in few})
     tell(1.0)
     return Preview(int(found["rows"]), tuple(_describe(name, place, found) for place, name in enumerate(names)))
 
 
-def _read_names(path: Any) -> list[str]:
+def _open(path: Path, names: list[str], table: str | None, encoding: str | None, progress: Progress | None) -> Any:
+    source = path if encoding is None else EncodedPath(str(path), encoding)
+    return open_embedded(source, names, table, Resources.of(None, progress))
+
+
+def _read_names(path: Path, table: str | None = None, encoding: str | None = None) -> list[str]:
+    encoding = encoding or find_encoding(path)
+    if path.suffix.lower() in PACKED or encoding is not None:
+        with private_folder() as folder:
+            copy = folder / "recoded.csv"
+            return _read_names(unpack(path, folder) if encoding is None else recode(path, encoding, copy))
+    if is_foreign(path):
+        check_file(path)
+        return list_columns(path, table)
     if not is_parquet(path):
         return list(describe_text(path, []).names)
     import pyarrow.parquet as pq

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.coding import MOST_RECORDS
 from cellrisk.counts.counting import CHANGED, count_cells, tally_nothing
+from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.keyed_cells import collect_cells
 from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_counts
 from cellrisk.counts.packing import Packed, pack
@@ -35,13 +37,15 @@ def tabulate(
     engine: EngineName | None = None,
     memory_limit: str | int | None = None,
     keys: bool = False,
+    encoding: str | None = None,
     progress: Progress | None = None,
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
 
     source: path or glob of CSV or Parquet files, a pandas, polars or narwhals frame, a pyarrow table or dataset, any
-    object that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; or a DuckDB file
-    or a database's address, with ``table``.
+    object that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; a file of Excel,
+    SPSS, SAS or Stata, Feather, JSON lines, a zip with one table; or a DuckDB file or a database's address, with
+    ``table``. Of a workbook with several sheets, ``table`` names one.
     quasi_identifiers, sensitive: a column name, or a list of them.
     bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed. Edges
     declare their bins, and one on either side for what lies outside.
@@ -60,6 +64,7 @@ def tabulate(
     a share of the memory that is free.
     keys: True brings the cells with their keys into memory while the source is open. Where `cells` is going to be asked
     for, as `release` does, this saves the second reading.
+    encoding: that of text files which are not UTF-8, for example "latin-1"; UTF-16 is recognised by its mark.
     progress: called now and then with the share of the running step that is done.
 
     The counts are exact. What risks need is computed at once. The result holds no records, and keys only where ``keys``
@@ -84,6 +89,10 @@ def tabulate(
         outside,
     )
     resources = Resources.of(memory_limit, progress)
+    if encoding is not None:
+        if not isinstance(source, str | os.PathLike):
+            raise InvalidInput("only text files have an encoding to name", got=type(source).__name__)
+        source = EncodedPath(os.fspath(source), encoding)
 
     def read(place: int) -> Cells:
         return keyed[place] if keyed else read_cells(held, schema, resources, table, engine, place)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from cellrisk.errors import InvalidInput
 
 EXTRAS = {
+    "files": ("pyreadstat", "python_calamine"),
     "ledger": ("dp_accounting", "sqlalchemy"),
     "pdf": ("weasyprint",),
     "postgres": ("psycopg",),

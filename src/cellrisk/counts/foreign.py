@@ -1,0 +1,352 @@
+"""Files of other programs: SPSS, SAS and Stata, spreadsheets, Feather, JSON lines, and a zip with one table in it.
+
+Each is read once, a good many rows at a time, into a Parquet file in the engine's private folder, and is then counted
+like any other. A column has a type that the file declares for it, or else is text, value by value: no record decides
+how another one is read. Such files come from anywhere, so what they hold is measured before it is unpacked.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cellrisk.counts.files import (
+    CHUNK,
+    LONGEST_LINE,
+    PARQUET_SUFFIXES,
+    TEXT_SUFFIXES,
+    check_columns,
+    check_text,
+    refusals_of_the_system,
+)
+from cellrisk.counts.schema import locate
+from cellrisk.counts.streams import plan_stream, write_batches
+from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system.extras import extra_needed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STATISTICAL = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+    ".dta": "read_dta",
+}
+"""Endings of files of SPSS, SAS and Stata, and the function of pyreadstat that reads each."""
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+FEATHER = (".feather", ".arrow")
+LINES = (".jsonl", ".ndjson")
+PACKED = (".zip",)
+ENDINGS = (*STATISTICAL, *SPREADSHEETS, *FEATHER, *LINES, *PACKED)
+ROWS = 100_000
+"""Rows that are read at a time."""
+LARGEST_SPREADSHEET = 2_000_000_000
+"""Bytes of a spreadsheet once it is unpacked: all of it is held in memory."""
+LOOKED_AT = 10_000
+"""Lines of JSON whose keys tell which columns there are."""
+DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8601|B8601", re.IGNORECASE)
+"""Formats of dates and times in the three programs."""
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a file is one of another program, by its name."""
+    return path.suffix.lower() in ENDINGS
+
+
+def list_columns(path: Path, sheet: str | None = None) -> list[str]:
+    """The names of the columns of a file; of JSON lines, those of the first ten thousand records."""
+    with refusals_of_the_reader(path):
+        if path.suffix.lower() in FEATHER:
+            _check_no_sheet(path, sheet)
+            return list(_open_feather(path).schema.names)
+        return _choose_reader(path).names(path, sheet)
+
+
+def plan_foreign(path: Path, columns: Sequence[str], sheet: str | None = None) -> Callable[[Path], Path]:
+    """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder."""
+    with refusals_of_the_reader(path):
+        if path.suffix.lower() in FEATHER:
+            return plan_stream(_open_feather(path), columns)
+        reader = _choose_reader(path)
+        locate(columns, reader.names(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
+
+    def batches() -> Iterator[pa.Table]:
+        some = False
+        with refusals_of_the_reader(path):
+            for batch in reader.read(path, columns, sheet):
+                some = True
+                yield batch
+        if not some:
+            raise InvalidInput("the file has no records", got=path)
+
+    return lambda folder: write_batches(batches(), folder)
+
+
+def unpack(path: Path, folder: Path) -> Path:
+    """The one table in a zip, unpacked into a folder; what holds more than it says, or than the disk, is refused."""
+    with refusals_of_the_system(path), refusals_of_the_reader(path), zipfile.ZipFile(path) as packed:
+        member = _find_member(path, packed)
+        free = shutil.disk_usage(folder).free
+        if member.file_size > free // 2:
+            raise InvalidInput(
+                "the file in the zip is too large to unpack here",
+                got=f"{member.file_size:,} bytes",
+                allowed=f"half of the free disk: {free // 2:,} bytes",
+            )
+        target = folder / f"unpacked{PurePosixPath(member.filename).suffix.lower()}"
+        with packed.open(member) as source, target.open("xb") as copy:
+            left = member.file_size
+            while part := source.read(CHUNK):
+                left -= len(part)
+                if left < 0:
+                    raise InvalidInput("the zip holds more than it says", got=path)
+                copy.write(part)
+    return target
+
+
+class _Statistical:
+    """SPSS, SAS and Stata. Where a column has labels for its values, they are the levels, unless the file says that it
+    measures on a scale; missing values that the user has defined are missing."""
+
+    def names(self, path: Path, sheet: str | None) -> list[str]:
+        _check_no_sheet(path, sheet)
+        return list(self._describe(path).column_names)
+
+    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
+        read_one, chunks = self._load(path)
+        described = self._describe(path)
+        converters = [self._choose_converter(described, name) for name in columns]
+        for frame, _ in chunks(read_one, str(path), chunksize=ROWS, usecols=list(dict.fromkeys(columns))):
+            if len(frame):
+                yield _assemble(
+                    convert(frame[name].tolist()) for name, convert in zip(columns, converters, strict=True)
+                )
+
+    def _describe(self, path: Path) -> Any:
+        read_one, _ = self._load(path)
+        return read_one(str(path), metadataonly=True)[1]
+
+    def _load(self, path: Path) -> tuple[Any, Any]:
+        with extra_needed():
+            import pyreadstat
+        return getattr(pyreadstat, STATISTICAL[path.suffix.lower()]), pyreadstat.read_file_in_chunks
+
+    def _choose_converter(self, described: Any, name: str) -> Callable[[list[Any]], pa.Array]:
+        labels = described.variable_value_labels.get(name)
+        if labels and described.variable_measure.get(name) != "scale":
+            return lambda values: _label(values, labels)
+        plain = described.readstat_variable_types.get(name) != "string"
+        if plain and not DATES.search(str(described.original_variable_types.get(name, ""))):
+            return _as_numbers
+        return _as_text
+
+
+class _Spreadsheet:
+    """One sheet of a workbook, every value as the text that it would be in a CSV file; the first row has the names."""
+
+    def names(self, path: Path, sheet: str | None) -> list[str]:
+        return _header(next(iter(self._rows(path, sheet)), []))
+
+    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
+        rows = iter(self._rows(path, sheet))
+        places = locate(columns, _header(next(rows, [])), f"'{path.name}'", first_line=True)
+        for part in _in_parts(row for row in rows if any(value != "" for value in row)):
+            yield _assemble(_as_text([row[place] if place < len(row) else None for row in part]) for place in places)
+
+    def _rows(self, path: Path, sheet: str | None) -> Iterable[list[Any]]:
+        with extra_needed():
+            from python_calamine import CalamineWorkbook
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                unpacked = sum(member.file_size for member in packed.infolist())
+        else:
+            unpacked = path.stat().st_size
+        if unpacked > LARGEST_SPREADSHEET:
+            raise InvalidInput(
+                "the spreadsheet is too large",
+                got=f"{unpacked:,} bytes once it is unpacked",
+                allowed=f"up to {LARGEST_SPREADSHEET:,}",
+                fix="save it as CSV",
+            )
+        workbook = CalamineWorkbook.from_path(str(path))
+        names = workbook.sheet_names
+        if sheet is not None and sheet not in names:
+            raise InvalidInput(f"the workbook has no sheet '{sheet}'", got=path, allowed=", ".join(names))
+        if sheet is None and len(names) != 1:
+            raise InvalidInput(
+                "the workbook has several sheets", got=path, allowed=", ".join(names), fix="name one: --table SHEET"
+            )
+        rows: Iterable[list[Any]] = workbook.get_sheet_by_name(names[0] if sheet is None else sheet).iter_rows()
+        return rows
+
+
+class _JsonLines:
+    """One object a line, every value as text; nested values are refused."""
+
+    def names(self, path: Path, sheet: str | None) -> list[str]:
+        _check_no_sheet(path, sheet)
+        found: dict[str, None] = {}
+        for record in islice(self._records(path), LOOKED_AT):
+            found.update(dict.fromkeys(record))
+            check_columns(path, len(found))
+        return list(found)
+
+    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
+        for part in _in_parts(self._records(path)):
+            yield _assemble(_as_text([record.get(name) for record in part]) for name in columns)
+
+    def _records(self, path: Path) -> Iterator[dict[str, Any]]:
+        with path.open("rb") as stream:
+            check_text(path, stream.read(CHUNK)[: 64 * 1024])
+            stream.seek(0)
+            number = 0
+            while line := stream.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise InvalidInput(f"line {number:,} of the file is too long", got=path)
+                if line.strip():
+                    yield self._read_line(path, number, line)
+
+    def _read_line(self, path: Path, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            record = json.loads(line.decode("utf-8-sig"))
+        except (ValueError, RecursionError):  # its text would quote the record
+            raise InvalidInput(f"line {number:,} of the file is not JSON", got=path) from None
+        if not isinstance(record, dict):
+            raise InvalidInput(
+                f"line {number:,} of the file is no object", got=path, allowed='lines such as {"sex": "f", "age": 30}'
+            )
+        return record
+
+
+class _Reader(Protocol):
+    def names(self, path: Path, sheet: str | None) -> list[str]: ...
+
+    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]: ...
+
+
+def _choose_reader(path: Path) -> _Reader:
+    suffix = path.suffix.lower()
+    return _Statistical() if suffix in STATISTICAL else _Spreadsheet() if suffix in SPREADSHEETS else _JsonLines()
+
+
+def _open_feather(path: Path) -> Any:
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(str(path), format="feather")
+
+
+def _check_no_sheet(path: Path, sheet: str | None) -> None:
+    if sheet is not None:
+        raise InvalidInput(
+            "a table was named, and this file holds only one", got=path, fix="leave --table (table=) out"
+        )
+
+
+def _find_member(path: Path, packed: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The one file in a zip that is a table; what a Mac adds beside it does not count."""
+    members = [each for each in packed.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        raise InvalidInput(
+            "a zip must hold one file", got=f"{len(members)} in {path}", fix="unpack it, and name a file"
+        )
+    if members[0].flag_bits & 1:
+        raise InvalidInput("the zip is encrypted", got=path, fix="unpack it first")
+    if PurePosixPath(members[0].filename).suffix.lower() not in (*TEXT_SUFFIXES, *PARQUET_SUFFIXES):
+        raise InvalidInput("the file in the zip is not a table", got=path, allowed=".csv, .tsv, .txt or .parquet in it")
+    return members[0]
+
+
+def _header(row: Sequence[Any]) -> list[str]:
+    names = [_write(value) or "" for value in row]
+    while names and not names[-1]:
+        names.pop()
+    if not names:
+        raise InvalidInput("the first row is empty", allowed="a first row with the names of the columns")
+    return names
+
+
+def _in_parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while part := list(islice(rows, ROWS)):
+        yield part
+
+
+def _assemble(arrays: Iterable[pa.Array]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({f"c{place}": array for place, array in enumerate(arrays)})
+
+
+def _as_numbers(values: list[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([None if value is None or value != value else float(value) for value in values], pa.float64())
+
+
+def _as_text(values: Iterable[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([_write(value) for value in values], pa.string())
+
+
+def _label(values: list[Any], labels: Mapping[Any, str]) -> pa.Array:
+    """The labels of values; a label that stands for several values is told apart by them, and so is none at all."""
+    texts = list(labels.values())
+    spelt = {
+        value: label if texts.count(label) == 1 else f"{label} ({_write(value)})" for value, label in labels.items()
+    }
+    return _as_text(spelt.get(value, value) for value in values)
+
+
+def _write(value: Any) -> str | None:
+    """A value as the text that it would be in a CSV file; None where it is missing.
+
+    >>> [_write(value) for value in (2.0, 0.5, True, "", None, float("nan"), date(2026, 1, 31))]
+    ['2', '0.5', 'true', None, None, None, '2026-01-31']
+    """
+    if value is None or value == "" or value != value:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 2**53 else repr(value)
+    if isinstance(value, datetime):
+        midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
+        return value.date().isoformat() if midnight else value.isoformat(sep=" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, dict | list):
+        raise InvalidInput(
+            "a value is nested", got="a list or an object in it", allowed="texts, numbers and true or false"
+        )
+    return str(value)
+
+
+@contextmanager
+def refusals_of_the_reader(path: Path) -> Iterator[None]:
+    """A library that reads a damaged or hostile file may say anything of it, and quote what it holds."""
+    try:
+        yield
+    except (CellriskError, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno is not None:
+            with refusals_of_the_system(path):
+                raise
+        raise InvalidInput("the file cannot be read, or is damaged", got=path, fix="save it again") from None
+    except Exception as error:
+        kind = type(error).__name__
+        raise InvalidInput(f"the file cannot be read, or is damaged ({kind})", got=path, fix="save it again") from None

@@ -1,0 +1,136 @@
+"""What the columns of a file are likely to be: a suggestion from their names and from how many values they have."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cellrisk.counts.likeness import is_named_like_counts, words_of
+from cellrisk.counts.preview import Preview, PreviewedColumn
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned, number_of
+
+QUASI_IDENTIFIER, SENSITIVE, COUNT, IDENTIFIER, UNLIKELY = (
+    "quasi-identifier",
+    "sensitive",
+    "counts",
+    "identifier",
+    "none",
+)
+SENSITIVE_WORDS = """
+income salary wage wages earnings wealth debt credit benefit benefits diagnosis diagnoses disease illness condition
+icd hiv cancer drug drugs medication treatment outcome test result infection pregnant pregnancy disability mental
+smoker smoking alcohol religion faith politics party vote orientation conviction crime offence offense arrest visa
+asylum einkommen gehalt diagnose krankheit revenu salaire maladie ingreso renta
+"""
+IDENTIFIER_WORDS = """
+id ids uid uuid key name surname firstname lastname email mail phone ssn nhs passport account iban address
+"""
+MOST_LEVELS = 100
+"""Levels of a column that is suggested as it is; a number with more is suggested in bins."""
+FEW_LEVELS = 20
+MOST_SUGGESTED = 6
+ALMOST_UNIQUE = 0.9
+
+
+@dataclass(frozen=True, repr=False)
+class Columns(Result):
+    """What a file holds before anything is counted, and what its columns are likely to be. It holds no value."""
+
+    file: str
+    preview: Preview
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The likely role of each column."""
+        found = {each.name: suggest_role(each) for each in self.preview.columns}
+        if SENSITIVE not in found.values():
+            others = [each for each in self.preview.columns if found[each.name] == QUASI_IDENTIFIER]
+            few = [each.name for each in others if each.kind in ("text", "truth") and (each.levels or 0) <= FEW_LEVELS]
+            if len(others) > 1 and few:  # by custom, what is to be explained stands last
+                found[few[-1]] = SENSITIVE
+        return found
+
+    @property
+    def command(self) -> str | None:
+        """The command to type next; None where no column could be sensitive, or none could tell people apart."""
+        roles = self.roles
+        quasi = [name for name, role in roles.items() if role == QUASI_IDENTIFIER][:MOST_SUGGESTED]
+        sensitive = [name for name, role in roles.items() if role == SENSITIVE][:1]
+        if not quasi or not sensitive:
+            return None
+        words = ["cellrisk", "inspect", self.file, "--qid", ",".join(quasi), "--sensitive", sensitive[0]]
+        counts = [name for name, role in roles.items() if role == COUNT]
+        words += ["--count", counts[0]] if counts else []
+        for each in self.preview.columns:
+            if each.name in quasi and each.kind == "number" and (each.levels is None or each.levels > FEW_LEVELS):
+                words += ["--bin", f"{each.name}=10"]
+        return shlex.join(words)
+
+    @property
+    def headline(self) -> str:
+        """How much there is, and what to do with it."""
+        columns = self.preview.columns
+        start = f"{number_of(self.preview.rows, 'row')} and {number_of(len(columns), 'column')} in {self.file}."
+        if self.command is None:
+            return f"{start} Name the quasi-identifiers and the sensitive attribute: --qid and --sensitive."
+        return f"{start} If the suggested roles are right, go on with: {self.command}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns as JSON-ready values."""
+        return {"file": self.file, "rows": self.preview.rows, "columns": self._numbers(), "next": self.command}
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        roles = self.roles
+        return [
+            {
+                "column": each.name,
+                "kind": each.kind,
+                "levels": each.levels,
+                "missing": each.missing,
+                "likely_role": roles[each.name],
+            }
+            for each in self.preview.columns
+        ]
+
+    def _paragraphs(self) -> Iterable[str]:
+        yield aligned(
+            ["column", "kind", "likely role", "levels", "missing"],
+            [
+                (row["column"], row["kind"], row["likely_role"], _say_levels(row["levels"]), f"{row['missing']:,}")
+                for row in self._numbers()
+            ],
+            left=3,
+        )
+        yield (
+            "Roles are guessed from the names of the columns and the number of their values. Whoever knows the people "
+            "knows better: a quasi-identifier is what an outsider may know of a person, and the sensitive attribute is "
+            "what he wants to learn."
+        )
+
+
+def suggest_role(column: PreviewedColumn) -> str:
+    """What a column is likely to be.
+
+    >>> [suggest_role(PreviewedColumn(name, "text", 40, 0, 0.01)) for name in ("region", "diagnosis", "patient_id")]
+    ['quasi-identifier', 'sensitive', 'identifier']
+    """
+    words = words_of(column.name)
+    if column.kind == "other":
+        return UNLIKELY
+    if column.kind == "number" and is_named_like_counts(column.name):
+        return COUNT
+    many = column.levels is None or column.levels > MOST_LEVELS
+    if words & frozenset(IDENTIFIER_WORDS.split()) or (many and column.unique_share > ALMOST_UNIQUE):
+        return IDENTIFIER
+    if column.levels is not None and column.levels < 2:
+        return UNLIKELY
+    if many and column.kind != "number":
+        return UNLIKELY
+    return SENSITIVE if words & frozenset(SENSITIVE_WORDS.split()) and not many else QUASI_IDENTIFIER
+
+
+def _say_levels(levels: int | None) -> str:
+    return "over 10,001" if levels is None else f"{levels:,}"
