@@ -91,6 +91,9 @@ class TableOptions:
     qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None
     sensitive: Annotated[Texts, option("Sensitive attribute; repeat it or separate by commas.", "COLUMN")] = None
     count: Annotated[Text, option("Column of counts, if rows are cells; none: each row is a person.", "COLUMN")] = None
+    wide: Annotated[
+        Texts, option("Columns of counts, each a level of the sensitive attribute; separate by commas.", "COLUMNS")
+    ] = None
     bin: Annotated[Parsed, option("age=5, or age=0/18/65/120 for edges.", "COLUMN=BINS", parsing.parse_bins)] = None
     levels: Annotated[Parsed, option("Declared: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)] = None
     missing: Annotated[MissingRule, word("Missing values", MissingRule)] = "category"
@@ -140,6 +143,7 @@ class TableOptions:
             memory_limit=self.memory_limit,
             keys=keys,
             encoding=self.encoding,
+            wide=parsing.split_names(self.wide),
             progress=progress_bar("counting"),
         )
 

@@ -44,6 +44,8 @@ class Schema:
     missing: str = "category"
     outside: str = "error"
     """What becomes of records with a value outside the declared labels."""
+    wide: tuple[str, ...] = ()
+    """The columns of a wide table: each is a level of the sensitive attribute, and holds the counts of its people."""
 
     def __post_init__(self) -> None:
         quasi = read_names(self.quasi_identifiers, "quasi_identifiers")
@@ -73,8 +75,36 @@ class Schema:
             )
         object.__setattr__(self, "quasi_identifiers", quasi)
         object.__setattr__(self, "sensitive", sensitive)
+        if self.wide:
+            self._read_wide()
         object.__setattr__(self, "bins", self._read_bins(quasi + sensitive))
         object.__setattr__(self, "levels", self._read_levels(quasi + sensitive))
+
+    def _read_wide(self) -> None:
+        """Checks the columns of a wide table, which declare the levels and hold the counts."""
+        wide = read_names(self.wide, "wide")
+        if len(wide) < 2:
+            raise InvalidInput(
+                "a wide table has a column for each level", got="1 column", allowed="two columns or more"
+            )
+        if len(self.sensitive) != 1 or self.sensitive[0] in wide:
+            raise InvalidInput(
+                "the columns of a wide table are the levels of one sensitive attribute, which has a name of its own",
+                got=quote(self.sensitive),
+                fix="name what they are levels of, for instance sensitive='illness' (--sensitive illness)",
+            )
+        both = [name for name in wide if name in self.quasi_identifiers]
+        if both:
+            raise InvalidInput(
+                f"{quote(both)} cannot be both a quasi-identifier and a level", fix="leave it out of one"
+            )
+        if self.count is not None:
+            raise InvalidInput("a wide table has its counts in the columns of its levels", fix="leave the count out")
+        if self.sensitive[0] in (self.bins or {}) or self.sensitive[0] in (self.levels or {}):
+            raise InvalidInput("the columns of a wide table are its levels", fix="leave out its bins and levels")
+        object.__setattr__(self, "wide", wide)
+        object.__setattr__(self, "count", ", ".join(wide))
+        object.__setattr__(self, "levels", {**(self.levels or {}), self.sensitive[0]: wide})
 
     def _read_bins(self, used: tuple[str, ...]) -> dict[str, Binning]:
         bins = read_mapping(self.bins, "bins", "{'age': 5} or {'age': [0, 18, 65]}")
@@ -105,6 +135,11 @@ class Schema:
     def columns(self) -> tuple[str, ...]:
         """Every column in use: quasi-identifiers, then sensitive ones, then the count."""
         return self.quasi_identifiers + self.sensitive + ((self.count,) if isinstance(self.count, str) else ())
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns to read from the source."""
+        return self.quasi_identifiers + self.wide if self.wide else self.columns
 
     def binning(self, column: str) -> Binning | None:
         """The binning of a column, or None."""

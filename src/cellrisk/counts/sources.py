@@ -113,17 +113,38 @@ def open_records(
     """The columns in use, and what else there is to know of a source that is opened."""
     choices = [replace(schema, count=False), schema] if schema.count == NO_COUNT else [schema]
     for reading in choices:
-        asked = Asked(reading.columns)
+        asked = Asked(reading.stored)
         held = hold_source(source, asked) if table is None and engine != "spark" else source
-        columns = asked if asked.others is None else reading.columns
+        columns = asked if asked.others is None else reading.stored
         by_declaration = schema.outside == "drop"
         with open_source(
             held, columns, resources, table=table, engine=engine, by_declaration=by_declaration
         ) as records:
             others = asked.others or ()
             if reading is choices[-1] or NO_COUNT not in others:
-                yield Opened(records, reading, others, held)
+                yield Opened(lengthen(records, reading), reading, others, held)
                 return
+
+
+def lengthen(records: ir.Table, schema: Schema) -> ir.Table:
+    """A wide table with one row for each cell and level; any other table as it is."""
+    if not schema.wide:
+        return records
+    import ibis
+
+    n_quasi = len(schema.quasi_identifiers)
+    names = [f"c{place}" for place in range(n_quasi)]
+    counts = [records[f"c{n_quasi + place}"] for place in range(len(schema.wide))]
+    if len({str(count.type()) for count in counts}) > 1:
+        numeric = all(count.type().is_numeric() for count in counts)
+        counts = [count.cast("float64" if numeric else "string") for count in counts]
+    parts = [
+        records.select(**{name: records[name] for name in names}, level=ibis.literal(level), n=count).rename(
+            {f"c{n_quasi}": "level", f"c{n_quasi + 1}": "n"}
+        )
+        for level, count in zip(schema.wide, counts, strict=True)
+    ]
+    return ibis.union(*parts, distinct=False)
 
 
 def list_files_of(source: object) -> list[Path]:

@@ -15,7 +15,7 @@ from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_coun
 from cellrisk.counts.packing import Packed, pack
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
-from cellrisk.counts.sources import has_dictionaries, open_records, open_source
+from cellrisk.counts.sources import has_dictionaries, lengthen, open_records, open_source
 from cellrisk.counts.survey import survey_source
 from cellrisk.counts.table import Attribute, FrequencyTable
 from cellrisk.errors import InvalidInput
@@ -38,6 +38,7 @@ def tabulate(
     memory_limit: str | int | None = None,
     keys: bool = False,
     encoding: str | None = None,
+    wide: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
@@ -65,6 +66,8 @@ def tabulate(
     keys: True brings the cells with their keys into memory while the source is open. Where `cells` is going to be asked
     for, as `release` does, this saves the second reading.
     encoding: that of text files which are not UTF-8, for example "latin-1"; UTF-16 is recognised by its mark.
+    wide: the columns of counts of a wide table, each of which is named like a level of the one sensitive attribute. The
+    attribute has no column then, and ``sensitive`` gives it a name.
     progress: called now and then with the share of the running step that is done.
 
     The counts are exact. What risks need is computed at once. The result holds no records, and keys only where ``keys``
@@ -87,6 +90,7 @@ def tabulate(
         count,
         missing,
         outside,
+        tuple(wide),
     )
     resources = Resources.of(memory_limit, progress)
     if encoding is not None:
@@ -141,6 +145,6 @@ def read_cells(
     """The cells of a source with their keys, and the counts of the sensitive attribute at a place."""
     by_declaration = schema.outside == "drop"
     with open_source(
-        source, schema.columns, resources, table=table, engine=engine, by_declaration=by_declaration
+        source, schema.stored, resources, table=table, engine=engine, by_declaration=by_declaration
     ) as records:
-        return collect_cells(survey_source(records, schema), schema, place)
+        return collect_cells(survey_source(lengthen(records, schema), schema), schema, place)
