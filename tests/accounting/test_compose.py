@@ -195,8 +195,8 @@ def test_frame_and_dict() -> None:
         ([0.1], {}, InvalidInput, "only losses can be composed; got float"),
         ([pure(0.1)], {"delta": 1.0}, InvalidInput, "delta must be a number from 0 to below 1; got 1.0"),
         ([pure(0.1)], {"delta": float("nan")}, InvalidInput, "delta must be a number from 0 to below 1; got nan"),
-        ([pure(0.1)], {"delta": True}, InvalidInput, "delta must be a number from 0 to below 1; got True"),
-        ([pure(0.1)], {"delta": "0.1"}, InvalidInput, "delta must be a number from 0 to below 1; got 0.1"),
+        ([pure(0.1)], {"delta": True}, InvalidInput, "delta must be a number from 0 to below 1; got bool"),
+        ([pure(0.1)], {"delta": "0.1"}, InvalidInput, "delta must be a number from 0 to below 1; got str"),
         (
             [pure(0.1), loss_of("laplace", 0.1, neighbours="replace")],
             {},

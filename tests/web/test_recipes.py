@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.web import Settings
-from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, narrow, read_bins
+from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, narrow
 from cellrisk.web.work import Tabulated
 from cellrisk.web.workspace import LoadedTable, open_workspace
 from tests.web.conftest import PEOPLE
@@ -44,9 +45,9 @@ def test_bins_go_with_the_columns_that_are_left_out(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "wide", "5/", "1,2"])
-def test_bins_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(InvalidInput, match="bins of column 'age'"):
-        read_bins("age", text)
+def test_bins_that_cannot_be_read(recipe: Recipe, text: str) -> None:
+    with pytest.raises(InvalidInput, match="each bin of column 'age' must be a number"):
+        replace(recipe, bins=(("age", text),)).arguments()
 
 
 def test_one_attribute_of_several_is_as_if_it_were_alone(recipe: Recipe) -> None:

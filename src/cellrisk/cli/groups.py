@@ -18,6 +18,7 @@ import typer
 from cellrisk.cli import parsing
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import read_number, read_numbers
 from cellrisk.system.words import (
     Attack,
     BeliefName,
@@ -68,7 +69,7 @@ def word(help: str, kind: Any) -> Any:
 
 def number(help: str, metavar: str = "NUMBER") -> Any:
     """An option that takes a number."""
-    return option(help, metavar, parsing.parse_number)
+    return option(help, metavar, read_number)
 
 
 def whole(help: str) -> Any:
@@ -203,7 +204,7 @@ class SeveralMechanismOptions(MechanismOptions):
 
     mechanism: Annotated[Any, option(f"How the noise is made: {say_words(MechanismName)}.", "NAME")] = "geometric"
     epsilon: Annotated[Numbers, option("Privacy loss.", "NUMBERS", parsing.parse_points)] = None
-    delta: Annotated[Numbers, option("For the Gaussian mechanisms.", "NUMBERS", parsing.parse_numbers)] = None
+    delta: Annotated[Numbers, option("For the Gaussian mechanisms.", "NUMBERS", read_numbers)] = None
 
     def all(self) -> list[Mechanism]:
         """A mechanism for each delta and epsilon."""
@@ -285,7 +286,7 @@ class AttackerOptions:
     """An attacker who does the mathematics."""
 
     certainty: Annotated[
-        Numbers, option("How sure he must be, above 0.5 and below 1; default 0.95.", "NUMBERS", parsing.parse_numbers)
+        Numbers, option("How sure he must be, above 0.5 and below 1; default 0.95.", "NUMBERS", read_numbers)
     ] = None
     belief: Annotated[
         str, option(f"What he believes: {', '.join(list_words(BeliefName))}, or shapes/theta: 0.4,0.15/0.9.", "BELIEF")

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import read_bins, read_number, read_numbers
 from cellrisk.system.words import AlphaEstimate, list_words
 
 MOST_POINTS = 100_000
@@ -24,18 +25,6 @@ def split_names(values: Sequence[str] | None) -> list[str]:
     """
     names = [name for row in csv.reader(values or [], skipinitialspace=True) for name in row]
     return [name for name in names if name]
-
-
-def parse_number(given: Any, allowed: str | None = None) -> float:
-    """A number.
-
-    >>> parse_number("1e-3")
-    0.001
-    """
-    try:
-        return float(str(given))  # a settings file may hold true, which Python would take for 1
-    except ValueError:
-        raise InvalidInput("must be a number", got=repr(str(given)), allowed=allowed) from None
 
 
 def parse_whole(given: Any, allowed: str | None = None) -> int:
@@ -57,21 +46,13 @@ def parse_whole(given: Any, allowed: str | None = None) -> int:
 def parse_word(given: Any, kind: Any) -> str:
     """A word of a closed list.
 
-    >>> parse_word("drop", MissingRule)
-    'drop'
+    >>> from cellrisk.system.words import Weights
+    >>> parse_word("records", Weights)
+    'records'
     """
     if given not in list_words(kind):
         raise InvalidInput("must be a known word", got=repr(given)[:60], allowed=", ".join(list_words(kind)))
     return str(given)
-
-
-def parse_numbers(given: Any, allowed: str = "numbers between commas") -> list[float]:
-    """Numbers between commas.
-
-    >>> parse_numbers("1e-5,1e-6")
-    [1e-05, 1e-06]
-    """
-    return [parse_number(part.strip(), allowed) for part in str(given).split(",")]
 
 
 def parse_whole_numbers(given: Any) -> list[int]:
@@ -91,12 +72,12 @@ def parse_points(given: Any) -> list[float]:
     """
     text = str(given)
     if ":" not in text:
-        return parse_numbers(text)
+        return read_numbers(text)
     allowed = "low:high:points, for example 0.001:100:501"
     parts = text.split(":")
     if len(parts) != 3:
         raise InvalidInput("cannot be read", got=repr(text), allowed=allowed)
-    low, high = (parse_number(part, allowed) for part in parts[:2])
+    low, high = (read_number(part, allowed) for part in parts[:2])
     points = parse_whole(parts[2], allowed)
     if not (0 < low < high < float("inf") and 2 <= points <= MOST_POINTS):
         raise InvalidInput("is no range", got=repr(text), allowed=f"{allowed}; 2 to {MOST_POINTS:,} points")
@@ -115,7 +96,7 @@ def parse_range(given: Any) -> list[float]:
     low, colon, high = str(given).partition(":")
     if not colon:
         raise InvalidInput("must be a range here", got=repr(str(given)), allowed=allowed)
-    return [parse_number(low, allowed), parse_number(high, allowed)]
+    return [read_number(low, allowed), read_number(high, allowed)]
 
 
 def parse_bins(value: str) -> tuple[str, float | list[float]]:
@@ -124,10 +105,8 @@ def parse_bins(value: str) -> tuple[str, float | list[float]]:
     >>> parse_bins("age=5"), parse_bins("hours=0/35/45/100")
     (('age', 5.0), ('hours', [0.0, 35.0, 45.0, 100.0]))
     """
-    allowed = "column=width or column=edge/edge/edge, for example age=5 or age=0/18/65"
-    name, text = _pair(value, allowed)
-    numbers = [parse_number(part, allowed) for part in text.split("/")]
-    return name, numbers[0] if len(numbers) == 1 else numbers
+    name, text = _pair(value, "column=width or column=edge/edge/edge, for example age=5 or age=0/18/65")
+    return name, read_bins(text)
 
 
 def parse_levels(value: str) -> tuple[str, list[str]]:
@@ -148,7 +127,7 @@ def parse_alpha(value: str) -> tuple[str, str | list[float]]:
     """
     allowed = "mle, moments or numbers such as 1,1,1; of one attribute: attribute=mle"
     name, text = _pair(value, allowed) if "=" in value else ("", value)
-    return name, text if text in list_words(AlphaEstimate) else parse_numbers(text, allowed)
+    return name, text if text in list_words(AlphaEstimate) else read_numbers(text, allowed=allowed)
 
 
 def parse_merge(value: str) -> tuple[str, str, list[str]]:

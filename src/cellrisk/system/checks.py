@@ -32,6 +32,64 @@ def require_number(name: str, value: object) -> None:
         raise InvalidInput(f"{name} must be a number", got=type(value).__name__)
 
 
+def require_within(
+    name: str,
+    value: object,
+    *,
+    least: float | None = None,
+    above: float = -math.inf,
+    most: float | None = None,
+    below: float = math.inf,
+) -> float:
+    """The value as a number in a range, whose ends belong to it (least, most) or do not (above, below).
+
+    >>> require_within("delta", 0, least=0, below=1)
+    0.0
+    """
+    low, high = above if least is None else least, below if most is None else most
+    if is_number(value) and low <= value <= high and above < value < below:
+        return float(value)
+    said = f"above {above:g}" if least is None else f"from {least:g}"
+    if not math.isinf(high):
+        said += (" and" if least is None else " to") + (f" below {below:g}" if most is None else f" {most:g}")
+    got = value if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
+    raise InvalidInput(f"{name} must be a number {said}", got=got)
+
+
+def read_number(given: Any, allowed: str | None = None, name: str = "") -> float:
+    """The number that a text says, or a value of a settings file. ``name`` is told where the caller does not add one.
+
+    >>> read_number("1e-3")
+    0.001
+    """
+    try:
+        return float(str(given))  # a settings file may hold true, which Python would take for 1
+    except ValueError:
+        raise InvalidInput(f"{name} must be a number".strip(), got=repr(str(given))[:60], allowed=allowed) from None
+
+
+def read_numbers(
+    given: Any, between: str = ",", allowed: str = "numbers between commas", name: str = ""
+) -> list[float]:
+    """The numbers that a text says, with a sign between them.
+
+    >>> read_numbers("1e-5,1e-6"), read_numbers("0/18/65", "/")
+    ([1e-05, 1e-06], [0.0, 18.0, 65.0])
+    """
+    return [read_number(part.strip(), allowed, name) for part in str(given).split(between)]
+
+
+def read_bins(text: str, name: str = "") -> float | list[float]:
+    """Bins as commands and pages are told them: a width, or edges between slashes.
+
+    >>> read_bins("5"), read_bins("0/18/65")
+    (5.0, [0.0, 18.0, 65.0])
+    """
+    allowed = "a width such as 5, or edges such as 0/18/65"
+    numbers = read_numbers(text, "/", allowed, name)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
 def require_whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
     """The value as a whole number that is large enough, and not too large; refuses anything else.
 

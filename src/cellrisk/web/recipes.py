@@ -16,6 +16,7 @@ from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
 from cellrisk.risk.sweep import usual_delta
+from cellrisk.system.checks import read_bins
 from cellrisk.system.progress import Progress
 from cellrisk.system.words import MechanismName, Neighbours
 
@@ -62,7 +63,7 @@ class Recipe:
     def arguments(self) -> dict[str, Any]:
         """The arguments of `tabulate` after the columns that are not the default."""
         given: dict[str, Any] = {
-            "bins": {name: read_bins(name, text) for name, text in self.bins},
+            "bins": {name: read_bins(text, f"each bin of column '{name}'") for name, text in self.bins},
             "levels": {name: list(labels) for name, labels in self.levels},
             "count": self.count,
             "missing": None if self.missing == "category" else self.missing,
@@ -107,21 +108,6 @@ class SentTable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return attach_source, (self.table, self.recipe, self.cells)
-
-
-def read_bins(name: str, text: str) -> float | list[float]:
-    """Bins as a page sends them: a width, or edges between slashes.
-
-    >>> read_bins("age", "5"), read_bins("age", "0/18/65")
-    (5.0, [0.0, 18.0, 65.0])
-    """
-    try:
-        numbers = [float(part) for part in text.split("/")]
-    except ValueError:
-        raise InvalidInput(
-            f"the bins of column '{name}' cannot be read", allowed="a width such as 5, or edges such as 0/18/65"
-        ) from None
-    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def narrow(table: FrequencyTable, name: str | None) -> FrequencyTable:

@@ -12,7 +12,7 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of
 from cellrisk.repeat.accounting.statements import implies, state
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
 from cellrisk.system.words import Flavour, Operator, list_words, require_word
@@ -163,7 +163,7 @@ def compose(
     losses = tuple(losses)
     _require_losses(losses)
     if delta is not None:
-        _require_delta(delta)
+        require_within("delta", delta, least=0, below=1)
     if not losses:
         return Composition(losses, flavour or "pure", 0.0, operator)
     chosen = flavour or _strongest(losses, delta)
@@ -217,11 +217,6 @@ def _require_losses(losses: Sequence[Loss]) -> None:
             got=f"{replaced} of {len(losses)} under replace, the others under add-remove",
             fix="state all under the same: epsilon-DP under add-remove is (2 epsilon)-DP under replace",
         )
-
-
-def _require_delta(delta: float) -> None:
-    if not (is_number(delta) and 0 <= delta < 1):
-        raise InvalidInput("delta must be a number from 0 to below 1", got=delta)
 
 
 def _require_implied(losses: Sequence[Loss], flavour: str) -> None:

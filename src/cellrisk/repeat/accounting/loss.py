@@ -7,7 +7,7 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, ProbabilisticGaussian, mechanism
-from cellrisk.system.checks import is_number, require_number
+from cellrisk.system.checks import require_number, require_within
 from cellrisk.system.words import Neighbours, require_word
 
 FLAVOURS = ("pure", "probabilistic", "approximate", "concentrated")
@@ -36,11 +36,11 @@ class Loss:
         require_word("flavour of privacy", self.flavour, FLAVOURS)
         require_word("neighbours", self.neighbours, NEIGHBOURS)
         if self.flavour == "concentrated":
-            _require_positive("rho", self.rho)
+            require_within("rho", self.rho, above=0)
             if self.epsilon is not None or self.delta or self.mechanism is not None:
                 raise InvalidInput("a concentrated loss is a rho alone", fix="leave epsilon, delta and mechanism out")
             return
-        _require_positive("epsilon", self.epsilon)
+        require_within("epsilon", self.epsilon, above=0)
         if self.rho is not None:
             raise InvalidInput(f"a loss of the {self.flavour} flavour has no rho", fix="leave it out")
         require_number("delta", self.delta)
@@ -124,9 +124,3 @@ def _flavour_of(mechanism: Mechanism) -> str:
     if mechanism.pure:
         return "pure"
     return "probabilistic" if isinstance(mechanism, ProbabilisticGaussian) else "approximate"
-
-
-def _require_positive(name: str, value: float | None) -> None:
-    require_number(name, value)
-    if not (is_number(value) and value > 0):
-        raise InvalidInput(f"{name} must be a finite number above 0", got=value)

@@ -15,7 +15,7 @@ from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.measures import Survival, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import require_within
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Operator, Weights
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def average(
 
 def _find_rules(mechanism: Mechanism, number: int, operator: Operator, delta: float | None) -> tuple[Rule, ...]:
     """The rule by basic composition, and by another operator where that says something else."""
-    if delta is not None and not (is_number(delta) and 0 <= delta < 1):
-        raise InvalidInput("total_delta must be a number from 0 to below 1", got=delta)
+    if delta is not None:
+        require_within("total_delta", delta, least=0, below=1)
     basic = _find_rule(mechanism, number, "basic", None)
     other = basic if operator == "basic" and delta is None else _find_rule(mechanism, number, operator, delta)
     same = (basic.operator, basic.epsilon, basic.delta) == (other.operator, other.epsilon, other.delta)

@@ -18,7 +18,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.accounting.composition import TARGETS
 from cellrisk.repeat.ledger.chain import Row
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.text import aligned
 from cellrisk.system.words import Flavour, Operator, list_words, require_word
 
@@ -55,10 +55,8 @@ class Limit:
     flavour: Flavour | None = None
 
     def __post_init__(self) -> None:
-        if not (is_number(self.epsilon) and self.epsilon > 0):
-            raise InvalidInput("a limit's epsilon must be a finite number above 0", got=self.epsilon)
-        if not (is_number(self.delta) and 0 <= self.delta < 1):
-            raise InvalidInput("a limit's delta must be from 0 to below 1", got=self.delta)
+        require_within("a limit's epsilon", self.epsilon, above=0)
+        require_within("a limit's delta", self.delta, least=0, below=1)
         require_word("operator", self.operator, list_words(Operator))
         if self.flavour is not None:
             require_word("flavour of a limit", self.flavour, TARGETS)

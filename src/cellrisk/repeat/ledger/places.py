@@ -22,7 +22,7 @@ from cellrisk.counts.databases.database import DatabaseName, explain_connection,
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.ledger import migrations
 from cellrisk.repeat.ledger.entry import show_on_one_line
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import require_within
 from cellrisk.system.scratch import private_folder
 from cellrisk.system.writing import is_same_file, keep_inputs, write_new
 
@@ -514,8 +514,7 @@ def find_place(place: str | os.PathLike[str], wait: float) -> Place:
     >>> find_place("releases.ledger", 1.0).dialect
     'sqlite+pysqlite://'
     """
-    if not (is_number(wait) and 0 <= wait <= LONGEST_WAIT):
-        raise InvalidInput("wait must be seconds", got=wait, allowed=f"from 0 to {LONGEST_WAIT:g}")
+    require_within("wait, in seconds,", wait, least=0, most=LONGEST_WAIT)
     if not isinstance(place, (str, os.PathLike)) or not os.fspath(place):
         raise InvalidInput("a ledger needs a place", allowed="a path, or postgresql://user:password@host/database")
     text = os.fspath(place)

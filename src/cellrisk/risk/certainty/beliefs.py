@@ -12,6 +12,7 @@ from scipy import optimize, special
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import read_number, read_numbers
 
 LEAST_SHAPE, LARGEST_SHAPE = 1e-9, 1e6
 """Of all labels together: below, no cell holds two labels; above, counts are Poisson."""
@@ -101,13 +102,10 @@ def _parse(given: Any) -> NegativeBinomial:
     if not isinstance(given, str):
         raise InvalidInput("a belief is a word, or shapes and theta", got=type(given).__name__, allowed=allowed)
     shapes, slash, theta = given.partition("/")
-    try:
-        numbers = tuple(float(shape) for shape in shapes.split(",")), float(theta)
-    except ValueError:
-        raise InvalidInput("unknown belief", got=repr(given[:40]), allowed=allowed) from None
     if not slash:
         raise InvalidInput("unknown belief", got=repr(given[:40]), allowed=allowed)
-    return NegativeBinomial(*numbers)
+    name = "each number of a belief"
+    return NegativeBinomial(tuple(read_numbers(shapes, ",", allowed, name)), read_number(theta, allowed, name))
 
 
 def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial:
