@@ -31,6 +31,7 @@ from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of
+from cellrisk.system.words import MechanismName, Neighbours
 
 __all__ = ["RuleFigures", "SetTable", "TableFigures", "TogetherAssessment", "assess_together"]
 
@@ -44,10 +45,10 @@ def assess_together(
     levels: Mapping[str, Sequence[Any]] | None = None,
     count: str | bool | None = None,
     missing: str = "category",
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
     table: str | None = None,
     engine: str | None = None,

@@ -14,6 +14,7 @@ from cellrisk.counts.schema import read_mapping, read_names
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.system.words import MechanismName, Neighbours
 
 MOST_TABLES = 20
 TABLE_KEYS = ("name", "qid", "bin", "where", "mechanism", "epsilon", "delta", "threshold")
@@ -77,10 +78,10 @@ def read_tables(
     sensitive: str,
     *,
     bins: Mapping[str, Any] | None = None,
-    mechanism: Mechanism | str = USUAL_MECHANISM,
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> tuple[SetTable, ...]:
     """The tables of a set; what one does not say of itself is what all share. Refuses what cannot be assessed."""
@@ -109,7 +110,7 @@ def _read_table(
     sensitive: str,
     shared_bins: Mapping[str, Any],
     shared: Mapping[str, Any],
-    neighbours: str | None,
+    neighbours: Neighbours | None,
 ) -> SetTable:
     whose = f"table {number}"
     if isinstance(given, SetTable):
@@ -152,9 +153,9 @@ def _read_table(
     return found
 
 
-def _make(described: dict[str, Any], neighbours: str | None, whose: str) -> Mechanism:
+def _make(described: dict[str, Any], neighbours: Neighbours | None, whose: str) -> Mechanism:
     named = described.pop("mechanism")
-    if not isinstance(named, Mechanism | str):
+    if not isinstance(named, Mechanism | MechanismName):
         raise InvalidInput(f"the mechanism of {whose} must be a name", got=f"a {type(named).__name__}")
     if not isinstance(named, Mechanism) and described.get("epsilon") is None:
         raise InvalidInput(f"no epsilon was given for {whose}", fix="give it for the table, or once for all of them")
