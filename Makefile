@@ -64,7 +64,7 @@ docs: setup
 
 # The same tests are in `make check`, with fewer deaths.
 soak: setup
-	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s tests/ledger/test_soak.py
+	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s -o faulthandler_timeout=7200 tests/ledger/test_soak.py
 
 CHECK_TYPES = if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
 	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi

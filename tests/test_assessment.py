@@ -82,6 +82,7 @@ def test_json_document_is_the_promised_one(subset: cr.FrequencyTable) -> None:
         "scale": 1.0,
         "neighbours": "add-remove",
     }
+    assert document["risks"]
     assert all(list(row) == ["sensitive", "attack", "measure", "form", "weights", "risk"] for row in document["risks"])
     words = ["sensitive", "attack", "measure", "form", "weights"]
     assert [[row[word] for word in words] for row in document["limits"]] == [
@@ -143,6 +144,7 @@ def test_every_fit_of_sizes_serves(subset: cr.FrequencyTable, sizes: str, fit: s
         zero_truncation=truncated,
         alpha="moments",
     )
+    assert found.risks
     assert all(0 < row.risk < 1 for row in found.risks)
 
 

@@ -164,6 +164,7 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
         for epsilon in (least, least / 1.01)
     ]
     assert simulated[0] <= 0.05 < simulated[1]
+    assert choice.alternatives
     assert all(each.tvd is not None for each in choice.alternatives)
     assert "TVD of at most 0.05" in choice.headline
     points = choice.to_dict()["trade_off"]["points"]

@@ -378,7 +378,7 @@ def test_a_reader_that_goes_away_is_no_error(table: Path) -> None:
         f"{sys.executable} -c 'import sys; from cellrisk.cli import main; sys.exit(main())' inspect {table} "
         + " ".join(BASIC)
     )
-    done = subprocess.run(["bash", "-c", f"{command} | true"], capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-c", f"{command} | true"], capture_output=True, text=True, check=False, timeout=300)
     assert done.stderr == ""
 
 

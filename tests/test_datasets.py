@@ -34,6 +34,7 @@ def test_adult_marks_missing_values_as_null_and_trims_text() -> None:
     missing = {name: table[name].null_count for name in table.column_names if table[name].null_count}
     assert missing == {"workclass": 1_836, "occupation": 1_843, "native-country": 583}
     texts = {value for name in table.column_names for value in table[name].unique().to_pylist() if type(value) is str}
+    assert {"Bachelors", "Male"} <= texts
     assert "?" not in texts
     assert all(text == text.strip() for text in texts)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -510,6 +511,40 @@ def test_a_test_that_judges_nothing_is_seen(tmp_path: Path) -> None:
     assert list(judging_nothing(tmp_path)) == ["test_a.py:3 test_two"]
 
 
+def waiting_for_ever(tests: Path) -> Iterator[str]:
+    """Processes that are run to their end without a deadline; one that hangs then ends with its test, much later."""
+    for path in sorted(tests.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if "subprocess." in text else ()
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            words = {keyword.arg for keyword in call.keywords}
+            if ast.unparse(call.func) in RUNNING and not words & {"timeout", None}:
+                yield f"{path.relative_to(tests)}:{call.lineno}"
+
+
+RUNNING = ("subprocess.run", "subprocess.check_output", "subprocess.check_call")
+
+
+def test_every_process_has_a_deadline() -> None:
+    assert list(waiting_for_ever(REPOSITORY / "tests")) == []
+
+
+def test_a_process_without_a_deadline_is_seen(tmp_path: Path) -> None:
+    lines = ["import subprocess", "subprocess.run(['a'], timeout=3)", "subprocess.run(['a'], check=True)"]
+    (tmp_path / "test_a.py").write_text("\n".join(lines), encoding="utf-8")
+    assert list(waiting_for_ever(tmp_path)) == ["test_a.py:3"]
+
+
+def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
+    """As the settings here say, only sooner: it ends with an error, and what it was doing is told."""
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    (tmp_path / "test_a.py").write_text("import time\ndef test_endless():\n    time.sleep(600)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-o", "faulthandler_timeout=1", "test_a.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 1
+    assert "in test_endless" in done.stderr
+
+
 def test_importing_cellrisk_loads_nothing_heavy() -> None:
     heavy = sorted(ENGINES | NUMERICS | {"typer", "rich", "matplotlib", "sqlglot"})
     script = f"import sys, cellrisk; print(*[name for name in {heavy} if name in sys.modules])"
@@ -519,6 +554,7 @@ def test_importing_cellrisk_loads_nothing_heavy() -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     )
     assert loaded.stdout.split() == []
 

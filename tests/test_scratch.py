@@ -48,7 +48,7 @@ def hold(temporary: Path) -> tuple[subprocess.Popen[str], Path]:
 def end(process: subprocess.Popen[str], kill: bool) -> None:
     if kill:
         process.kill()
-    process.communicate()
+    process.communicate(timeout=300)
 
 
 def test_a_folder_is_private_and_gone_after_its_block() -> None:

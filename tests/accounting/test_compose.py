@@ -69,6 +69,7 @@ def test_a_weaker_flavour_may_be_asked_for() -> None:
 def test_deltas_add_up_in_decimals() -> None:
     found = compose([approximate(0.1, 1e-7)] * 3)
     assert found.delta == 3e-7
+    assert found.composed
     assert all(each.delta == 3e-7 for each in found.composed)
 
 
@@ -129,6 +130,7 @@ print("dp_accounting" in sys.modules)
         text=True,
         check=True,
         env={"PYTHONPATH": str(source), "PATH": ""},
+        timeout=300,
     )
     assert done.stdout.split() == ["False", "True"]
     assert done.stderr == ""

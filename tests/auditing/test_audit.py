@@ -254,7 +254,7 @@ def test_hundreds_of_thousands_of_cells_take_seconds() -> None:
     people = pd.DataFrame({f"q{place}": rng.integers(0, 70, 400_000) for place in range(3)})
     people["job"] = rng.integers(0, 4, len(people))
     table = cr.tabulate(people, ["q0", "q1", "q2"], "job")
-    start = time.perf_counter()
+    start = time.process_time()
     found = audit(table, people.sample(frac=1, replace=True, random_state=2))
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
     assert 0 < found.value() < found.value(of="original")

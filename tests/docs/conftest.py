@@ -16,7 +16,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def build(target: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(target), *options]
     surroundings = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run(command, cwd=REPOSITORY, env=surroundings, check=False, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=surroundings, check=False, capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.fixture(scope="session")

@@ -91,7 +91,9 @@ def test_the_sentence_is_what_the_demo_says(page: str) -> None:
     lines = PAGES[page].read_text(encoding="utf-8").splitlines()
     quoted = " ".join(line.removeprefix("> ") for line in lines if line.startswith("> "))
     assert quoted.startswith("At epsilon 1, about ")
-    demo = subprocess.run([sys.executable, "-c", COMMAND, "demo"], check=True, capture_output=True, text=True)
+    demo = subprocess.run(
+        [sys.executable, "-c", COMMAND, "demo"], check=True, capture_output=True, text=True, timeout=300
+    )
     assert quoted in " ".join(demo.stdout.split())
 
 

@@ -65,7 +65,7 @@ class Launcher:
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()
-        self._process.wait()
+        self._process.wait(timeout=300)
 
     def order(self, do: str, **rest: Any) -> Any:
         assert self._process.stdin is not None
@@ -106,7 +106,7 @@ def launched(scratch: Path) -> Iterator[Launcher]:
 
 def _try(command: list[str]) -> bool:
     try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        return subprocess.run(command, capture_output=True, check=False, timeout=300).returncode == 0
     except OSError:
         return False
 

@@ -491,7 +491,13 @@ def test_death_at_any_line(
     root = Path(__file__).resolve().parents[2]
     paths = os.pathsep.join([str(Path(cr.__file__).parents[1]), str(root)])
     done = subprocess.run(
-        command, cwd=root, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
+        command,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]

@@ -193,7 +193,7 @@ path = folder + "/releases.ledger"
 def run_alone(mount: str, script: str, folder: Path) -> list[str]:
     """Runs a script with a folder mounted in a way of its own, where the system permits that."""
     try:
-        subprocess.run([*ALONE, mount, "sh", str(folder)], check=True, capture_output=True)
+        subprocess.run([*ALONE, mount, "sh", str(folder)], check=True, capture_output=True, timeout=300)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no folder can be mounted: user namespaces are not permitted here")
     done = subprocess.run(
@@ -209,6 +209,7 @@ def run_alone(mount: str, script: str, folder: Path) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -299,7 +300,7 @@ def test_several_processes_at_once(where: Where) -> None:
     workers = [
         subprocess.Popen([*command, name, "10"], env={**os.environ, "PYTHONPATH": SOURCE}, **streams) for name in "abcd"
     ]
-    told = [worker.communicate() for worker in workers]
+    told = [worker.communicate(timeout=300) for worker in workers]
     assert [(worker.returncode, errors) for worker, (_, errors) in zip(workers, told, strict=True)] == [(0, "")] * 4
     assert sum(int(answer) for answer, _ in told) == 5
     with where.open(create=False) as ledger:

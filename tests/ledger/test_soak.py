@@ -320,6 +320,7 @@ def test_a_byte_that_changed_is_reported_or_harmless(
 ) -> None:
     content, expected = sound
     spans = {entry.number: (content.index(entry.body.encode()), len(entry.body)) for entry in expected}
+    assert expected
     assert all(content.count(entry.body.encode()) == 1 for entry in expected)
     wanted, draw, path = chosen(25, 300), random.Random(SEED), tmp_path / "damaged.ledger"
     outcomes: Counter[str] = Counter(dict.fromkeys([*CODES, "in_a_body"], 0))

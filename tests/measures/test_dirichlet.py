@@ -346,9 +346,9 @@ def test_ten_thousand_levels_take_seconds() -> None:
     n_levels, n_cells = 10_000, 1000
     shares = generator.dirichlet(np.full(n_levels, 0.01), n_cells)
     cells = np.array([generator.multinomial(2000, p) for p in shares])
-    start = time.perf_counter()
+    start = time.process_time()
     prior = fit(cells)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
     assert prior.concentration == pytest.approx(100, rel=0.05)
 
 

@@ -365,9 +365,9 @@ def test_a_hundred_thousand_distinct_sizes_are_fast() -> None:
     profiles = table(sizes, np.maximum(1, 1_000_000 // sizes**2))
     for family in FAMILIES:
         for method in METHODS:
-            start = time.perf_counter()
+            start = time.process_time()
             fit_sizes(profiles, family, method)
-            assert time.perf_counter() - start < 15, (family, method)
+            assert time.process_time() - start < 15, (family, method)
 
 
 # the paper's figures

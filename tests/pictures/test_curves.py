@@ -19,7 +19,10 @@ def test_curve_holds_the_numbers_on_a_logarithmic_axis(found: cr.RiskCurve, figu
     assert axes.get_xscale() == "log"
     assert axes.get_ylim()[0] == 0
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0.001", "0.01", "0.1", "1", "10", "100"]
-    assert all(tick.get_text().endswith("%") for tick in axes.get_yticklabels())
+    labels = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert labels
+    assert all(label.endswith("%") for label in labels)
+    assert found.lines
     assert all(holds(figure, line) for line in found.lines)
 
 
@@ -63,6 +66,7 @@ def test_default_curve_has_a_panel_for_each_measure(levels: int) -> None:
         "marginal shrinkage",
     ]
     assert len({axes.get_ylim() for axes in panels}) == 1
+    assert curve.lines
     assert all(holds(figure, line) for line in curve.lines)
 
 
@@ -88,6 +92,7 @@ def test_several_mechanisms_and_deltas(
     curve = cr.curve(two, mechanisms, delta=deltas, epsilon=EPSILONS, **only)
     figure = draw_curve(curve)
     assert len(figure.axes) == panels
+    assert curve.lines
     assert all(holds(figure, line) for line in curve.lines)
 
 

@@ -129,6 +129,7 @@ def test_lines_are_named_beside_them_or_in_a_key(three: cr.FrequencyTable, ax: A
     forms = cr.curve(three, epsilon=EPSILONS, measures="local")
     forms.plot(ax=other)
     assert {"by records", "each cell alike", "tight", "exact", "published"} <= set(legend_of(other))
+    assert forms.lines
     assert all(holds(other.figure, line) for line in forms.lines)
 
 

@@ -62,7 +62,9 @@ def test_bytes_are_the_same_in_another_process(tmp_path: Path) -> None:
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONHASHSEED": seed}
         command = [sys.executable, "-W", "error", "-c", script, str(tmp_path / seed)]
-        answers.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+        answers.add(
+            subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300).stdout
+        )
     assert len(answers) == 1
 
 
@@ -191,5 +193,7 @@ def test_words_are_wrapped_and_shortened_to_whole_sentences(figure: Figure) -> N
 def test_importing_cellrisk_and_its_pictures_does_not_load_matplotlib() -> None:
     script = "import sys, cellrisk, cellrisk.show.pictures, cellrisk.cli; print('matplotlib' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
     assert run.stdout.strip() == "False"

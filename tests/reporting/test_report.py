@@ -69,6 +69,7 @@ def test_one_file_that_needs_no_other(chosen: Report, page: Reader) -> None:
     assert page.open == []
     assert not page.counted["script"]
     assert not page.counted["link"]
+    assert page.addresses
     assert all(address.startswith("#") for address in page.addresses)
     assert {address[1:] for address in page.addresses} <= set(page.ids)
     assert [name for name, times in Counter(page.ids).items() if times > 1] == []
@@ -98,7 +99,7 @@ def test_the_same_bytes_in_every_process(chosen: Report) -> None:
         )
         for seed in ("1", "2")
     ]
-    (html, pdf), other = (run.communicate()[0].split("\n")[:2] for run in runs)
+    (html, pdf), other = (run.communicate(timeout=300)[0].split("\n")[:2] for run in runs)
     assert [html, pdf] == other
     assert html == hashlib.sha256(chosen.html.encode()).hexdigest()
     assert len(pdf) == (64 if pdfs() else 0)

@@ -76,7 +76,13 @@ def running_server() -> Iterator[Server]:
             if account:
                 os.chown(path, account["user"], account["group"])
         run = partial(
-            subprocess.run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=folder, **account
+            subprocess.run,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            timeout=300,
+            **account,
         )
         data = folder / "data"
         with socket.socket() as probe:

@@ -371,7 +371,9 @@ def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None
     home = str(Path(cellrisk.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": home, "TMPDIR": str(tmp_path / "scratch"), "SPARK_MASTER": "local[1]"}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path / "work", env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=tmp_path / "work", env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
     assert (done.stdout, done.stderr) == ("2 True\n", "")
     assert [path.name for path in (tmp_path / "work").iterdir()] == ["a.csv"]
     assert list((tmp_path / "scratch").iterdir()) == []

@@ -185,7 +185,7 @@ def test_the_command_line(server: Server, awkward: dict[str, Path]) -> None:
     outputs = []
     for engine in ("duckdb", "spark"):
         command = [sys.executable, "-c", code, *arguments, "--engine", engine]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
         assert (done.returncode, done.stderr) == (0, "")
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]

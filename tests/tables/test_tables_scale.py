@@ -188,7 +188,7 @@ def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
     mount = 'mount -t tmpfs -o size="$ROOM" none "$TMPDIR"'
     environment = {**os.environ, "PYTHONPATH": str(Path(cr.__file__).parents[1]), "TMPDIR": str(tmp_path)}
     try:
-        subprocess.run([*alone, mount], env={**environment, "ROOM": "1m"}, check=True, capture_output=True)
+        subprocess.run([*alone, mount], env={**environment, "ROOM": "1m"}, check=True, capture_output=True, timeout=300)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no small disk can be mounted: user namespaces are not permitted here")
     code = (
@@ -199,7 +199,12 @@ def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
     command = [*alone, f'{mount} && exec "$@"', "sh", sys.executable, "-c", code, "inspect", str(many_cells)]
     for room, expected in (("800m", 0), ("20m", 2)):
         done = subprocess.run(
-            [*command, *FULL_DISK], env={**environment, "ROOM": room}, capture_output=True, text=True, check=False
+            [*command, *FULL_DISK],
+            env={**environment, "ROOM": room},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         assert done.returncode == expected, done.stderr
         assert [engine.OUT_OF_MEMORY in line for line in done.stderr.splitlines()] == [True] * (expected == 2)

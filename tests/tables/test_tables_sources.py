@@ -164,4 +164,4 @@ def test_import_is_light() -> None:
     heavy = "{'ibis', 'duckdb', 'pandas', 'polars', 'pyarrow'}"
     code = f"import sys, cellrisk.counts; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     home = str(Path(cellrisk.__file__).parents[1])
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": home})
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": home}, timeout=300)

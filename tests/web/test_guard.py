@@ -450,6 +450,7 @@ class TestPassword:
                     door.set()
 
         anyio.run(run)
+        assert judged
         assert all(judged)  # nobody without the link is judged
         passed, allowed, wait = sum(moments), guard.FREE_TRIES, 1.0
         while passed >= wait:
