@@ -2,8 +2,9 @@
 
     .venv/bin/python tools/make_picture.py
 
-The numbers are those of the README's sentence: Adult, six quasi-identifiers, geometric noise, the local risk, tight, by
-records. The same version of matplotlib gives the same bytes.
+The numbers are those of the README's sentence: Adult, six quasi-identifiers, geometric noise: people exposed, those of
+them whose own record is the reason, and those whose income somebody who does the mathematics names with 95% certainty.
+The same version of matplotlib gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from xml.sax.saxutils import escape
 import cellrisk as cr
 from cellrisk.counts.datasets import adult_as_published
 from cellrisk.show.pictures import to_svg
+from cellrisk.show.pictures.figure_panels import REST, SURE
 from cellrisk.show.pictures.style import (
+    ALARM,
     COLOURS,
     GREY,
+    INK,
     TEXT,
     darker,
     epsilon_axis,
@@ -34,34 +38,47 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cellrisk.risk.curves import Line
+    from cellrisk.risk.figure_lines import FigureLines
+    from cellrisk.system.arrays import Floats
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "risk.svg"
 QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
 BINS = {"age": 5, "hours-per-week": 10}
-WIDTH, PANEL = 6.25, 2.05
+WIDTH, PANEL = 6.25, 2.9
 """Inches: 600 pixels on a page, and the panel's height."""
 LARGE = 9.5
+LINES = {"exposed": COLOURS[0], "caused": darker(ALARM), "sure": SURE}
 
 
 def compute_curve() -> cr.RiskCurve:
-    """The share of people whose income is read off the released table, along epsilon."""
+    """Exposed, caused and sure, along epsilon."""
     table = cr.tabulate(adult_as_published(), quasi_identifiers=QIDS, sensitive="income", bins=BINS)
-    return cr.curve(table, "geometric", measures="local", forms="tight", weights="records")
+    return cr.curve(table, "geometric", measures=["caused", "certainty"])
+
+
+def read_shares(lines: FigureLines) -> dict[str, Floats]:
+    """The three lines, as shares of the people."""
+    if lines.caused is None:
+        raise ValueError("the curve has no caused figure")
+    sure = lines.certainty[0].right / lines.records
+    return {"exposed": lines.caused.exposed_share, "caused": lines.caused.share, "sure": sure}
 
 
 def draw(curve: cr.RiskCurve) -> Figure:
-    """One line between chance and the raw table, with the point that people ask about."""
-    (line,) = curve.lines
+    """Two areas and a line, each named where it is drawn, with the points that people ask about."""
+    (lines,) = curve.figures
+    shares, x = read_shares(lines), lines.epsilon
     with house_style():
         figure = start_figure(PANEL, WIDTH)
         axes = figure.subplots()
-        (artist,) = axes.plot(line.epsilon, line.risk, color=COLOURS[0], linewidth=2.4)
-        artist.set_gid("risk")
-        axes.plot(line.nearest(1.0), line.at(1.0), "o", color=COLOURS[0], markersize=7, zorder=4)
-        _mark_levels(axes, line)
-        risk_axis(axes, line.limits.raw, "people whose\nincome is read off")
-        epsilon_axis(axes, float(line.epsilon[0]), float(line.epsilon[-1]))
+        axes.fill_between(x, shares["caused"], shares["exposed"], color=REST, linewidth=0)
+        axes.fill_between(x, 0.0, shares["caused"], color=ALARM, linewidth=0)
+        for name, colour in LINES.items():
+            (artist,) = axes.plot(x, shares[name], color=colour, linewidth=2.4 if name == "sure" else 1.8)
+            artist.set_gid(name)
+        risk_axis(axes, max(float(each.max()) for each in shares.values()), "share of people")
+        epsilon_axis(axes, float(x[0]), float(x[-1]))
+        _name(axes, lines, shares)
         table = curve.table
         people = f"{table.n_records:,} people in {table.n_cells:,} cells of six quasi-identifiers (UCI Adult)"
         about = f"{people}; geometric noise"
@@ -69,34 +86,51 @@ def draw(curve: cr.RiskCurve) -> Figure:
         return figure
 
 
-def _mark_levels(axes: Axes, line: Line) -> None:
-    """The two ends, each named where the line comes near it, and the point."""
-    for level in (line.limits.chance, line.limits.raw):
-        axes.axhline(level, color=GREY, linewidth=0.7, zorder=1.5)
-    about: dict[str, Any] = {"textcoords": "offset points", "size": TEXT, "color": GREY}
-    low, high = (float(line.epsilon[0]), line.limits.chance), (float(line.epsilon[-1]), line.limits.raw)
-    axes.annotate(f"chance alone: {percent(low[1])}", low, (4, -4), va="top", **about)
-    axes.annotate(f"raw table, without noise: {percent(high[1])}", high, (-1, 4), ha="right", **about)
-    point = (line.nearest(1.0), line.at(1.0))
+def _name(axes: Axes, lines: FigureLines, shares: dict[str, Floats]) -> None:
+    """The names of the lines, what they are at epsilon 1, and chance."""
+    place = lines.place(1.0)
+    axes.axvline(1.0, color=GREY, linewidth=0.6, linestyle=(0, (1, 1.5)), zorder=1.8)
+    about: dict[str, Any] = {"textcoords": "offset points", "linespacing": 1.15}
+    offsets: dict[str, tuple[tuple[float, float], str]] = {
+        "sure": ((-9, 7), "right"),
+        "exposed": ((9, -10), "left"),
+        "caused": ((-7, 6), "right"),
+    }
+    for name, colour in LINES.items():
+        point = float(lines.epsilon[place]), float(shares[name][place])
+        axes.plot(*point, "o", color=colour, markersize=6.5, markeredgecolor="white", zorder=4)
+        offset, side = offsets[name]
+        axes.annotate(
+            percent(point[1]), point, offset, ha=side, size=LARGE, weight="bold", color=darker(colour), **about
+        )
+    chance = lines.caused.exposed_limits.chance if lines.caused else 0.0
+    axes.axhline(chance, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1.8)
+    left = float(lines.epsilon[0])
     axes.annotate(
-        f"{percent(point[1])} at epsilon 1",
-        point,
-        (-7, 6),
-        textcoords="offset points",
-        ha="right",
-        size=LARGE,
-        weight="bold",
-        color=darker(COLOURS[0]),
+        f"{percent(chance)} by chance alone", (left, chance), (4, -4), va="top", size=TEXT, color=INK, **about
     )
+    words: tuple[tuple[str, tuple[float, float], str, str], ...] = (
+        ("sure: income named rightly, with\n95% certainty, by mathematics", (1.35e-3, 0.375), darker(SURE), "left"),
+        ("exposed: income read off\nthe table, rightly", (95.0, 0.345), darker(COLOURS[0]), "right"),
+        ("caused: only because of\ntheir own record", (95.0, 0.045), "white", "right"),
+    )
+    for text, at, colour, side in words:
+        axes.text(*at, text, size=TEXT, weight="bold", color=colour, ha=side, va="center", linespacing=1.15)
 
 
 def describe(curve: cr.RiskCurve) -> tuple[str, str]:
     """The title and the words for a reader who sees no picture."""
-    (line,) = curve.lines
-    title = "Share of people whose income is read off the table, along epsilon"
-    values = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:g}" for epsilon in (0.01, 0.1, 1.0, 10.0))
-    ends = f"{percent(line.limits.chance)} by chance alone, {percent(line.limits.raw)} in the raw table"
-    return title, f"{values}; {ends}."
+    (lines,) = curve.figures
+    title = "Share of people whose income the released table gives away, along epsilon"
+    words = {"exposed": "read off", "caused": "only because of their own record", "sure": "named with 95% certainty"}
+    told = []
+    for name, share in read_shares(lines).items():
+        values = ", ".join(
+            f"{percent(share[lines.place(each)])} at epsilon {each:g}" for each in (0.01, 0.1, 1.0, 10.0)
+        )
+        told.append(f"{name} ({words[name]}): {values}")
+    chance = lines.caused.exposed_limits.chance if lines.caused else 0.0
+    return title, f"{'; '.join(told)}; exposed by chance alone: {percent(chance)}."
 
 
 def make_svg(curve: cr.RiskCurve) -> str:

@@ -372,14 +372,17 @@ def test_pictures_are_the_same_bytes_each_time(
 SPACE = "{http://www.w3.org/2000/svg}"
 
 
-def read_line(text: str) -> tuple[str, str, Any]:
-    """Title, description, and the points of the line in a picture."""
+def read_lines(text: str) -> tuple[str, str, dict[str, Any]]:
+    """Title, description, and the points of each line in a picture."""
     root = ElementTree.fromstring(text)
-    (group,) = [each for each in root.iter(f"{SPACE}g") if each.get("id", "").endswith("-risk")]
-    (path,) = group.iter(f"{SPACE}path")
-    points = np.array([float(number) for number in re.findall(r"-?[\d.]+", path.attrib["d"])]).reshape(-1, 2)
+    lines = {}
+    for name in ("exposed", "caused", "sure"):
+        (group,) = [each for each in root.iter(f"{SPACE}g") if each.get("id", "").endswith(f"-{name}")]
+        (path,) = group.iter(f"{SPACE}path")
+        numbers = [float(number) for number in re.findall(r"-?[\d.]+", path.attrib["d"])]
+        lines[name] = np.array(numbers).reshape(-1, 2)
     words = [root.findtext(f"{SPACE}{name}") for name in ("title", "desc")]
-    return str(words[0]), str(words[1]), points
+    return str(words[0]), str(words[1]), lines
 
 
 def test_picture_of_the_readme_is_the_one_that_is_computed() -> None:
@@ -387,13 +390,17 @@ def test_picture_of_the_readme_is_the_one_that_is_computed() -> None:
     curve = tool["compute_curve"]()
     drawn, kept = tool["make_svg"](curve), (REPOSITORY / "docs" / "pictures" / "risk.svg").read_text(encoding="utf-8")
     assert drawn == tool["make_svg"](curve)
-    (title, words, points), (kept_title, kept_words, kept_points) = read_line(drawn), read_line(kept)
+    (title, words, lines), (kept_title, kept_words, kept_lines) = read_lines(drawn), read_lines(kept)
     assert (title, words) == (kept_title, kept_words)
-    assert "30.7% at epsilon 1," in words
-    assert "25.0% by chance alone, 40.4% in the raw table" in words
-    assert points == pytest.approx(kept_points, abs=0.5)  # points of print; fonts may move the axes a little
-    (line,) = curve.lines
-    assert line.at(1.0) == pytest.approx(0.307, abs=5e-4)
+    for name, points in lines.items():
+        assert points == pytest.approx(kept_lines[name], abs=0.5)  # points of print; fonts may move the axes a little
     figure = tool["draw"](curve)
-    assert "30.7% at epsilon 1" in words_of(figure)
     check_room(figure)
+    # What the README says beside it is what is drawn.
+    (found,) = curve.figures
+    shares = {name: share[found.place(1.0)] for name, share in tool["read_shares"](found).items()}
+    assert shares == pytest.approx({"exposed": 0.307, "caused": 0.042, "sure": 0.406}, abs=5e-4)
+    beside = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    for share in shares.values():
+        assert f"{100 * share:.1f}%" in words_of(figure)
+        assert f"{100 * share:.1f}%" in beside

@@ -12,6 +12,7 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit, tell_formulas
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
+    AttackerOptions,
     LimitOptions,
     MechanismOptions,
     Numbers,
@@ -22,6 +23,7 @@ from cellrisk.cli.groups import (
     SpreadsheetSafe,
     TableOptions,
     Text,
+    Texts,
     grouped,
     option,
     whole,
@@ -37,12 +39,26 @@ Plot = Annotated[Text, option("Picture: .svg, .png or .pdf.", "FILE")]
 Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
 
 
+@dataclass(frozen=True)
+class CurveRiskOptions(RiskOptions):
+    """Which risks and which figures to decide by."""
+
+    measure: Annotated[
+        Texts,
+        option(
+            "caused, certainty, ceiling; local, expected, shrinkage, marginal, marginal_shrinkage (default: all five).",
+            "NAME",
+        ),
+    ] = None
+
+
 @grouped
 def curve_command(
     context: typer.Context,
     table: TableOptions,
     mechanism: SeveralMechanismOptions,
-    risk: RiskOptions,
+    risk: CurveRiskOptions,
+    attacker: AttackerOptions,
     output: OutputOptions,
     plot: Plot = None,
     csv: Csv = None,
@@ -51,11 +67,13 @@ def curve_command(
     """Risk along epsilon, as numbers and as a picture.
 
     --epsilon 0.001:100:501 is low:high:points; several mechanisms and deltas go between commas.
+    --measure caused,certainty,ceiling shows the figures to decide by.
     """
     from cellrisk.risk.curves import curve
 
     _check_outputs(plot, csv)
-    found = curve(table.tabulate(), **mechanism.arguments(), **risk.many(), progress=progress_bar("computing"))
+    asked = {**mechanism.arguments(), **risk.many(), **attacker.arguments()}
+    found = curve(table.tabulate(), **asked, progress=progress_bar("computing"))
     _write(found, plot, csv, spreadsheet_safe)
     answer(found, output.as_json, policies=policy_of(context))
 

@@ -14,8 +14,11 @@ import numpy as np
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
-from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.measures import MEASURES
+from cellrisk.risk.attacks import AskedRisks, choose_risks
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
+from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
+from cellrisk.risk.figures import Attacker
+from cellrisk.risk.measures import MEASURES, choose_words
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
@@ -24,7 +27,7 @@ from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import aligned, percent
-from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights
+from cellrisk.system.words import Attack, FigureName, Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
 MOST_ROWS_SHOWN = 11
+MOST_NUMBERS = 1_000_000
+"""Of all lines together: more would not fit into the memory of a small machine once they are printed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +125,17 @@ class RiskCurve(Result):
     lines: tuple[Line, ...]
     people: Mapping[tuple[Setting, str], tuple[float, People]]
     """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
+    figures: tuple[FigureLines, ...] = ()
+    """Caused, certainty and ceiling, where they were asked for: one entry for each setting and attribute."""
+
+    def __post_init__(self) -> None:
+        if not (self.lines or self.figures):
+            raise InvalidInput("a curve needs one line at least")
 
     @property
     def headline(self) -> str:
-        """One sentence a setting and attribute, for its leading line."""
-        sentences = []
+        """The figures to decide by, where asked for, then a sentence a setting and attribute for its leading line."""
+        sentences = [each.sentence for each in self.figures]
         for line in self.leading:
             shown = sorted({line.nearest(epsilon) for epsilon in (0.1, 1.0, 10.0)})
             risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.3g}" for epsilon in shown)
@@ -151,13 +162,16 @@ class RiskCurve(Result):
     @property
     def words(self) -> str:
         """What the picture shows, in words: one paragraph a setting and attribute."""
-        return "\n".join(f"{line.sensitive}, {line.setting.describe()}: {line.words}" for line in self.leading)
+        lines = (f"{line.sensitive}, {line.setting.describe()}: {line.words}" for line in self.leading)
+        return "\n".join([*(each.words for each in self.figures), *lines])
 
     def _numbers(self) -> pd.DataFrame:
         """One row a risk: mechanism, epsilon, delta, and what was measured."""
         import pandas as pd
 
-        return pd.concat([pd.DataFrame(_rows(line)) for line in self.lines], ignore_index=True)
+        parts = [pd.DataFrame(_rows(line)) for line in self.lines]
+        parts += [pd.DataFrame(list(each.rows())) for each in self.figures]
+        return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk curve --json`` prints."""
@@ -171,9 +185,13 @@ class RiskCurve(Result):
                     for epsilon, risk in zip(line.epsilon, line.risk, strict=True)
                 )
             ]
+        for each in self.figures:
+            risks += each.rows()
+        decision = {"decision": [entry for each in self.figures for entry in each.entries()]} if self.figures else {}
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
             "risks": risks,
+            **decision,
             "people": [
                 {
                     "mechanism": setting.name,
@@ -195,17 +213,28 @@ class RiskCurve(Result):
 
     def _paragraphs(self) -> list[str]:
         parts = []
-        for setting in dict.fromkeys(line.setting for line in self.lines):
+        settings = [each.setting for each in self.figures] + [line.setting for line in self.lines]
+        for setting in dict.fromkeys(settings):
+            figures = [each for each in self.figures if each.setting == setting]
             lines = [line for line in self.lines if line.setting == setting]
-            step = max(1, (len(lines[0].epsilon) - 1) // (MOST_ROWS_SHOWN - 1))
-            rows = [
-                [line.sensitive, line.measure, line.form, line.weights or "-"]
-                + [f"{risk:.4f}" for risk in line.risk[::step]]
-                for line in lines
-            ]
-            header = ["", "epsilon:", "", "", *(f"{epsilon:.3g}" for epsilon in lines[0].epsilon[::step])]
-            parts.append(f"{setting.describe()}\n{aligned(header, rows, left=4)}")
-        return [*parts, self.words, CURATOR_NOTE]
+            epsilons = figures[0].epsilon if figures else lines[0].epsilon
+            step = max(1, (len(epsilons) - 1) // (MOST_ROWS_SHOWN - 1))
+            shown = [f"{epsilon:.3g}" for epsilon in epsilons[::step]]
+            tables = []
+            if figures:
+                rows = [[each.sensitive, what, *values[::step]] for each in figures for what, values in each.shown()]
+                tables.append(aligned(["", "epsilon:", *shown], rows, left=2))
+            if lines:
+                rows = [
+                    [line.sensitive, line.measure, line.form, line.weights or "-"]
+                    + [f"{risk:.4f}" for risk in line.risk[::step]]
+                    for line in lines
+                ]
+                tables.append(aligned(["", "epsilon:", "", "", *shown], rows, left=4))
+            parts.append("\n".join([setting.describe(), *tables]))
+        believed = dict.fromkeys(each.belief.describe() for each in self.figures if each.belief is not None)
+        beliefs = [f"The attacker's belief: {belief}." for belief in believed]
+        return [*parts, self.words, *beliefs, CURATOR_NOTE]
 
 
 def _rows(line: Line) -> dict[str, Any]:
@@ -231,34 +260,55 @@ def curve(
     *,
     epsilon: float | Sequence[float] | Floats | None = None,
     delta: float | Sequence[float] | None = None,
-    measures: MeasureName | Sequence[MeasureName] | None = None,
+    measures: MeasureName | FigureName | Sequence[MeasureName | FigureName] | None = None,
     forms: Form | Sequence[Form] | None = None,
     weights: Weights | Sequence[Weights] | None = None,
     priors: Priors = USUAL_PRIORS,
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
     attack: Attack = "homogeneity",
+    certainty: float | Sequence[float] = USUAL_CERTAINTY,
+    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
     progress: Progress | None = None,
 ) -> RiskCurve:
     """How does the risk change with epsilon, and between which two ends?
 
-    mechanism: one name or several, side by side; of an object, the epsilon does not matter, and its delta, neighbours
-    and threshold are taken. epsilon: a list; default 0.001 to 100, evenly spaced in the logarithm; the classical
-    Gaussian mechanism stops below 1. delta: one or several, for the Gaussian mechanisms; default about one over the
-    number of records. The rest as in `assess`.
+    Parameters
+    ----------
+    mechanism
+        One name or several, side by side; of an object, the epsilon does not matter, and its delta, neighbours and
+        threshold are taken.
+    epsilon
+        A list; default 0.001 to 100, evenly spaced in the logarithm. The classical Gaussian mechanism stops below 1.
+    delta
+        One or several, for the Gaussian mechanisms; default about one over the number of records.
+    measures
+        The five of `assess`, which are the default, and the figures to decide by: "caused", "certainty", "ceiling".
+        The curve has the latter in ``figures``, and draws and tells them first.
+    certainty, belief
+        How sure the attacker of "certainty" must be, one number or several, and what he believes beforehand.
+    progress
+        Called now and then with the share that is done.
+
+    The rest as in `assess`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
     >>> line = curve(table, epsilon=[0.01, 1.0], measures="local", forms="tight", weights="records").lines[0]
     >>> [round(float(risk), 6) for risk in line.risk], round(line.limits.chance, 6), round(line.limits.raw, 6)
     ([0.105267, 0.034771], 0.25, 0.034395)
+    >>> (found,) = curve(table, epsilon=[0.01, 1.0], measures=["caused", "ceiling"]).figures
+    >>> found.caused.people.round(4).tolist(), found.ceiling.even_two.round(4).tolist()
+    ([0.6533, 0.0006], [0.5025, 0.7311])
     """
-    asked = choose_risks(attack, measures, forms, weights)
+    asked, figures = _choose_lines(attack, measures, forms, weights)
+    attacker = Attacker.of(certainty, belief)
     epsilons = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     within = {setting: setting.covered(epsilons) for setting in settings}
-    steps = len(table.sensitive) * len(asked.measures) * sum(len(epsilons) for epsilons in within.values())
-    report = StepCounter(progress, steps)
+    points = len(table.sensitive) * sum(len(each) for each in within.values())
+    _refuse_too_many(points, asked, figures, attacker)
+    report = StepCounter(progress, points * (len(asked.measures) + len(figures)))
     lines: list[Line] = []
     for name in table.sensitive:
         profiles = table.profiles(name)
@@ -283,4 +333,42 @@ def curve(
     for setting, name in dict.fromkeys((line.setting, line.sensitive) for line in lines):
         usual = next(line for line in lines if line.setting == setting).nearest(1.0)
         people[setting, name] = usual, count_people(table.profiles(name), setting.at(usual), attack)
-    return RiskCurve(table, tuple(lines), people)
+    found = tuple(
+        find_figure_lines(table.attribute(name), setting, within[setting], figures, attack, attacker, report)
+        for setting in (settings if figures else ())
+        for name in table.sensitive
+    )
+    return RiskCurve(table, tuple(lines), people, found)
+
+
+def _choose_lines(
+    attack: str, measures: str | Sequence[str] | None, forms: Any, weights: Any
+) -> tuple[AskedRisks, tuple[str, ...]]:
+    """The paper's measures and the figures to decide by that were asked for."""
+    words = () if measures is None else choose_words("measure", measures, (*MEASURES, *FIGURES))
+    figures = tuple(word for word in words if word in FIGURES)
+    rest = tuple(word for word in words if word not in FIGURES)
+    if rest or not figures:
+        return choose_risks(attack, rest or None, forms, weights), figures
+    asked = choose_risks(attack, None, forms, weights)
+    for what, given, chosen, only in (
+        ("form", forms, asked.forms, "tight"),
+        ("weighting", weights, asked.weights, "records"),
+    ):
+        if given is not None and only not in chosen:
+            raise InvalidInput(f"{' and '.join(figures)} have one {what}", got=", ".join(chosen), allowed=only)
+    return AskedRisks(attack, (), asked.forms, asked.weights), figures
+
+
+def _refuse_too_many(points: int, asked: AskedRisks, figures: Sequence[str], attacker: Attacker) -> None:
+    """Refuses more numbers than memory would hold, before any is computed."""
+    of_measures = len(asked.measures) * len(asked.forms) * len(asked.weights)
+    of_figures = len(figures) + (len(attacker.certainties) - 1 if "certainty" in figures else 0)
+    numbers = points * (of_measures + of_figures)
+    if numbers > MOST_NUMBERS:
+        raise InvalidInput(
+            "the curve would have too many numbers",
+            got=f"{numbers:,} for all epsilons, mechanisms and measures together",
+            allowed=f"up to {MOST_NUMBERS:,}",
+            fix="ask for fewer epsilons or fewer measures",
+        )

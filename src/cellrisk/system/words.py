@@ -11,6 +11,8 @@ MechanismName = Literal["laplace", "gaussian", "gaussian-pdp", "gaussian-analyti
 Neighbours = Literal["add-remove", "replace"]
 
 MeasureName = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
+FigureName = Literal["caused", "certainty", "ceiling"]
+"""The figures to decide by."""
 Form = Literal["published", "exact", "tight"]
 Weights = Literal["uniform", "records"]
 Attack = Literal["homogeneity", "plurality", "proportional"]

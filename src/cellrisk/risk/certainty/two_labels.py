@@ -13,6 +13,9 @@ from cellrisk.system.arrays import Floats, Integers
 
 COUNTS_AT_ONCE = 128
 MOST_NUMBERS = 1 << 23
+SMALL_PRODUCT, SMALL_SUM = 1 << 18, 1 << 27
+"""Products of matrices with fewer multiplications are done by one thread; sums that are short enough are made of such:
+threads that wait for each other on a busy machine cost more than they save."""
 TIE = 1e-12
 """Shares that fall short of a certainty by no more than this have it: that is rounding."""
 
@@ -62,6 +65,8 @@ def _pair(chance: Floats, cuts: Integers, rest: Integers, channel: Channel) -> F
     """sum_v P(v | n) P(v' <= cut(v) | m) for each count n of a label and m of the other: (counts, rest)."""
     total = np.zeros((len(chance), len(rest)))
     step = max(1, NUMBERS_AT_ONCE // len(rest))
+    if total.size * len(cuts) <= SMALL_SUM:
+        step = max(1, min(step, SMALL_PRODUCT // max(total.size, 1)))
     for start in range(0, len(cuts), step):
         few = slice(start, start + step)
         total += chance[:, few] @ channel.at_most(cuts[few, None] - rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.show.pictures.figure_panels import Finish, draw_figure_panel, list_kinds, make_key, title_of_figures
 from cellrisk.show.pictures.labels import Label, Path, label_right, place_labels, spread_right
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cellrisk.risk.curves import Line, RiskCurve
+    from cellrisk.risk.figure_lines import FigureLines
 
 MOST_IN_A_PANEL = 6
 FORM_DASHES = {"tight": DASHES[0], "exact": DASHES[1], "published": DASHES[2]}
@@ -79,7 +82,8 @@ def draw_curve(curve: RiskCurve) -> Figure:
     """The risk along epsilon between its two ends: chance on the left, the raw table's own on the right.
 
     One panel a sensitive attribute; where that would hold more than six lines, one a measure too, and a mechanism or
-    a setting. Line style is the form; colour is what else varies within a panel.
+    a setting. Line style is the form; colour is what else varies within a panel. The figures to decide by are above
+    them, in a column for each mechanism and attribute.
     """
     with house_style():
         return CurveDrawing(curve).draw()
@@ -88,10 +92,17 @@ def draw_curve(curve: RiskCurve) -> Figure:
 def draw_curve_into(ax: Axes, curve: RiskCurve) -> None:
     """Draws a curve that has one panel into the reader's own axes."""
     drawing = CurveDrawing(curve, inside=True)
-    panels = sum(len(each) for each in drawing.panels.values())
+    panels = sum(len(each) for each in drawing.panels.values()) + sum(len(list_kinds(each)) for each in curve.figures)
     check_axes(ax, panels, "ask for the curve of one sensitive attribute, one measure and one mechanism")
     with dressed(ax):
-        drawing.draw_into(ax)
+        if curve.figures:
+            (lines,) = curve.figures
+            (kind,) = list_kinds(lines)
+            write = draw_figure_panel(ax, kind, lines, curve.figures, small=True, left=True, bottom=True)
+            add_key(ax, make_key(curve.figures))
+            write()
+        else:
+            drawing.draw_into(ax)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +141,7 @@ class CurveDrawing:
     def split(self) -> Split:
         for split in SPLITS:
             lines = [(line.sensitive, *split.panel(line)) for line in self.curve.lines]
-            if max(lines.count(key) for key in lines) <= MOST_IN_A_PANEL:
+            if max((lines.count(key) for key in lines), default=0) <= MOST_IN_A_PANEL:
                 return split
         return SPLITS[-1]
 
@@ -164,16 +175,22 @@ class CurveDrawing:
                 panels[start : start + columns] for panels in attributes for start in range(0, len(panels), columns)
             ]
         else:
-            columns = min(2, len(attributes))
+            columns = min(2, max(1, len(attributes)))
             alone = [panels[0] for panels in attributes]
             rows = [alone[start : start + columns] for start in range(0, len(alone), columns)]
         height = 3.0 if len(rows) == columns == 1 else 2.3 if len(rows) == 1 or not small else 1.75
-        figure = start_figure(height * len(rows))
-        grid = figure.subplots(len(rows), columns, squeeze=False)
+        above = self._figure_rows()
+        heights = [1.5 if kind == "ceiling" else 2.1 for kind, _ in above] + [height] * len(rows)
+        across = max((len(row) for _, row in above), default=1)
+        parts = math.lcm(columns if rows else 1, across)
+        figure = start_figure(sum(heights))
+        grid = figure.add_gridspec(len(heights), parts, height_ratios=heights)
+        labelled = self._draw_figures(figure, grid, above, across)
         drawn, empty = [], []
         for number, row in enumerate(rows):
             for column in range(columns):
-                axes = grid[number, column]
+                wide = parts // columns
+                axes = figure.add_subplot(grid[len(above) + number, column * wide : (column + 1) * wide])
                 if column >= len(row):
                     axes.set_axis_off()
                     empty.append(axes)
@@ -185,12 +202,49 @@ class CurveDrawing:
         if empty and key:
             empty[-1].legend(handles=key, loc="upper left", fontsize=TINY, labelspacing=0.7).set_in_layout(False)
             key = []
-        few = not small and len(self.curve.leading) <= MOST_IN_A_PANEL
+        if across > 1:
+            key = [*make_key(self.curve.figures), *key]
+        few = not small and len(self.curve.leading) <= MOST_IN_A_PANEL and len(self.curve.figures) <= 1
         caption = self.curve.words.split("\n")[0] if few else ""
         finish(figure, title=self._title(), subtitle=self._subtitle(), key=key, caption=caption)
         for panel in drawn:
             panel.write_labels()
+        for write in labelled:
+            write()
         return figure
+
+    def _figure_rows(self) -> list[tuple[str, list[FigureLines]]]:
+        """Rows of panels for the figures to decide by: three columns at most, one kind a row."""
+        figures = self.curve.figures
+        return [
+            (kind, list(figures[start : start + 3]))
+            for start in range(0, len(figures), 3)
+            for kind in list_kinds(figures[0])
+        ]
+
+    def _draw_figures(
+        self, figure: Figure, grid: Any, rows: Sequence[tuple[str, list[FigureLines]]], across: int
+    ) -> list[Finish]:
+        labelled = []
+        wide = grid.ncols // across
+        for number, (kind, row) in enumerate(rows):
+            for column, lines in enumerate(row):
+                axes = figure.add_subplot(grid[number, column * wide : (column + 1) * wide])
+                kinds = list_kinds(lines)
+                last = kind == kinds[-1]
+                labelled.append(
+                    draw_figure_panel(
+                        axes, kind, lines, self.curve.figures, small=across > 1, left=column == 0, bottom=last
+                    )
+                )
+                parts = [brief(lines.sensitive, 18)] if self._several(lambda each: each.sensitive) else []
+                parts += [lines.setting.describe()] if self._several(lambda each: each.setting) else []
+                if kind == kinds[0]:
+                    axes.set_title(", ".join(parts).replace(", delta", ",\ndelta"))
+        return labelled
+
+    def _several(self, part: Callable[[FigureLines], Any]) -> bool:
+        return len({part(each) for each in self.curve.figures}) > 1
 
     def draw_into(self, axes: Axes) -> None:
         """The only panel there is, into axes that are there."""
@@ -353,6 +407,8 @@ class CurveDrawing:
 
     def _title(self) -> str:
         """The message: the risk at an epsilon near 1 that every setting has."""
+        if self.curve.figures:
+            return title_of_figures(self.curve)
         leading = self.curve.leading
         common = set(leading[0].epsilon.tolist()).intersection(*(line.epsilon.tolist() for line in leading))
         if not common:
@@ -378,7 +434,12 @@ class CurveDrawing:
 
     def _subtitle(self) -> str:
         """What all lines have in common, and the table."""
-        first, table = self.curve.lines[0], self.curve.table
+        table = self.curve.table
+        if not self.curve.lines:
+            settings = {each.setting.describe() for each in self.curve.figures}
+            noise = f"{settings.pop()} noise; " if len(settings) == 1 else ""
+            return f"{noise}{table.n_records:,} people in {table.n_cells:,} cells"
+        first = self.curve.lines[0]
         parts: list[tuple[Part, str]] = [
             (lambda line: line.measure, f"{first.measure.replace('_', ' ')} risk"),
             (lambda line: line.form, first.form),
@@ -390,6 +451,7 @@ class CurveDrawing:
         if self.varies(lambda line: line.measure):
             words.insert(0, "risk")
         about = f"{', '.join(words)}; {table.n_records:,} records in {table.n_cells:,} cells"
+        mixed = mixed and not self.curve.figures
         return f"{about}. In the title: {self.curve.leading[0].name}" if mixed else about
 
 
