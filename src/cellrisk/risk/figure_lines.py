@@ -81,6 +81,10 @@ class CeilingLine:
     limits: Limits
     """Of ``even_two``."""
 
+    def times(self, place: int) -> str:
+        """How often in 100 the best guess between two equally likely values is right, never too low."""
+        return say_times(float(self.even_two[place]), 0.5)[0]
+
     def to_dict(self, place: int) -> dict[str, Any]:
         """What stands under ``ceiling`` in JSON, of one epsilon."""
         odds = self.odds[place]
@@ -143,7 +147,7 @@ class FigureLines:
                 f"{along(named)} rightly and with at least {100 * line.certainty:g}% certainty."
             )
         if self.ceiling is not None:
-            often = [say_times(float(self.ceiling.even_two[place]), 0.5)[0] for place in places]
+            often = [self.ceiling.times(place) for place in places]
             parts.append(
                 f"In 100 times nobody would tell which of two equally likely values a person has more often than "
                 f"{along(often)}, instead of 50."

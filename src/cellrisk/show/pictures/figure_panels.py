@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.risk.ceilings import say_times
 from cellrisk.show.pictures.labels import Label, Path, Rectangle, label_right, place_labels, spread_right
 from cellrisk.show.pictures.style import (
     ALARM,
@@ -185,9 +184,11 @@ def _draw_ceiling(axes: Axes, lines: FigureLines, line: CeilingLine, small: bool
         )
         drawn.append((x, values))
     axes.fill_between(x, 0.5, line.even_two, color=COLOURS[2], alpha=0.13, linewidth=0)
-    shown = (
-        [] if small else _values(axes, x, line.even_two, darker(COLOURS[2]), lambda each: say_times(each, 0.5)[0] + "%")
-    )
+
+    def tell(place: int) -> str:
+        return f"{line.times(place)}%"
+
+    shown = [] if small else _values(axes, x, line.even_two, darker(COLOURS[2]), tell)
 
     def write() -> None:
         ends = np.array(axes.get_xlim())
@@ -206,19 +207,19 @@ def _draw_ceiling(axes: Axes, lines: FigureLines, line: CeilingLine, small: bool
 
 
 def _values(
-    axes: Axes, x: Floats, y: Floats, colour: Any, tell: Callable[[float], str] = percent, name: str = ""
+    axes: Axes, x: Floats, y: Floats, colour: Any, tell: Callable[[int], str] | None = None, name: str = ""
 ) -> list[Label]:
     """Marks on a line, and labels of their heights, at the epsilons that people ask about; or of the only point."""
+    words = tell or (lambda place: percent(float(y[place])))
     if len(x) == 1:
-        words = f"{tell(float(y[0]))} {name}".strip()
-        return [Label(words, x, y, darker(colour), at=float(x[0]), weight="bold")]
+        return [Label(f"{words(0)} {name}".strip(), x, y, darker(colour), at=float(x[0]), weight="bold")]
     labels = []
     for epsilon in SHOWN:
         place = int(np.argmin(np.abs(np.log(x / epsilon))))
         if abs(x[place] / epsilon - 1) < 0.01 and x[0] < x[place] < x[-1]:
             at = float(x[place])
             axes.plot(at, y[place], "o", color=colour, markersize=4.2, zorder=4, markeredgecolor="white")
-            labels.append(Label(tell(float(y[place])), x, y, darker(colour), at=at, weight="bold"))
+            labels.append(Label(words(place), x, y, darker(colour), at=at, weight="bold"))
     return labels
 
 
@@ -331,5 +332,5 @@ def _tell(lines: FigureLines, place: int, short: bool) -> str:
         return share if short else f"{share} of people are named rightly with {100 * line.certainty:g}% certainty"
     if lines.ceiling is None:
         raise ValueError("no figure")
-    level = f"{say_times(float(lines.ceiling.even_two[place]), 0.5)[0]}%"
+    level = f"{lines.ceiling.times(place)}%"
     return level if short else f"nobody guesses right more often than {level}, between two equally likely values"
