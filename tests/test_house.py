@@ -7,7 +7,9 @@ violation, so that a rule that sees nothing is seen.
 from __future__ import annotations
 
 import ast
+import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+import cellrisk as cr
+from cellrisk.system.results import Result
 from tests.conftest import APART, EVERY, FULL, LONG, THINNED, WITH
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -585,3 +589,48 @@ def test_what_starts_first_is_there() -> None:
     assert [start for start in starts if not any(file.startswith(start.partition("::")[0]) for file in files)] == []
     for file, _, test in (start.partition("::") for start in starts if "::" in start):
         assert f"def {test}" in (REPOSITORY / file).read_text(encoding="utf-8")
+
+
+GIVEN = ("Ledger", "Loss", "Mechanism", "Policy", "Priors", "Step")
+"""The classes that users make objects of by themselves; the six mechanisms are told of in their base."""
+
+
+def list_public(names: list[str]) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Every public function, and every method of a public class, but for what is told in the base of all results."""
+    for name in names:
+        found = getattr(cr, name)
+        if inspect.isfunction(found) or name in GIVEN:
+            yield name, found
+        if inspect.isclass(found):
+            for inner, member in vars(found).items():
+                method = getattr(member, "__func__", member)
+                if not inner.startswith("_") and inspect.isfunction(method) and not hasattr(Result, inner):
+                    yield f"{name}.{inner}", method
+
+
+def find_untold(function: Callable[..., object]) -> list[str]:
+    """The parameters that no section tells of, of a function that has several."""
+    parameters = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    section = re.search(r"^Parameters\n-{10}\n((?:.+\n?)+)", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    lines = re.findall(r"^(\w+(?:, \w+)*)\n    \S", section[1] if section else "", flags=re.MULTILINE)
+    told = {name for line in lines for name in line.split(", ")}
+    return [name for name in parameters if name not in told] if len(parameters) > 1 else []
+
+
+def test_every_parameter_is_told() -> None:
+    untold = {name: find_untold(function) for name, function in list_public(cr.__all__)}
+    assert {name: lost for name, lost in untold.items() if lost} == {}
+
+
+def test_a_parameter_that_is_not_told_is_seen() -> None:
+    def told(one: int, other: int, third: int) -> None:
+        """Does nothing.
+
+        Parameters
+        ----------
+        one, other
+            Two.
+        """
+
+    assert find_untold(told) == ["third"]
+    assert {"assess", "release", "Ledger.add", "RiskCurve.to_csv"} <= {name for name, _ in list_public(cr.__all__)}

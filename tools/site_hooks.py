@@ -60,7 +60,7 @@ class Docstrings(griffe.Extension):
 
 
 def to_markdown(docstring: str, parameters: Collection[str] = ()) -> str:
-    """Doctests in blocks of their own, lines that begin with parameters as a list, other signs as they are."""
+    """Doctests in blocks of their own, parameters as a list, other signs as they are."""
     return "\n\n".join(_paragraph(each, parameters) for each in re.split(r"\n\s*\n", docstring))
 
 
@@ -69,14 +69,19 @@ def _paragraph(text: str, parameters: Collection[str]) -> str:
         return f"```pycon\n{text}\n```"
     if text.startswith("    "):
         return text
+    if text.startswith("Parameters\n---"):
+        found = re.findall(r"^(\w.*)\n((?:    .*\n?)+)", text.split("\n", 2)[2], flags=re.MULTILINE)
+        return "\n".join(_item(names, told) for names, told in found)
     name = "|".join(map(re.escape, sorted(parameters))) or "(?!)"
     parts = re.split(rf"(?:^|(?<=\.)\s)((?:{name})(?:, (?:{name}))*): ", text)
     if parts[0]:
         return "\n".join(map(_escape, text.splitlines()))
-    return "\n".join(
-        f"- {', '.join(f'`{each}`' for each in names.split(', '))}: {_escape(' '.join(told.split()))}"
-        for names, told in zip(parts[1::2], parts[2::2], strict=True)
-    )
+    return "\n".join(_item(names, told) for names, told in zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _item(names: str, told: str) -> str:
+    """Parameters and what is told of them, as an item of a list."""
+    return f"- {', '.join(f'`{each}`' for each in names.split(', '))}: {_escape(' '.join(told.split()))}"
 
 
 def _escape(line: str) -> str:

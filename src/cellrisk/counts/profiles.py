@@ -67,7 +67,17 @@ class Profiles:
 
     @staticmethod
     def from_cells(cells: Any, n_levels: int, multiplicity: Sequence[int] | Integers | None = None) -> Profiles:
-        """Profiles of a matrix of counts, one row a cell; cells without records are left out."""
+        """Profiles of a matrix of counts.
+
+        Parameters
+        ----------
+        cells
+            A matrix of counts, one row a cell; cells without records are left out.
+        n_levels
+            The number of columns.
+        multiplicity
+            How many cells each row stands for; default one.
+        """
         counts = np.asarray(cells, dtype=np.int64)
         if counts.ndim != 2 or counts.shape[1] > n_levels:
             raise InvalidInput(
@@ -83,7 +93,17 @@ class Profiles:
 
     @staticmethod
     def from_lists(values: Integers, offsets: Integers, cells: Integers, n_levels: int) -> Profiles:
-        """Profiles from ragged lists of positive counts: list i is ``values[offsets[i]:offsets[i + 1]]``."""
+        """Profiles from ragged lists of positive counts.
+
+        Parameters
+        ----------
+        values, offsets
+            List i is ``values[offsets[i]:offsets[i + 1]]``.
+        cells
+            How many cells each list stands for.
+        n_levels
+            How many levels the sensitive attribute has.
+        """
         lengths = np.diff(offsets)
         blocks = []
         for length in np.unique(lengths[lengths > 0]):

@@ -43,36 +43,53 @@ def tabulate(
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
 
-    source: path or glob of CSV or Parquet files, a pandas, polars or narwhals frame, a pyarrow table or dataset, any
-    object that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; a file of Excel,
-    SPSS, SAS or Stata, Feather, JSON lines, a zip with one table; or a DuckDB file or a database's address, with
-    ``table``. Of a workbook with several sheets, ``table`` names one.
-    quasi_identifiers, sensitive: a column name, or a list of them.
-    bins: for a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed. Edges
-    declare their bins, and one on either side for what lies outside.
-    levels: for a column, all its levels in order; default the observed ones, sorted. They are the declared domain, and
-    their labels are as declared, however the source spells them: True counts true and TRUE in.
-    count: the column of counts, where each row stands for that many records. False, or "none" where no column has that
-    name, says that each row is a person; where nothing is said, rows that look like a table of counts are refused (by
-    the names of their columns alone where ``outside`` is "drop").
-    missing: "category" (missing values are a category of their own), "drop" (records with one are left out, and the
-    summary says how many), or "error".
-    outside: what becomes of records outside the declared labels: those with a value that is not among the declared
-    levels of its column, or that cannot be put into a bin. "error" refuses the source; "drop" leaves them out, so that
-    what is released depends on what was declared and not on such a record. Then a table may hold no record at all.
-    engine: "duckdb" (embedded, the default for files and frames) or "spark".
-    memory_limit: what the embedded engine may hold, for example "4GB"; past it, it spills to a private folder. Default
-    a share of the memory that is free.
-    keys: True brings the cells with their keys into memory while the source is open. Where `cells` is going to be asked
-    for, as `release` does, this saves the second reading.
-    encoding: that of text files which are not UTF-8, for example "latin-1"; UTF-16 is recognised by its mark.
-    wide: the columns of counts of a wide table, each of which is named like a level of the one sensitive attribute. The
-    attribute has no column then, and ``sensitive`` gives it a name.
-    progress: called now and then with the share of the running step that is done.
-
     The counts are exact. What risks need is computed at once. The result holds no records, and keys only where ``keys``
     says so: else, asked for its `cells`, it reads the source again. Of a frame it keeps the columns in use, and no
     other; once pickled, nothing.
+
+    Parameters
+    ----------
+    source
+        Path or glob of CSV or Parquet files, a pandas, polars or narwhals frame, a pyarrow table or dataset, any object
+        that gives a stream of Arrow batches, a DuckDB relation, an Ibis table, a Spark DataFrame; a file of Excel,
+        SPSS, SAS or Stata, Feather, JSON lines, a zip with one table; or a DuckDB file or a database's address, with
+        ``table``. Of a workbook with several sheets, ``table`` names one.
+    quasi_identifiers, sensitive
+        A column name, or a list of them.
+    bins
+        For a column of numbers, a width w, which gives (k*w, (k+1)*w], or a list of edges; right-closed. Edges declare
+        their bins, and one on either side for what lies outside.
+    levels
+        For a column, all its levels in order; default the observed ones, sorted. They are the declared domain, and
+        their labels are as declared, however the source spells them: True counts true and TRUE in.
+    count
+        The column of counts, where each row stands for that many records. False, or "none" where no column has that
+        name, says that each row is a person; where nothing is said, rows that look like a table of counts are refused
+        (by the names of their columns alone where ``outside`` is "drop").
+    missing
+        "category" (missing values are a category of their own), "drop" (records with one are left out, and the summary
+        says how many), or "error".
+    outside
+        What becomes of records outside the declared labels: those with a value that is not among the declared levels of
+        its column, or that cannot be put into a bin. "error" refuses the source; "drop" leaves them out, so that what
+        is released depends on what was declared and not on such a record. Then a table may hold no record at all.
+    table
+        The table of a DuckDB file or of a database's address, or the sheet of a workbook.
+    engine
+        "duckdb" (embedded, the default for files and frames) or "spark".
+    memory_limit
+        What the embedded engine may hold, for example "4GB"; past it, it spills to a private folder. Default a share of
+        the memory that is free.
+    keys
+        True brings the cells with their keys into memory while the source is open. Where `cells` is going to be asked
+        for, as `release` does, this saves the second reading.
+    encoding
+        That of text files which are not UTF-8, for example "latin-1"; UTF-16 is recognised by its mark.
+    wide
+        The columns of counts of a wide table, each of which is named like a level of the one sensitive attribute. The
+        attribute has no column then, and ``sensitive`` gives it a name.
+    progress
+        Called now and then with the share of the running step that is done.
 
     >>> import pandas
     >>> people = pandas.DataFrame({"sex": ["f", "f", "m", "m"], "job": ["a", "a", "a", "b"]})

@@ -218,12 +218,40 @@ def choose(
 
     Risk is not monotone in epsilon, so the whole admissible set between ``least_epsilon`` and ``largest_epsilon`` comes
     back, each edge on its safe side and within one part in a million. With several mechanisms or deltas each has its
-    own answer; the first is the headline. Of a mechanism that is an object, the epsilon does not matter, and its delta,
-    neighbours and threshold are taken. With ``max_tvd`` the mean total variation distance of the ``way``-way
+    own answer; the first is the headline. With ``max_tvd`` the mean total variation distance of the ``way``-way
     marginals of simulated releases must stay within it too, which sets a smallest epsilon.
 
     A policy that is in force (`Policies.in_force`) is obeyed whatever is asked for, and so is ``policy``: the tightest
     limit of each kind holds, and where nothing is asked for, theirs alone.
+
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        One name or several; of an object, the epsilon does not matter, and its delta, neighbours and threshold are
+        taken.
+    max_risk, max_people, margin
+        The largest risk, the most people exposed on average, and the largest risk above chance.
+    max_tvd, way, releases, seed, cells
+        The largest mean total variation distance of the ``way``-way marginals, and the simulated releases that it is
+        estimated from, as in `utility`.
+    measure, form, weights
+        The words of the risk, as in `assess`.
+    delta
+        One or several, for the Gaussian mechanisms that are named; default about one over the number of records.
+    least_epsilon, largest_epsilon
+        The ends of the search.
+    priors
+        How the priors of the measures that need any are found.
+    neighbours, threshold
+        Those of a mechanism that is named.
+    attack
+        As in `assess`.
+    policy
+        One to obey beside those that are in force.
+    progress
+        Called now and then with the share that is done.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education"], "income", bins={"age": 5})

@@ -65,6 +65,17 @@ class RiskDefinition:
 class Policy:
     """Limits that hold whatever is asked for, on a risk of the policy's own, with priors of its own.
 
+    Parameters
+    ----------
+    max_risk, max_people, margin
+        The largest risk, the most people exposed on average, and the largest risk above chance.
+    measure, form, weights, attack
+        The words of the risk, as in `assess`.
+    alpha, sizes, sizes_fit
+        How its priors are found, as in `Priors`.
+    delta
+        The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records.
+
     >>> Policy(max_risk=0.3, delta="1/n").largest_delta(10_000)
     0.0001
     """
@@ -80,7 +91,6 @@ class Policy:
     sizes: SizesFamily = "poisson"
     sizes_fit: SizesFit = "mle"
     delta: float | str | None = None
-    """The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records."""
 
     def __post_init__(self) -> None:
         limits = {"max-risk": self.max_risk, "max-people": self.max_people, "margin": self.margin}
@@ -152,6 +162,13 @@ class Policy:
         """The limits that this mechanism breaks on this table, a line for each; empty where the policy is kept.
 
         ``sensitive``: the attribute that is released, where it is not all of them.
+
+        Parameters
+        ----------
+        table, mechanism
+            What would be released, and how.
+        sensitive
+            The attribute that is released, where it is not all of them.
         """
         found = []
         required = self.requirement

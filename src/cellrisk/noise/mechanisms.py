@@ -38,6 +38,17 @@ class Mechanism(ABC):
 
     Tables that differ by one record have counts at L1 and L2 distance 1 (``add-remove``), or 2 and sqrt 2
     (``replace``: one record changes its values).
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss.
+    delta
+        For the Gaussian mechanisms; the others take none.
+    neighbours
+        "add-remove" or "replace".
+    threshold
+        A half-integer: counts below it after noise are released as zero. 10.5 suppresses counts up to 10.
     """
 
     name: ClassVar[MechanismName]
@@ -48,7 +59,6 @@ class Mechanism(ABC):
     delta: float = 0.0
     neighbours: Neighbours = "add-remove"
     threshold: float = USUAL_THRESHOLD
-    """A half-integer: counts below it after noise are released as zero. 10.5 suppresses counts up to 10."""
 
     def __post_init__(self) -> None:
         require_number("epsilon", self.epsilon)
@@ -309,6 +319,19 @@ def mechanism(
     threshold: float | None = None,
 ) -> Mechanism:
     """A mechanism by its name, with its epsilon beside it; one that is made already comes back as it is.
+
+    Parameters
+    ----------
+    name
+        One of the six names, or an object.
+    epsilon
+        The privacy loss.
+    delta
+        For the Gaussian mechanisms.
+    neighbours
+        "add-remove" or "replace": how two tables differ that must look alike.
+    threshold
+        A half-integer; counts below it after noise are released as zero.
 
     >>> mechanism("laplace", epsilon=2.0).scale
     0.5

@@ -31,13 +31,23 @@ def reproduce(
 ) -> Reproduction:
     """Which figures and numbers of the paper come out again, and which do not?
 
-    bankruptcy: a file with UCI's Qualitative Bankruptcy, in any form; without it, and without ``fetch``, Adult alone is
-    reproduced. fetch: take it from UCI, and go on without it where that fails. Either way the records are checked by
-    their digest.
-    points: epsilons on each curve, from 10^-3 to 10^2. releases, seed: of the simulations behind the box plots.
-    announce: called with a sentence before the network is touched.
-
     Curves are exact values of the closed forms; distances are estimates from simulated releases.
+
+    Parameters
+    ----------
+    bankruptcy
+        A file with UCI's Qualitative Bankruptcy, in any form; without it, and without ``fetch``, Adult alone is
+        reproduced.
+    fetch
+        Take it from UCI, and go on without it where that fails. Either way the records are checked by their digest.
+    points
+        Epsilons on each curve, from 10^-3 to 10^2.
+    releases, seed
+        Of the simulations behind the box plots.
+    announce
+        Called with a sentence before the network is touched.
+    progress
+        Called now and then with the share that is done.
 
     >>> found = reproduce(points=2, releases=1)
     >>> len(found.sheets), found.experiments[0].table.n_cells, len(found.missing)

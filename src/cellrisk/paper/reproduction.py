@@ -114,7 +114,17 @@ class Reproduction(Result):
         }
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None) -> Path:
-        """Writes the folder with the page, the pictures and the numbers, whole or not at all."""
+        """Writes the folder with the page, the pictures and the numbers, whole or not at all.
+
+        Parameters
+        ----------
+        path
+            The folder to make.
+        force
+            Replaces a folder that an earlier reproduction made.
+        progress
+            Called now and then with the share that is done.
+        """
         return write_folder(self, path, force=force, progress=progress)
 
     def _paragraphs(self) -> list[str]:

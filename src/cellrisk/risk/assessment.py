@@ -115,7 +115,15 @@ class Assessment(Result):
         sensitive: str | None = None,
     ) -> float:
         """One risk. ``sensitive`` may be left out where the table has one attribute; ``weights`` does not matter for
-        marginal shrinkage."""
+        marginal shrinkage.
+
+        Parameters
+        ----------
+        measure, form, weights
+            The words of the risk, as in `assess`; marginal shrinkage has no weights.
+        sensitive
+            Which sensitive attribute; may be left out where there is one.
+        """
         found: Risk = find_row(self.risks, self.table, "assess", measure, form, weights, sensitive)
         return found.risk
 
@@ -215,17 +223,32 @@ def assess(
     of that because they are in it?
 
     The answer leads with what to decide by: the people given away only because of their own record (caused), those
-    whose value an attacker who does the mathematics names with at least some ``certainty``, given his ``belief``
-    ("negbin", "table" or shapes and theta such as "0.4,0.15/0.9"), and how often anybody at all can guess right (the
-    ceiling). The paper's measures of the homogeneity attack follow.
+    whose value an attacker who does the mathematics names with at least some ``certainty``, given his ``belief``, and
+    how often anybody at all can guess right (the ceiling). The paper's measures of the homogeneity attack follow.
 
-    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
-    ``neighbours`` and ``threshold``, beside it.
-
-    ``attack`` "plurality" names the largest released count of a person's cell instead, "proportional" draws a value in
-    proportion to the counts; they have one measure and form, local and tight. ``measures``, ``forms`` and ``weights``
-    default to all. ``priors`` says how those of the measures that need any are found. ``domain`` counts the empty
-    cells of the domain into the confidence, for which the keys of the cells are read from the source.
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
+    measures, forms, weights
+        One word or several; default all.
+    priors
+        How the priors of the measures that need any are found.
+    attack
+        "homogeneity"; "plurality", which names the largest released count of a person's cell; or "proportional", which
+        draws a value in proportion to the counts. The last two have one measure and form, local and tight.
+    domain
+        Counts the empty cells of the domain into the confidence, for which the keys of the cells are read from the
+        source.
+    certainty
+        How sure an attacker who does the mathematics must be to name a value: one number or several.
+    belief
+        What he believes: "negbin", "table" or shapes and theta such as "0.4,0.15/0.9"; a mapping gives each sensitive
+        attribute its own.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})

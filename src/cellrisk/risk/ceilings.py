@@ -205,12 +205,14 @@ def ceiling(
     Parameters
     ----------
     mechanism
-        The object, or its name with ``epsilon``, ``delta``, ``neighbours`` and ``threshold`` beside it.
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
     labels
         How many values the sensitive attribute can have; two, or as many as there are priors.
     priors
         How likely each value is beforehand for the person in question; without them, all are equally likely. A skewed
         prior can leave the best guess as it was although the odds move, so the even one is what to show.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
 
     >>> found = ceiling("laplace", epsilon=1.0)
     >>> round(found.even_two, 6), round(found.rounded, 6)

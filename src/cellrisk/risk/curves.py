@@ -207,8 +207,15 @@ class RiskCurve(Result):
         }
 
     def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
-        """The tidy frame as a file, whole or not at all; on request with an apostrophe before what spreadsheets would
-        take for formulas."""
+        """Writes the tidy frame as a CSV file.
+
+        Parameters
+        ----------
+        path
+            The file, which is written whole or not at all.
+        spreadsheet_safe
+            Writes an apostrophe before what spreadsheets would take for formulas.
+        """
         return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def _paragraphs(self) -> list[str]:
@@ -275,6 +282,8 @@ def curve(
 
     Parameters
     ----------
+    table
+        Made by `tabulate`.
     mechanism
         One name or several, side by side; of an object, the epsilon does not matter, and its delta, neighbours and
         threshold are taken.
@@ -285,12 +294,14 @@ def curve(
     measures
         The five of `assess`, which are the default, and the figures to decide by: "caused", "certainty", "ceiling".
         The curve has the latter in ``figures``, and draws and tells them first.
+    forms, weights, priors, attack
+        As in `assess`.
+    neighbours, threshold
+        Those of a mechanism that is named.
     certainty, belief
         How sure the attacker of "certainty" must be, one number or several, and what he believes beforehand.
     progress
         Called now and then with the share that is done.
-
-    The rest as in `assess`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})

@@ -84,7 +84,15 @@ class Priors:
         object.__setattr__(self, "alpha", alpha)
 
     def fit(self, attribute: Attribute, measures: Sequence[str]) -> Fitted:
-        """What the named measures need to know of one sensitive attribute."""
+        """What the named measures need to know of one sensitive attribute.
+
+        Parameters
+        ----------
+        attribute
+            The sensitive attribute of a table.
+        measures
+            Those that will be asked for.
+        """
         needs_prior = any(measure in NEED_PRIOR for measure in measures)
         needs_sizes = any(measure in NEED_SIZES for measure in measures)
         return Fitted(

@@ -56,18 +56,31 @@ def utility(
     Zhao, section 5.3). An estimate from simulated releases; the expected absolute error of a marginal's counts beside
     it. A release with no count left has no proportions; its TVD counts as 1.
 
-    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, one or several, and where it takes
-    them ``delta``, ``neighbours`` and ``threshold``, beside it; or a list of either.
-
-    cells: which counts get noise. "domain": every combination of the values of the quasi-identifiers, declared or
-    observed, with every level, as a release that is differentially private must. "observed": the non-empty cells with
-    every level, as the paper's authors did; which cells are there is then outside the guarantee.
-    ways: how many attributes the marginals have, one number or several; by default 1, 2 and 3, as far as the table has
-    so many attributes.
-    releases, seed: how many releases are simulated, and where the draws begin: ``numpy.random.default_rng(seed)``,
-    afresh for each mechanism, so that its results depend on no other in the list. Noise is drawn release by release;
-    in each, cells are in the order of their keys, and levels in theirs.
-    progress: called now and then with the share that is done.
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it; or a list of either.
+    epsilon
+        One or several, of a mechanism that is named.
+    delta, neighbours, threshold
+        Those of a mechanism that is named.
+    ways
+        How many attributes the marginals have, one number or several; by default 1, 2 and 3, as far as the table has so
+        many attributes.
+    releases, seed
+        How many releases are simulated, and where the draws begin: ``numpy.random.default_rng(seed)``, afresh for each
+        mechanism, so that its results depend on no other in the list. Noise is drawn release by release; in each, cells
+        are in the order of their keys, and levels in theirs.
+    cells
+        Which counts get noise. "domain": every combination of the values of the quasi-identifiers, declared or
+        observed, with every level, as a release that is differentially private must. "observed": the non-empty cells
+        with every level, as the paper's authors did; which cells are there is then outside the guarantee.
+    sensitive
+        Which sensitive attribute; may be left out where the table has one.
+    progress
+        Called now and then with the share that is done.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 10})

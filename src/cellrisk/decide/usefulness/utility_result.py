@@ -113,7 +113,15 @@ class Utility(Result):
         return np.asarray(self.tvd[:, self._rows(way)].mean(axis=(1, 2)))
 
     def values(self, mechanism_index: int, way: int) -> Floats:
-        """Every distance for one mechanism and way, marginals and releases pooled: what a box plot shows."""
+        """Every distance for one mechanism and way, marginals and releases pooled: what a box plot shows.
+
+        Parameters
+        ----------
+        mechanism_index
+            Which of the mechanisms, from 0.
+        way
+            How many attributes the marginals have.
+        """
         if not 0 <= mechanism_index < len(self.mechanisms):
             raise InvalidInput(
                 "there is no such mechanism", got=mechanism_index, allowed=f"0 to {len(self.mechanisms) - 1}"
@@ -199,8 +207,15 @@ class Utility(Result):
         return {**self.mechanisms[place].to_dict(), "ways": ways}
 
     def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
-        """The tidy frame as a file, whole or not at all; on request with an apostrophe before what spreadsheets would
-        take for formulas."""
+        """Writes the tidy frame as a CSV file.
+
+        Parameters
+        ----------
+        path
+            The file, which is written whole or not at all.
+        spreadsheet_safe
+            Writes an apostrophe before what spreadsheets would take for formulas.
+        """
         return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def _paragraphs(self) -> list[str]:

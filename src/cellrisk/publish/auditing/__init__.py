@@ -35,18 +35,27 @@ def audit(
     stand plurality and proportional guesses, and the figures that synthpop, SDMetrics and ARX define, each by its own
     definition (`cellrisk.publish.auditing.figures`, docs/peers.md). All are exact for these two tables.
 
-    original: made by `tabulate`; its quasi-identifiers and labels are those that the release is read with.
-    released: a source as `tabulate` takes it (files, frames, databases with ``table``), a frequency table, or the
-    answer of `release`. Columns are found by name and others ignored. Values are matched by their text, and numbers by
-    their value; keys that the original does not have are allowed, and noted.
-    sensitive: which sensitive attribute; may be left out where the original has one.
-    count: the column of counts. False, or "none" where no column has that name, says that each row is a record; where
-    nothing is said, rows that look like a table of counts are refused.
-    bins: as for `tabulate`, where the release holds numbers and the original bins; labels of bins stay as they are.
-
     Three women are cooks; of four men one is a cook and three are smiths; one other person is a smith. The release
     shows women as cooks alone and men as smiths alone: the values of 3 + 3 of 8 people are read off correctly, and one
     man is taken for a smith who is none.
+
+    Parameters
+    ----------
+    original
+        Made by `tabulate`; its quasi-identifiers and labels are those that the release is read with.
+    released
+        A source as `tabulate` takes it (files, frames, databases with ``table``), a frequency table, or the answer of
+        `release`. Columns are found by name and others ignored. Values are matched by their text, and numbers by their
+        value; keys that the original does not have are allowed, and noted.
+    sensitive
+        Which sensitive attribute; may be left out where the original has one.
+    count
+        The column of counts. False, or "none" where no column has that name, says that each row is a record; where
+        nothing is said, rows that look like a table of counts are refused.
+    bins
+        As for `tabulate`, where the release holds numbers and the original bins; labels of bins stay as they are.
+    table, engine
+        As for `tabulate`, of the release.
 
     >>> import cellrisk as cr, pandas
     >>> people = pandas.DataFrame({"sex": [*"fffmmmmx"], "job": ["cook"] * 4 + ["smith"] * 4})

@@ -65,7 +65,15 @@ class Audit(Result):
             raise InvalidInput("an audit needs every figure, in order")
 
     def value(self, name: str = "homogeneity_tight_records", of: str = "released") -> float:
-        """One figure of the release, or, with ``of="original"``, of the original as it is; NaN where undefined."""
+        """One figure of the release, or of the original; NaN where undefined.
+
+        Parameters
+        ----------
+        name
+            One of the figures that `to_dict` lists.
+        of
+            "released", or "original" for the original as it is.
+        """
         if name not in FIGURES:
             raise UnknownName("an audit has no such figure", got=repr(name), allowed=", ".join(FIGURES))
         if of not in OF:

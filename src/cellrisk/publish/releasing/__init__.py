@@ -73,39 +73,57 @@ def release(
     """The counts of one sensitive attribute in the cells of the quasi-identifiers, with noise: fit to be published.
 
     Every count of the domain, the empty ones too, gets independent integer noise from OpenDP, and OpenDP's own privacy
-    map confirms the loss. The domain is every combination of declared labels; it must not depend on the records.
-    Counts below the mechanism's threshold become zero.
-
-    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
-    ``neighbours`` and ``threshold``, beside it.
+    map confirms the loss. The domain is every combination of declared labels; it must not depend on the records. Counts
+    below the mechanism's threshold become zero.
 
     Records outside the domain are refused or left out, as ``outside`` said when the table was made: those with a
     missing value in a declared column that is not in ``may_be_missing``, and those in an excluded combination. Where
     they are refused, whether there is a release depends on the raw data, and the description says so.
 
-    exclude: structural zeros. Each rule is a mapping from columns to labels and leaves out the combinations that match
-    in all its columns: ``[{"sex": "m", "pregnant": "yes"}]``.
-    may_be_missing: columns that can hold missing values. They have a label for it, whether any is missing or not.
-    observed_levels: columns whose labels may be those that occur, or True for all that are not declared; the guarantee
-    then does not cover which values of them exist.
-    observed_cells_only: only non-empty cells get noise, with every level; the guarantee then does not cover which cells
-    exist.
-    clamp: False keeps negative counts, so that sums are unbiased; the threshold must then be the usual one.
-    dense: True draws and lists every count, False lists positive counts alone, which takes time and memory for these
-    only, so that a domain of 10^9 is no obstacle. Left out: True up to a million counts. The two have the same
-    distribution, exactly: empty counts that come out positive are the successes of a Bernoulli process, drawn by exact
-    geometric gaps, and their values are drawn exactly from the noise's tail.
-    parents: counts of a coarser table that are published already, which these shall add up to: the path of a release
-    (.csv or .parquet), a data frame, or the answer of `release`. Its columns are some of these, possibly the sensitive
-    one too. Every count gets its noise; then the nearest whole numbers, in least squares, that are not negative and add
-    up to each parent are released. That uses the noisy counts and published ones alone, so it costs no privacy.
-    parent_count: the parents' column of counts, where no description beside the file names it and it is not "count".
-    disclosures: sentences on what else was taken from the raw data, such as whether a policy is kept: they stand in the
-    description, because the guarantee does not cover it.
-    spreadsheet_safe: a CSV file gets an apostrophe before labels that a spreadsheet would take for formulas.
-    policy: one to obey beside those that are in force; a release that breaks one is refused before noise is drawn, and
-    the description names those that were obeyed.
-    progress: called now and then with the share that is done.
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
+    sensitive
+        Which sensitive attribute; may be left out where the table has one.
+    exclude
+        Structural zeros. Each rule is a mapping from columns to labels and leaves out the combinations that match in
+        all its columns: ``[{"sex": "m", "pregnant": "yes"}]``.
+    may_be_missing
+        Columns that can hold missing values. They have a label for it, whether any is missing or not.
+    observed_levels
+        Columns whose labels may be those that occur, or True for all that are not declared; the guarantee then does not
+        cover which values of them exist.
+    observed_cells_only
+        Only non-empty cells get noise, with every level; the guarantee then does not cover which cells exist.
+    clamp
+        False keeps negative counts, so that sums are unbiased; the threshold must then be the usual one.
+    dense
+        True draws and lists every count, False lists positive counts alone, which takes time and memory for these only,
+        so that a domain of 10^9 is no obstacle. Left out: True up to a million counts. The two have the same
+        distribution, exactly: empty counts that come out positive are the successes of a Bernoulli process, drawn by
+        exact geometric gaps, and their values are drawn exactly from the noise's tail.
+    parents
+        Counts of a coarser table that are published already, which these shall add up to: the path of a release (.csv
+        or .parquet), a data frame, or the answer of `release`. Its columns are some of these, possibly the sensitive
+        one too. Every count gets its noise; then the nearest whole numbers, in least squares, that are not negative and
+        add up to each parent are released. That uses the noisy counts and published ones alone, so it costs no privacy.
+    parent_count
+        The parents' column of counts, where no description beside the file names it and it is not "count".
+    disclosures
+        Sentences on what else was taken from the raw data, such as whether a policy is kept: they stand in the
+        description, because the guarantee does not cover it.
+    spreadsheet_safe
+        A CSV file gets an apostrophe before labels that a spreadsheet would take for formulas.
+    policy
+        One to obey beside those that are in force; a release that breaks one is refused before noise is drawn, and the
+        description names those that were obeyed.
+    progress
+        Called now and then with the share that is done.
 
     >>> import cellrisk as cr
     >>> records = {"sex": ["f", "f", "m"], "job": ["cook", "smith", "cook"]}

@@ -221,19 +221,40 @@ class Release(Result):
         """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
 
         The description names the file's SHA-256, so that a pair can be known to belong together.
+
+        Parameters
+        ----------
+        path
+            Where to; the ending says the format.
+        force
+            Replaces files that exist.
         """
         target = self.check_place(path, force)
         content = self.encode(target.suffix.lower())
         return write_pair(target, content, self.describe_file(target.name, content), force=force)
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
-        """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to."""
+        """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to.
+
+        Parameters
+        ----------
+        path, force
+            As in `save`.
+        """
         path_of_parents = None if self.parents is None else self.parents.path
         inputs = {} if path_of_parents is None else {path_of_parents: "the parents"}
         return check_free(check_format(path), force, inputs)
 
     def describe_file(self, name: str, content: bytes, **more: Any) -> str:
-        """The description that stands beside a file of that name and content, as JSON; ``more`` is added to it."""
+        """The description that stands beside a file of that name and content, as JSON.
+
+        Parameters
+        ----------
+        name, content
+            Of the file.
+        more
+            What is added to the description.
+        """
         described = {**self.to_dict(), "file": name, "sha256": hashlib.sha256(content).hexdigest(), **more}
         return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 

@@ -51,18 +51,31 @@ def simulate(
     with its standard error. No formula of a risk is used, so this is a check on all of them, and the only answer where
     ``post`` changes the release.
 
-    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
-    ``neighbours`` and ``threshold``, beside it.
-
-    measures: "local" keeps the table's counts; it is always among them, for people and scenarios come from it. The
-    others ("expected", "shrinkage", "marginal", "marginal_shrinkage") draw the counts anew for each release, as they
-    are defined, and are told by the homogeneity attack alone. ``priors`` are those of `assess`.
-    post: what is done to a release before it is published, such as a consistency step. It is called with an array of
-    shape (some releases, cells, levels), whole numbers as floats, cells in the order of ``table.cells(sensitive)`` and
-    levels in theirs, and returns non-negative numbers in the same shape.
-    releases, seed: how many, from 2 on, and where the draws begin: each measure has its own stream, so its results do
-    not depend on which others are chosen. Chunks have a fixed size, so results do not depend on memory or processors.
-    progress: called now and then with the share that is done.
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
+    measures
+        "local" keeps the table's counts; it is always among them, for people and scenarios come from it. The others
+        ("expected", "shrinkage", "marginal", "marginal_shrinkage") draw the counts anew for each release, as they are
+        defined, and are told by the homogeneity attack alone.
+    releases, seed
+        How many, from 2 on, and where the draws begin: each measure has its own stream, so its results do not depend on
+        which others are chosen. Chunks have a fixed size, so results do not depend on memory or processors.
+    sensitive
+        Which sensitive attribute; may be left out where the table has one.
+    post
+        What is done to a release before it is published, such as a consistency step. It is called with an array of
+        shape (some releases, cells, levels), whole numbers as floats, cells in the order of ``table.cells(sensitive)``
+        and levels in theirs, and returns non-negative numbers in the same shape.
+    priors
+        As in `assess`.
+    progress
+        Called now and then with the share that is done.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})

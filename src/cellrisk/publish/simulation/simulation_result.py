@@ -108,7 +108,15 @@ class Simulation(Result):
         weights: str | None = "records",
         attack: str = "homogeneity",
     ) -> Estimate:
-        """One number with its standard error; ``weights`` does not matter for marginal shrinkage."""
+        """One number with its standard error.
+
+        Parameters
+        ----------
+        measure, form, weights
+            The words of the risk, as in `assess`; marginal shrinkage has no weights.
+        attack
+            As in `assess`.
+        """
         choose_words("measure", measure, tuple(MEASURES))
         choose_words("form", form, FORMS)
         choose_words("attack", attack, ATTACKS)

@@ -149,8 +149,19 @@ def compose(
 
     Six operators, all at the same total delta: basic and advanced from the epsilons and deltas alone, zcdp, rdp and pld
     from the noise where it is known, gaussian exactly where all noise is Gaussian. All are upper bounds; the tightest
-    valid one is chosen unless one is named. ``delta`` defaults to the sum of the losses' deltas; ``flavour`` to the
-    strongest that all losses imply: pure implies probabilistic, which implies approximate.
+    valid one is chosen unless one is named.
+
+    Parameters
+    ----------
+    losses
+        What each release costs: `Loss`.
+    operator
+        "tightest", or one of the six.
+    delta
+        The total delta; default the sum of the losses' deltas.
+    flavour
+        What is composed to; default the strongest that all losses imply: pure implies probabilistic, which implies
+        approximate.
 
     >>> from cellrisk.noise.mechanisms import mechanism
     >>> spent = [Loss.of(mechanism("laplace", epsilon=0.1))] * 30

@@ -21,6 +21,19 @@ class Loss:
     approximate: (epsilon, delta)-DP. concentrated: rho-zCDP, which has no epsilon of its own. Where the mechanism is
     known, so is its noise, and releases can be composed more tightly than their epsilons alone allow.
 
+    Parameters
+    ----------
+    flavour
+        One of the four.
+    epsilon, delta
+        Of all flavours but concentrated; the delta of pure DP is 0.
+    rho
+        Of concentrated DP.
+    neighbours
+        "add-remove" or "replace".
+    mechanism
+        The mechanism, where it is known; `Loss.of` makes the loss of one.
+
     >>> Loss.of(mechanism("gaussian-pdp", epsilon=0.5, delta=1e-5)).flavour
     'probabilistic'
     """

@@ -49,9 +49,6 @@ def average(
     `cellrisk.repeat.accounting`) at a ``total_delta``, by default the sum of theirs. Where the mechanism cannot be set
     at that loss, the answer says so.
 
-    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
-    ``neighbours`` and ``threshold``, beside it.
-
     Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
     two agree. Laplace noise at T epsilon has a standard deviation of sqrt(2) b/T, where averaging leaves sqrt(2/T) b,
     and geometric noise is much the same: the rule takes less noise. So it is larger where risk rises with epsilon, as
@@ -60,6 +57,23 @@ def average(
     releases, it was never below averaging for homogeneous cells, and was in three of four cases for the others. Ten
     releases at epsilon 0.1, by Laplace noise, of a cell (3, 0), where the rule is larger, and of a cell (3, 2), where
     averaging is:
+
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
+    releases
+        How many, T.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
+    measures, forms, weights
+        One word or several; default all.
+    priors
+        How the priors of the measures that need any are found.
+    operator, total_delta
+        How the paper's rule adds up the losses, as in `compose`, and at which delta; default the sum of theirs.
 
     >>> import cellrisk as cr, pandas as pd
     >>> levels = {"y": ["a", "b"]}

@@ -103,7 +103,15 @@ class Averaging(Result):
         weights: str | None = "records",
         sensitive: str | None = None,
     ) -> Averaged:
-        """One row; ``sensitive`` may be left out where there is one, ``weights`` for marginal shrinkage."""
+        """One row: the risk of one release, of the mean of all, and of the paper's rule.
+
+        Parameters
+        ----------
+        measure, form, weights
+            The words of the risk, as in `assess`; marginal shrinkage has no weights.
+        sensitive
+            Which sensitive attribute; may be left out where there is one.
+        """
         found: Averaged = find_row(self.rows, self.table, "average", measure, form, weights, sensitive)
         return found
 

@@ -47,18 +47,26 @@ MOST_LOOKS = 5
 class Ledger:
     """An append-only record of releases: who is covered, what was released, with which loss, when, and for what.
 
-    place: a path of one SQLite file, or postgresql://user:password@host/database. create: makes a new ledger there, and
-    refuses where something is already; without it a ledger has to be there. wait: seconds to wait for a ledger that
-    others have locked. clock: what tells the time; the order of entries is that of their numbers, whatever it says.
-    head: a file outside in which the last entry is noted after every write, and without which an older copy of the
-    ledger could not be told from the newest; by default the one that CELLRISK_LEDGER_HEAD names.
-
     To open a ledger and to read from it changes nothing: what dead processes have left is finished or taken back by the
     next who writes.
 
     Entries are chained by their digests, so that `verify` finds what was changed. Releases that are not finished count
     as spent. A person is covered by the releases on the cohort they are in and on those that contain it; cohorts of
     which none is part of the other share nobody.
+
+    Parameters
+    ----------
+    place
+        A path of one SQLite file, or postgresql://user:password@host/database.
+    create
+        Makes a new ledger there, and refuses where something is already; without it a ledger has to be there.
+    wait
+        Seconds to wait for a ledger that others have locked.
+    clock
+        What tells the time; the order of entries is that of their numbers, whatever it says.
+    head
+        A file outside in which the last entry is noted after every write, and without which an older copy of the ledger
+        could not be told from the newest; by default the one that CELLRISK_LEDGER_HEAD names.
 
     >>> import tempfile
     >>> from cellrisk.noise.mechanisms import mechanism
@@ -171,9 +179,24 @@ class Ledger:
     ) -> Entry:
         """Records a release that was made; refused, and nothing written, where it breaks a limit.
 
-        attribute: what was released; None for the table of the quasi-identifiers alone. loss: the mechanism, or what is
-        known of its loss. file: what was released; its SHA-256 is kept. new_cohort: the release is the first on these
-        people, and no other cohort covers any of them; part_of: except for the one that contains them.
+        Parameters
+        ----------
+        attribute
+            What was released; None for the table of the quasi-identifiers alone.
+        quasi_identifiers
+            Those of the table that was released.
+        loss
+            The mechanism, or what is known of its loss.
+        cohort
+            Who is covered.
+        purpose
+            What the release is for, in free words.
+        file
+            What was released; its SHA-256 is kept.
+        new_cohort
+            The release is the first on these people, and no other cohort covers any of them.
+        part_of
+            The cohort that contains the new one.
         """
         fields = describe_release(attribute, quasi_identifiers, loss, purpose)
         released = None if file is None else ReleasedFile.of(file)
@@ -194,7 +217,17 @@ class Ledger:
         new_cohort: bool = False,
         part_of: str | None = None,
     ) -> Entry:
-        """Records a figure that was computed from a table and has noise of its own, as `add` records a release."""
+        """Records a figure that was computed from a table and has noise of its own, as `add` records a release.
+
+        Parameters
+        ----------
+        attribute, quasi_identifiers
+            Those of the table that it was computed from.
+        epsilon, neighbours
+            What the figure costs.
+        cohort, purpose, new_cohort, part_of
+            As in `add`.
+        """
         loss = Loss(flavour="pure", epsilon=epsilon, neighbours=neighbours)
         columns: dict[str, Any] = {"attribute": attribute, "quasi_identifiers": quasi_identifiers}
         more: dict[str, Any] = {"cohort": cohort, "purpose": purpose, "new_cohort": new_cohort, "part_of": part_of}
@@ -216,6 +249,11 @@ class Ledger:
 
         Refused where the release would break a limit. The loss counts as spent from here on, and is given back where
         the block ends without a release that was saved.
+
+        Parameters
+        ----------
+        attribute, quasi_identifiers, loss, cohort, purpose, new_cohort, part_of
+            As in `add`.
         """
         from cellrisk.repeat.ledger.journals import Note, open_journal
         from cellrisk.repeat.ledger.pairing import Reservation, describe_owner, end_journal
@@ -246,7 +284,15 @@ class Ledger:
             reservation.close()
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
-        """Declares a cohort before anything is released on it: people that none covers but the one it is part of."""
+        """Declares a cohort before anything is released on it: people that none covers but the one it is part of.
+
+        Parameters
+        ----------
+        cohort
+            Its name.
+        part_of
+            The cohort that contains it, if one does.
+        """
         with self._writing() as (session, state):
             state.find_declaration(cohort, True, part_of)
             return self._append(session, "cohort", cohort, part_of=part_of)
@@ -263,6 +309,15 @@ class Ledger:
         """Limits what a person of a cohort may lose in all, by the releases on it, on those around it and inside it.
 
         A limit below what is spent is refused. The last limit of a cohort is the one that holds.
+
+        Parameters
+        ----------
+        cohort
+            Whose loss is limited.
+        epsilon, delta
+            The limit.
+        operator, flavour
+            How losses are added up, as in `compose`.
         """
         limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator, flavour=flavour)
         with self._writing() as (session, state):
@@ -273,7 +328,15 @@ class Ledger:
             return self._append(session, "limit", cohort, limit=limit.to_dict())
 
     def entries(self, cohort: str | None = None, kind: str | None = None) -> tuple[Entry, ...]:
-        """The entries in their order: all, or those of a cohort or a kind."""
+        """The entries in their order.
+
+        Parameters
+        ----------
+        cohort
+            Of which cohort; default all.
+        kind
+            "cohort", "limit" or "release"; default all.
+        """
         if kind is not None:
             require_word("kind of entry", kind, KINDS)
         state = self._read()
@@ -300,7 +363,15 @@ class Ledger:
     def spent(
         self, cohort: str, operator: Operator = "tightest", delta: float | None = None, flavour: Flavour | None = None
     ) -> Composition:
-        """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it."""
+        """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it.
+
+        Parameters
+        ----------
+        cohort
+            Whose loss is asked for.
+        operator, delta, flavour
+            How losses are added up, as in `compose`.
+        """
         state = self._read()
         return state.spend(state.require(cohort), operator, delta, flavour)
 
@@ -312,7 +383,15 @@ class Ledger:
     def check(
         self, loss: Mechanism | Loss, cohort: str = "everyone", *, new_cohort: bool = False, part_of: str | None = None
     ) -> None:
-        """Refuses a release that would break a limit, before any noise is drawn."""
+        """Refuses a release that would break a limit, before any noise is drawn.
+
+        Parameters
+        ----------
+        loss
+            The mechanism of the release, or what is known of its loss.
+        cohort, new_cohort, part_of
+            As in `add`.
+        """
         self._admit(self._read(), cohort, read_loss(loss), new_cohort, part_of)
 
     def verify(
@@ -320,10 +399,16 @@ class Ledger:
     ) -> Verification:
         """Is everything as it was written? Recomputes the chain from its first entry to its last.
 
-        head: a digest of this ledger that was noted elsewhere; only it, or a file that keeps the head, finds a chain
-        that was rewritten as a whole. files: whether released files and the descriptions beside them are compared with
-        the digests in their entries; a description of an entry that is missing shows that the ledger is an older copy.
-        folders: where to look for further descriptions. Nothing is changed.
+        Parameters
+        ----------
+        head
+            A digest of this ledger that was noted elsewhere; only it, or a file that keeps the head, finds a chain that
+            was rewritten as a whole.
+        files
+            Whether released files and the descriptions beside them are compared with the digests in their entries; a
+            description of an entry that is missing shows that the ledger is an older copy.
+        folders
+            Where to look for further descriptions. Nothing is changed.
         """
         beside = self._store.place.folders
         deadline = time.monotonic() + self._store.place.wait

@@ -137,6 +137,21 @@ def assess_sequence(
     and what they spend together is the most that one of them spends. Where only some people get new releases, their
     table is assessed with the releases of all followed by their own.
 
+    Parameters
+    ----------
+    table
+        Made by `tabulate` of all quasi-identifiers and sensitive attributes of the sequence.
+    steps
+        The releases in their order.
+    operator, delta
+        How losses are added up, as in `compose`.
+    assess_as
+        The mechanism that the sum is assessed by; default that of each release.
+    measure, form
+        The words of the risk, as in `assess`.
+    priors
+        How the priors of the measures that need any are found.
+
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], ["income", "race"], bins={"age": 5})
     >>> found = assess_sequence(table, [Step(cr.Laplace(epsilon=0.5), name) for name in ("income", "race")])

@@ -135,13 +135,32 @@ def largest_epsilon(
 ) -> NextEpsilon:
     """Which is the largest epsilon for the next release that keeps the overall risk at ``max_risk`` or below?
 
-    ``mechanism``, ``delta``, ``neighbours``, ``threshold``, ``attribute`` and ``quasi_identifiers`` describe the next
-    release; of a mechanism that is an object, the epsilon does not matter, and its delta, neighbours and threshold are
-    taken. ``total_delta`` is the ``delta`` of `assess_sequence`, and the rest is as there. Risk is not monotone in
-    epsilon, so the whole admissible set between 0.001 and 100 comes back. It is looked for along the cumulative epsilon
-    and taken back to the next release's own, which grows with it; each end is admissible by `assess_sequence` itself,
-    and one part in a million beyond it is not. A limit looser than that of a policy in force on the same risk is
-    refused.
+    Risk is not monotone in epsilon, so the whole admissible set between 0.001 and 100 comes back. It is looked for
+    along the cumulative epsilon and taken back to the next release's own, which grows with it; each end is admissible
+    by `assess_sequence` itself, and one part in a million beyond it is not. A limit looser than that of a policy in
+    force on the same risk is refused.
+
+    Parameters
+    ----------
+    table
+        As in `assess_sequence`.
+    past
+        The releases so far.
+    mechanism
+        That of the next release; of an object, the epsilon does not matter, and its delta, neighbours and threshold are
+        taken.
+    attribute, quasi_identifiers
+        What is released next, as in `Step`.
+    max_risk
+        The limit on the overall risk.
+    kind, weights
+        How the overall risk of a cell is made of those of its attributes, "max" or "sum", and averaged.
+    delta, neighbours, threshold
+        Those of a mechanism that is named.
+    operator, assess_as, measure, form, priors
+        As in `assess_sequence`.
+    total_delta
+        The ``delta`` of `assess_sequence`.
 
     >>> import cellrisk as cr
     >>> adult = cr.datasets.adult_as_published()

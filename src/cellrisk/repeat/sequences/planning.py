@@ -99,7 +99,15 @@ class Plan(Result):
         }
 
     def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None, by: str = "loss") -> Any:
-        """The sequence with the planned release."""
+        """The sequence with the planned release.
+
+        Parameters
+        ----------
+        path, ax
+            As for every result.
+        by
+            The horizontal axis: "loss" or "release".
+        """
         return self.sequence.plot(path, ax, by)
 
     def _paragraphs(self) -> list[str]:
@@ -132,6 +140,17 @@ def plan(
     """If this were released next, what would be the cumulative loss and the overall risk then?
 
     `assess_sequence` of the past releases and the next one, and seen before and after it. Nothing is drawn or spent.
+
+    Parameters
+    ----------
+    table
+        As in `assess_sequence`.
+    past
+        The releases so far.
+    planned
+        The release to add.
+    operator, delta, assess_as, measure, form, priors
+        As in `assess_sequence`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], ["income", "race"], bins={"age": 5})

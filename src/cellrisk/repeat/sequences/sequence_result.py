@@ -102,8 +102,17 @@ class RiskSequence(Result):
             raise InvalidInput("a sequence needs one release at least")
 
     def overall(self, weights: str = "records", kind: str = "max", after: int | None = None) -> float:
-        """The overall risk after the last release, or after that of a number: ``kind`` "max" is bounded by 1, "sum"
-        adds the attributes up."""
+        """The overall risk after a release.
+
+        Parameters
+        ----------
+        weights
+            As in `assess`.
+        kind
+            "max" is bounded by 1, "sum" adds the attributes up.
+        after
+            The number of a release; default the last.
+        """
         if after is not None and (isinstance(after, bool) or not 1 <= after <= len(self.rows)):
             raise InvalidInput("there is no release of that number", got=after, allowed=f"1 to {len(self.rows)}")
         return self.rows[-1 if after is None else after - 1].overall.value(kind, weights)
@@ -160,7 +169,15 @@ class RiskSequence(Result):
         }
 
     def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None, by: str = "loss") -> Any:
-        """The risk along the cumulative ``loss``, or ``release`` by release; saved where a path is given."""
+        """The risk along the cumulative loss, or release by release.
+
+        Parameters
+        ----------
+        path, ax
+            As for every result.
+        by
+            The horizontal axis: "loss" or "release".
+        """
         return self._draw(path, ax, by=by)
 
     def _paragraphs(self) -> list[str]:

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 class Step:
     """A release to the same people as the others of its sequence.
 
-    A mechanism, as an object or as its name with ``epsilon`` beside it, stands for the loss that it causes.
+    Parameters
+    ----------
+    loss
+        The mechanism, as an object or as its name with ``epsilon`` beside it; or what is known of its loss.
+    attribute
+        The sensitive attribute that is released; None where the counts of the cells alone are, FD(X).
+    quasi_identifiers
+        Those of this release; None for all that the table has.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
 
     >>> Step("geometric", "job", epsilon=0.5).describe()
     'job at 0.5-DP'
@@ -28,9 +37,7 @@ class Step:
 
     loss: Loss
     attribute: str | None
-    """The sensitive attribute that is released; None where the counts of the cells alone are, FD(X)."""
     quasi_identifiers: tuple[str, ...] | None
-    """The quasi-identifiers of this release; None for all that the table has."""
 
     def __init__(
         self,

@@ -175,12 +175,24 @@ def explain(
 
     The risk is the local one, exact for this very table: sum over labels k present of s(n_k) prod_{j != k} q(n_j), in
     the ``form`` and with the ``weights`` of `assess`. It is told for the ``top`` riskiest cells, for the people who
-    share a value, for the table without each quasi-identifier, and with coarser ones. ``merge`` adds a way to make
-    values one: {"quasi-identifier": {"new value": ["old value", "old value"]}}.
+    share a value, for the table without each quasi-identifier, and with coarser ones.
 
-    ``mechanism`` is an object, such as `Geometric`, or its name with ``epsilon``, and where it takes them ``delta``,
-    ``neighbours`` and ``threshold``, beside it.
-    ``sensitive`` may be left out where the table has one sensitive attribute.
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
+    sensitive
+        Which sensitive attribute; may be left out where the table has one.
+    form, weights
+        As in `assess`.
+    top
+        How many of the riskiest cells are told.
+    merge
+        A further way to make values one: {"quasi-identifier": {"new value": ["old value", "old value"]}}.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education", "sex"], "income", bins={"age": 5})

@@ -53,11 +53,40 @@ def report(
     """What does a disclosure review board need to see to decide whether this table may be published?
 
     With ``epsilon``, or a mechanism that is an object and brings its own, that one is put to the board, and checked
-    where limits are given too; without it, the limits choose it as `choose` does. ``source`` and ``preparation`` are
-    printed as they are: the name of the data, and what was done to them beforehand, a line each. ``public`` leaves out
-    every figure that was computed from the raw data, and takes no delta from the number of records; ``disclosures`` are
-    sentences on what else was taken from the raw data, for the public. The rest is as in `choose`, and so are policies:
-    the report says which were obeyed; ``top`` as in `explain`.
+    where limits are given too; without it, the limits choose it as `choose` does.
+
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    mechanism
+        An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
+    epsilon
+        The loss that is put to the board; without it, the limits choose it.
+    delta, neighbours, threshold
+        Those of a mechanism that is named.
+    max_risk, max_people, margin, max_tvd
+        The limits, as in `choose`.
+    measure, form, weights
+        The words of the risk, as in `assess`.
+    priors
+        How the priors of the measures that need any are found.
+    public
+        Leaves out every figure that was computed from the raw data, and takes no delta from the number of records.
+    title, organisation
+        What the document is called, and who publishes the table.
+    source, preparation
+        The name of the data, and what was done to them beforehand, a line each; printed as they are.
+    disclosures
+        Sentences on what else was taken from the raw data, for the public.
+    top
+        How many of the riskiest cells are shown, as in `explain`.
+    cells, releases, seed
+        As in `utility`.
+    policy
+        One to obey beside those that are in force; the report says which were obeyed.
+    progress
+        Called now and then with the share that is done.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
