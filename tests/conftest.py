@@ -23,18 +23,19 @@ LONG = (
     *("tests/test_stopping.py", "tests/test_examples.py", "tests/reporting/", "tests/tables/", "tests/attacks/"),
 )
 """What begins with these takes longest, so it starts first, in this order."""
-WITH = {"tests/tables/test_counter.py::test_spark": "tests/tables/test_spark.py", "tests/web/": "tests/web"}
-"""What goes with other files, because they use the one Spark, or the one server, of their process."""
+WITH = {
+    "tests/tables/test_counter.py::test_spark": "tests/tables/test_spark.py",
+    "tests/web/": "tests/web",
+    "tests/reproduction/": "tests/reproduction",
+}
+"""What goes with other files, because they use the one Spark, server or reproduction of their process."""
 APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "attacks/test_enumeration.py": ("test_many_records_in_very_wide_noise[noise0-",),
     "auditing/test_peers.py": ("test_entropy_l_is_not_cut_to_a_whole_number",),
-    "docs/test_pages.py": (
-        "test_what_a_page_shows_is_what_comes_out[docs/repeated.md]",
-        "test_what_a_page_shows_is_what_comes_out[docs/tutorial.md]",
-    ),
+    "docs/test_pages.py": ("test_what_a_page_shows_is_what_comes_out[docs/",),  # but those of SHOWN
     "docs/test_site.py": (
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
@@ -45,6 +46,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_death_at_any_line[save-in_database-",
     ),
     "ledger/test_soak.py": ("",),
+    "measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
     "pictures/test_saving.py": ("test_bytes_are_the_same_in_another_process",),
     "reporting/test_report.py": ("test_the_same_bytes_in_every_process",),
     "tables/test_counter.py": ("test_spark_more",),
@@ -60,7 +62,11 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "tables/test_spark_cluster.py": ("",),
     "tables/test_spark_connect.py": ("",),
-    "tables/test_tables_scale.py": ("test_a_disk_that_is_really_full",),
+    "tables/test_edges.py": ("test_every_type_of_duckdb",),
+    "tables/test_tables_scale.py": (
+        *("test_a_disk_that_is_really_full", "test_spilling_gives_the_same_answer"),
+        "test_text_with_very_many_values_keeps_to_the_limit",
+    ),
     "test_curve.py": ("test_every_point_is_an_assessment",),
     "test_explanation.py": ("test_coarsening_is_tabulating_recoded_values",),
     "test_examples.py": (  # those of the statistics office and of the hospital; the company's stay
@@ -82,6 +88,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "web/test_browser_looks.py": (
         *(f"test_every_step_on_every_screen[{screen}]" for screen in ("dark-390", "light-1280", "dark-1280")),
         *("test_the_question_before_a_release", "test_the_curve_stays_inside", "TestTheme::test_it_follows"),
+        "test_how_fast_the_slider_is",
     ),
     "web/test_browser_numbers.py": (
         *("TestSlider::test_delta", "TestSlider::test_switches", "TestSlider::test_screen_readers"),
@@ -90,9 +97,15 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         *("TestCells::test_another_draw", "TestDecisions"),
     ),
     "web/test_commands.py": ("TestCommands::test_shell_and_python_give",),
+    "web/test_connections.py": ("test_connections_that_say_nothing_or_half_keep_nobody_out",),
     "web/test_recipes.py": ("test_only_the_last_of_large_tables_keeps_its_keys",),
     "web/test_serving.py": ("TestWorkspace::test_the_oldest_previews",),
 }
+SHOWN = tuple(
+    f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
+    for page in ("deciding", "index", "releasing")
+)
+"""The pages that are run beside the README; `make check` runs every page."""
 FULL = tuple(f"tests/{file}" + (f"::{test}" if test else "") for file, tests in FULL_BY_FILE.items() for test in tests)
 """What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
 
@@ -102,6 +115,7 @@ THINNED = {
     "tests/attacks/test_enumeration.py::test_equal_counts_share_what_is_not_all_zero": 7,
     "tests/attacks/test_wiring.py::test_assess_curve_and_choose_agree": 2,
     "tests/auditing/test_peers.py::test_the_peers_give_the_same_numbers": 2,
+    "tests/decision/test_certainty.py::test_cells_of_any_size": 3,
     "tests/docs/test_site_browser.py::test_pages_open_without_complaint_and_fit": 3,
     "tests/ledger/test_ledger_hostile.py::test_rows_at_random_do_no_harm": 3,
     "tests/ledger/test_ledger_sharing.py::test_several_processes_at_once": 2,
@@ -112,9 +126,11 @@ THINNED = {
     "tests/releasing/test_release_noise.py::test_neighbours_are_hard_to_tell_apart": 5,
     "tests/releasing/test_waiting.py::test_tails_have_their_probability": 4,
     "tests/reproduction/test_folder.py::test_nothing_is_left_where_a_step_fails": 2,
+    "tests/tables/test_counter.py::test_frames_and_files": 3,
     "tests/tables/test_counter.py::test_spark": 2,
     "tests/tables/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 11,
     "tests/tables/test_spark.py::test_bad_text": 5,
+    "tests/tables/test_tables_scale.py::test_a_stopped_command_leaves_nothing": 2,
     "tests/tables/test_tables_counts.py::test_any_table": 2,
     "tests/test_stopping.py::test_a_signal_ends_a_command_in_time": 11,
     "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 5,
@@ -123,7 +139,7 @@ THINNED = {
 }
 """Tests of long cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.
 A number that shares no factor with the number of a parameter's values lets every one of them have its turn."""
-FEW = 5
+FEW = 3
 """How many cases of any other test are in `make test`: drawn by its name, so that they are always the same."""
 EVERY = ("tests/test_house.py", "tests/docs/", "tests/tables/test_spark")
 """Where every case is about something else, or was chosen one by one: no others are left out than those in FULL."""
@@ -141,7 +157,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is only in `make check`, and what is first."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.startswith(FULL):
+        if item.nodeid.startswith(FULL) and not item.nodeid.startswith(SHOWN):
             item.add_marker("full")
         else:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)

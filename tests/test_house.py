@@ -23,7 +23,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.system.results import Result
-from tests.conftest import APART, EVERY, FULL, LONG, THINNED, WITH
+from tests.conftest import APART, EVERY, FULL, LONG, SHOWN, THINNED, WITH
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / "src"
@@ -581,6 +581,10 @@ def test_what_is_left_out_of_make_test_is_there(name: str) -> None:
     text = (REPOSITORY / file).read_text(encoding="utf-8")
     assert all(f"class {each}:" in text for each in classes)
     assert f"def {function}" in text or f"class {function}:" in text
+
+
+def test_pages_that_make_test_runs_are_there() -> None:
+    assert [name for name in SHOWN if not (REPOSITORY / name.partition("[")[2].rstrip("]")).is_file()] == []
 
 
 def test_what_starts_first_is_there() -> None:
