@@ -155,7 +155,7 @@ def _read_table(
 
 def _make(described: dict[str, Any], neighbours: Neighbours | None, whose: str) -> Mechanism:
     named = described.pop("mechanism")
-    if not isinstance(named, Mechanism | MechanismName):
+    if not isinstance(named, Mechanism | str):
         raise InvalidInput(f"the mechanism of {whose} must be a name", got=f"a {type(named).__name__}")
     if not isinstance(named, Mechanism) and described.get("epsilon") is None:
         raise InvalidInput(f"no epsilon was given for {whose}", fix="give it for the table, or once for all of them")
