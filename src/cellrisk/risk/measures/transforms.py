@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from cellrisk.risk.measures.label_counts import BESIDES, consecutive_pmf, count_log_pmf, likeliest, window
+from cellrisk.risk.measures.label_counts import BESIDES, RUN, consecutive_pmf, count_log_pmf, likeliest, window
 from cellrisk.risk.measures.survival import SurvivalTable
 from cellrisk.system.arrays import Floats, Integers
 
@@ -169,8 +169,7 @@ class _Kinds:
             made.masses[few] = np.where(mass > NEVER, mass, 0.0)
             terms /= np.where(mass > NEVER, mass, 1.0)[:, None]
             made.jumps[few] = np.abs(np.diff(terms, axis=1, prepend=0.0, append=0.0)).sum(axis=1)
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                logs = np.log(terms @ np.exp(np.outer(np.arange(terms.shape[1]), steepness)))
+            logs = _log_moments(terms, steepness)
             useless = np.where(steepness > 0, 1e300, 0.0)  # where a bound cannot be computed
             made.moments[few] = np.where(np.isfinite(logs) & (mass > NEVER)[:, None], logs, useless)
         return made
@@ -224,6 +223,19 @@ class _Kinds:
             b[~self.alive[few]] = 1.0
             b[np.abs(b) < SMALLEST] = SMALLEST  # so that dividing by it undoes multiplying
             yield few, b, waves.transform(survive), waves.transform(survive * counts)
+
+
+def _log_moments(terms: Floats, steepness: Floats) -> Floats:
+    """log of sum_m terms(m) exp(c m), for each row and steepness c; nan or infinite where it cannot be computed.
+
+    With m = 64 r + s an exponential is a product of two: few are computed.
+    """
+    runs = -(-terms.shape[1] // RUN)
+    padded = np.zeros((len(terms), runs * RUN))
+    padded[:, : terms.shape[1]] = terms
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        inner = padded.reshape(len(terms), runs, RUN) @ np.exp(np.outer(np.arange(RUN), steepness))
+        return np.asarray(np.log((inner * np.exp(np.outer(RUN * np.arange(runs), steepness))).sum(axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
