@@ -35,6 +35,7 @@ APART = ("tests/docs/test_pages.py",)
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "attacks/test_enumeration.py": ("test_many_records_in_very_wide_noise[noise0-",),
     "auditing/test_peers.py": ("test_entropy_l_is_not_cut_to_a_whole_number",),
+    "decision/test_certainty.py": ("test_many_labels[20-40-", "test_many_labels[100-12-"),
     "docs/test_pages.py": ("test_what_a_page_shows_is_what_comes_out[docs/",),  # but those of SHOWN
     "docs/test_site.py": (
         "test_what_cannot_be_built_is_refused[a name that does not exist",

@@ -28,6 +28,7 @@ from cellrisk.risk.certainty import (
     NegativeBinomial,
     count_by_certainty,
     find_certainty,
+    many_labels,
     read_belief,
     read_certainties,
 )
@@ -208,24 +209,94 @@ def test_a_belief_that_the_table_contradicts_is_refused() -> None:
     assert noisy.overconfident
 
 
-def test_many_labels() -> None:
-    """Twenty labels: the ends hold what simulated attacks find, but for their error."""
-    generator = np.random.default_rng(3)
-    noise, shape, theta, releases = GeometricNoise(0.5), 0.05, 0.9, 200
-    cells = generator.negative_binomial(shape, 1 - theta, (60, 20))
+@pytest.mark.parametrize(
+    ("n_levels", "n_cells", "noise"),
+    [
+        (7, 60, LaplaceNoise(1.0)),
+        (7, 40, GaussianNoise(12.0)),
+        (20, 40, GeometricNoise(2.0)),
+        (100, 25, GeometricNoise(0.5)),
+        (100, 12, LaplaceNoise(3.0)),
+    ],
+)
+def test_many_labels(n_levels: int, n_cells: int, noise: Noise) -> None:
+    """The ends hold what simulated attacks find, but for five standard errors of the simulation."""
+    generator = np.random.default_rng(n_levels)
+    shapes = np.round(generator.choice([0.05, 0.4, 1.0, 3.0], n_levels) * 2.0 / n_levels, 3)
+    theta, releases, certainties = 0.9, 200, (0.6, 0.8, 0.9)
+    cells = np.stack([generator.negative_binomial(shapes, 1 - theta) for _ in range(n_cells)])
+    cells[0] = [120, 16, *np.zeros(n_levels - 2, int)]
     cells = cells[cells.any(axis=1)]
-    found = find_certainty(make_attribute(cells), noise, 0.5, (0.9,), NegativeBinomial((shape,) * 20, theta))[0]
-    last = int(cells.max()) + 40
-    behind = np.asarray(oracle.posterior_table(shape, theta, noise, 0.5, last, last + 400))
-    right = np.empty(releases)
+    belief = NegativeBinomial(tuple(shapes.tolist()), theta)
+    found = find_certainty(make_attribute(cells), noise, 0.5, certainties, belief)
+    last = int(cells.max()) + math.ceil(12 * noise.scale) + 5
+    behind = [oracle.posterior_table(shape, theta, noise, 0.5, last, last + 350) for shape in shapes.tolist()]
+    right, named = np.zeros((2, len(certainties), releases))
     for number in range(releases):
         released = np.clip(cells + np.rint(noise.sample(generator, cells.shape)).astype(int), 0, last)
-        weights = behind[released]
-        right[number] = cells[weights >= 0.9 * weights.sum(axis=1, keepdims=True)].sum()
-    error = 5 * right.std(ddof=1) / math.sqrt(releases)
-    assert right.mean() > 10
-    assert found.right_low - error <= right.mean() <= found.right_high + error
-    assert found.right_high - found.right_low < 0.05 * found.right
+        weights = np.stack([table[column] for table, column in zip(behind, released.T, strict=True)], axis=1)
+        shares = weights / weights.sum(axis=1, keepdims=True)
+        for place, certainty in enumerate(certainties):
+            sure = shares >= certainty
+            right[place, number] = cells[sure].sum()
+            named[place, number] = cells.sum(axis=1)[sure.any(axis=1)].sum()
+    assert right[0].mean() > 10
+    for one, drawn_right, drawn_named in zip(found, right, named, strict=True):
+        for drawn, low, high in (
+            (drawn_right, one.right_low, one.right_high),
+            (drawn_named, one.named_low, one.named_high),
+        ):
+            # People of a cell are named together: a variance is at most the mean times the largest cell.
+            variance = max(drawn.var(ddof=1), min(high * cells.sum(axis=1).max(), 1.0))
+            error = 5 * math.sqrt(variance / releases)
+            assert low - error <= drawn.mean() <= high + error
+            assert high - low < 0.02 * cells.sum()
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(1.0), GaussianNoise(1.5)])
+@pytest.mark.parametrize("work", [4e9, 2e6, 0.0])
+def test_ends_hold_the_truth_whatever_the_work(noise: Noise, work: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three labels by transforms, beside enumeration: ends that meet, that nearly do, and bounds alone."""
+    monkeypatch.setattr(many_labels, "MOST_PAIRS", 0)
+    monkeypatch.setattr(many_labels, "MOST_WORK", work)
+    cells = [[4, 0, 1], [0, 2, 0], [7, 7, 1], [1, 0, 0], [12, 1, 3], [0, 0, 9]]
+    belief = NegativeBinomial((0.5, 0.3, 0.2), 0.8)
+    gaps = []
+    for one in find_certainty(make_attribute(cells), noise, 0.5, CERTAINTIES, belief):
+        right, named = expect(cells, noise, 0.5, belief, one.certainty)
+        assert one.right_low - 1e-9 <= right <= one.right_high + 1e-9
+        assert one.named_low - 1e-9 <= named <= one.named_high + 1e-9
+        gaps.append(one.named_high - one.named_low)
+    people = sum(map(sum, cells))
+    assert max(gaps) < {4e9: 0.01, 2e6: 0.5, 0.0: 1.5}[work] * people
+    assert work or max(gaps) > 0.01 * people
+
+
+def test_no_bound_on_errors_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty like labels in coarse steps: the errors of rounding add up, and the ends allow for them."""
+    monkeypatch.setattr(many_labels, "STEPS", (24,))
+    noise, belief = GeometricNoise(1.0), NegativeBinomial((0.05,) * 40, 0.9)
+    cells = np.zeros((1, 40), int)
+    cells[0, :3] = [30, 2, 1]
+    found = find_certainty(make_attribute(cells), noise, 0.5, (0.8, 0.9), belief)
+    monkeypatch.undo()
+    for coarse, fine in zip(found, find_certainty(make_attribute(cells), noise, 0.5, (0.8, 0.9), belief), strict=True):
+        assert coarse.right_low <= fine.right_low <= fine.right_high <= coarse.right_high
+        assert fine.right_high - fine.right_low < 0.2 * (coarse.right_high - coarse.right_low) < 6
+
+
+@pytest.mark.parametrize(("h", "variance"), [(1.0, 4.0), (0.25, 1.0), (0.5, 0.0)])
+def test_what_rounding_does_is_bounded_by_bernstein(h: float, variance: float) -> None:
+    """The bound t is where exp(-t^2 / (2 (variance + h t/3))) is the doubt that is added to both ends."""
+    sums = many_labels._Sums(None, h, 8)  # type: ignore[arg-type]
+    (largest, less), (least, more) = sums._errors(np.array([-1e3, 1e3, 0.5, variance]))
+    for bound in (largest - 0.5, 0.5 - least):
+        assert -(bound**2) / (2 * (variance + h * bound / 3)) == near(math.log(many_labels.DOUBT))
+    assert more == -less == many_labels.DOUBT + many_labels.FOLDED
+    assert sums._errors(np.array([-0.1, 0.1, 0.0, variance])) == (
+        (0.1, -many_labels.FOLDED),
+        (-0.1, many_labels.FOLDED),
+    )
 
 
 class TestAdult:
