@@ -53,9 +53,9 @@ test: style peers browser
 
 check: test full
 
-# What takes longest, and all other cases of tests with many; tests/conftest.py says which.
+# What takes longest, all other cases of tests with many, and every example; tests/conftest.py says which.
 full: setup
-	@$(RUN_TESTS) -m full $(PYTEST_ARGS)
+	@CELLRISK_EXAMPLES=all $(RUN_TESTS) -m 'full or hypothesis' $(PYTEST_ARGS)
 
 # Strict: a link or an anchor that leads nowhere ends it. The pages load nothing from elsewhere.
 docs: setup
@@ -105,7 +105,7 @@ processors: setup
 
 # Each mutant is the package with one small change; a room with many of them takes a quarter of an hour.
 mutants: setup
-	$(BIN)/python tools/mutants.py --number $(MUTANTS) --seed $(SEED) $(ROOMS)
+	CELLRISK_EXAMPLES=all $(BIN)/python tools/mutants.py --number $(MUTANTS) --seed $(SEED) $(ROOMS)
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

@@ -19,6 +19,7 @@ from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, G
 from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.sweep import Question, Setting
+from tests.examples import examples
 from tests.near import near
 
 LOW, HIGH = 1e-3, 1e2
@@ -77,7 +78,7 @@ def test_a_bend_at_the_end_of_the_range(cells: list[list[int]], limit: float, le
 counts = st.one_of(st.just(0), st.integers(1, 4), st.integers(1, 60))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     cells=st.lists(st.lists(counts, min_size=3, max_size=3).filter(any), min_size=1, max_size=6),
     mechanism=st.sampled_from(["laplace", "laplace", "geometric", "gaussian-analytic", "gaussian-pdp"]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.distributions import EndlessNoise
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, gaussian_log_delta, mechanism, zcdp_log_delta
+from tests.examples import examples
 
 DELTAS = {name: None if kind.pure else 1e-5 for name, kind in MECHANISMS.items()}
 
@@ -51,7 +52,7 @@ def test_scales_by_the_formulas(name: str, epsilon: float, delta: float | None, 
     assert math.isclose(mechanism(name, epsilon=epsilon, delta=delta).scale, scale, rel_tol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(epsilon=st.floats(-8, 2.5).map(lambda power: 10.0**power), delta=st.floats(-300, -0.01).map(lambda p: 10.0**p))
 @example(epsilon=1e-6, delta=1e-30)
 @example(epsilon=1e-8, delta=1e-300)

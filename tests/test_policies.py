@@ -24,6 +24,7 @@ from cellrisk.web.recipes import Recipe
 from cellrisk.web.request_models import LimitRequest
 from cellrisk.web.settings import Settings
 from cellrisk.web.work import write_report
+from tests.examples import examples
 
 Capture = pytest.CaptureFixture[str]
 MECHANISM = ["--mechanism", "geometric"]
@@ -84,7 +85,9 @@ def is_kept(table: cr.FrequencyTable, mechanism: Any, policies: list[dict[str, A
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     sources=st.dictionaries(st.sampled_from(["variable", "above", "here", "config"]), LIMITS, max_size=4),

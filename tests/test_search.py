@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cellrisk.decide.search import find_admissible
 from cellrisk.system.arrays import Floats
+from tests.examples import examples
 
 LOW, HIGH = 1e-3, 1e2
 
@@ -24,7 +25,7 @@ def bumps(parts: list[tuple[float, float, float]], level: float) -> object:
     return function
 
 
-@settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=examples(60), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     parts=st.lists(st.tuples(st.floats(-1, 1), st.floats(-6.5, 4.5), st.floats(0.6, 3)), min_size=1, max_size=4),
     level=st.floats(-1, 1),

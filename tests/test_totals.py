@@ -13,6 +13,7 @@ from scipy import stats
 from cellrisk.risk import totals
 from cellrisk.risk.totals import Interval, Law, find_interval
 from cellrisk.system.arrays import Integers
+from tests.examples import examples
 
 TAIL = 0.025
 Cell = tuple[list[int], list[float]]
@@ -73,7 +74,7 @@ def some_cells(draw: st.DrawFn, largest: int, most: int) -> list[Cell]:
     return cells
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cells=some_cells(largest=400, most=12))
 def test_many_middling_cells(cells: list[Cell]) -> None:
     found = find_interval(as_laws(cells), TAIL)
@@ -81,7 +82,7 @@ def test_many_middling_cells(cells: list[Cell]) -> None:
     check(cells, found)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cells=some_cells(largest=10_000_000, most=6))
 def test_a_few_cells_of_any_size(cells: list[Cell]) -> None:
     found = find_interval(as_laws(cells), TAIL)
@@ -89,7 +90,7 @@ def test_a_few_cells_of_any_size(cells: list[Cell]) -> None:
     check(cells, found)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(cells=some_cells(largest=60, most=5), repeated=st.integers(1, 6))
 def test_frequencies_that_are_cut_off(cells: list[Cell], repeated: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.repeat.accounting import OPERATORS, Loss, compose
 from cellrisk.repeat.accounting.operators import COMPOSERS
+from tests.examples import examples
 from tests.near import same
 
 from .cases import ONE_OF_EACH, approximate, concentrated, loss_of, probabilistic, pure
@@ -31,7 +32,7 @@ SOME = st.one_of(
     st.lists(st.one_of(KNOWN, ZERO_CONCENTRATED), min_size=2, max_size=6),
 )
 """No operator has an answer for a guarantee with a delta and no mechanism beside a concentrated one."""
-few = settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
+few = settings(max_examples=examples(25), deadline=None, phases=(Phase.explicit, Phase.generate))
 ALMOST = 1 + 1e-4
 """The grid of privacy loss distributions differs between compositions."""
 

@@ -14,6 +14,7 @@ from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, G
 from cellrisk.risk.attacks import GUESSES, Guess, Plurality, Proportional
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.system.arrays import Floats
+from tests.examples import examples
 
 KINDS: list[type[Noise]] = [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise]
 ATTACKERS: list[Measure] = [Plurality(), Proportional()]
@@ -101,7 +102,7 @@ def test_many_profiles_and_noises_are_as_one_by_one(attack: Measure) -> None:
         assert found["tight", "records"][column] == pytest.approx(alone @ sizes / sizes.sum(), abs=1e-13)
 
 
-@settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(60), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(
     cell=st.lists(st.integers(0, 300), min_size=2, max_size=6).filter(any),
     scale=st.floats(0.05, 500.0),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.ceilings import Labels, advantage_cap, find_success
+from tests.examples import examples
 
 ROOM = 1e-11
 
@@ -23,7 +24,7 @@ def normal(parts: list[float]) -> tuple[float, ...]:
     return tuple(part / total for part in parts)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(weights.map(normal), epsilons, kinds, st.booleans())
 def test_between_the_prior_and_what_odds_allow(
     priors: tuple[float, ...], epsilon: float, kind: type[Noise], rounded: bool
@@ -35,7 +36,7 @@ def test_between_the_prior_and_what_odds_allow(
         assert found <= best / (best + (1 - best) * math.exp(-2 * epsilon)) + ROOM
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(weights.map(normal), epsilons, st.floats(1.0, 10.0), kinds)
 def test_more_epsilon_helps_and_rounding_does_not(
     priors: tuple[float, ...], epsilon: float, factor: float, kind: type[Noise]
@@ -46,7 +47,7 @@ def test_more_epsilon_helps_and_rounding_does_not(
     assert find_success(kind(1 / epsilon), labels, rounded=True) <= found + ROOM
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(weights.map(normal), epsilons, kinds, st.randoms(use_true_random=False))
 def test_names_of_labels_do_not_matter(
     priors: tuple[float, ...], epsilon: float, kind: type[Noise], shuffler: object
@@ -57,7 +58,7 @@ def test_names_of_labels_do_not_matter(
     assert abs(find_success(kind(1 / epsilon), Labels.of([*mixed, 0.0])) - found) < ROOM
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.floats(0.0, 1.0), epsilons, kinds)
 def test_two_labels_gain_at_most_the_total_variation(prior: float, epsilon: float, kind: type[Noise]) -> None:
     """C = max over tests of pi P(A) + (1 - pi)(1 - Q(A)), and two counts differ by at most twice what one does."""
@@ -67,7 +68,7 @@ def test_two_labels_gain_at_most_the_total_variation(prior: float, epsilon: floa
     assert found <= find_success(noise, Labels.even(2)) + abs(prior - 0.5) + ROOM
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(2, 400), st.floats(-3.0, 2.0).map(lambda power: 10.0**power), kinds)
 def test_more_labels_are_harder_to_tell_apart(labels: int, epsilon: float, kind: type[Noise]) -> None:
     found = [find_success(kind(1 / epsilon), Labels.even(count)) for count in (labels, labels + 1)]

@@ -20,6 +20,7 @@ from cellrisk.risk.measures import Dirichlet, MarginalShrinkage, Shrinkage, Surv
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.risk.people import count_people
 from tests.decision import oracle
+from tests.examples import examples
 from tests.measures import oracle as measures_oracle
 from tests.near import near
 
@@ -149,7 +150,7 @@ def test_tables_being_planned_with_random_sizes() -> None:
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     cells=st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3).filter(any), min_size=1, max_size=8),
     epsilon=st.floats(0.02, 20),

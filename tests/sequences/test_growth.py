@@ -18,6 +18,7 @@ from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
 from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.risk.explanation.risky_cells import ProfiledCells, find_risks
 from cellrisk.risk.measures import MEASURES, Local, Survival
+from tests.examples import examples
 from tests.sequences import oracle
 from tests.sequences.people import QIDS, SENSITIVE, make_people, make_steps, tabulate, tell
 
@@ -199,7 +200,7 @@ def made_of(seed: int) -> cr.FrequencyTable:
     return tabulate(make_people(40, seed))
 
 
-@settings(max_examples=30, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(30), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(
     seed=st.sampled_from([1, 2, 3]),
     steps=st.lists(

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from cellrisk.counts.binning import EdgeBinning, WidthBinning, make_binning
 from cellrisk.counts.tabulation import tabulate
@@ -58,7 +59,7 @@ def test_every_multiple_closes_its_own_bin() -> None:
         assert set(table.attribute("y").levels.totals.tolist()) == {1}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
     width=st.sampled_from([0.1, 0.25, 1, 5, 7.5, 1e-3, 1e5]),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import cellrisk.counts.tabulation as tabulation
 from cellrisk.counts import counting
@@ -48,7 +49,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [dict(zip(["a", "b", "y", "z", "n"], values, strict=True)) for values in rows]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=tables(), weighted=st.booleans())
 def test_any_table(records: list[dict[str, Any]], weighted: bool, form: str, by_hand: Any, as_counted: Any) -> None:
     used = [record for record in records if record["n"] or not weighted]

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 import cellrisk as cr
 from cellrisk.cli import main
@@ -203,7 +204,7 @@ def test_released_counts_may_be_any_numbers(name: str, counts: list[float]) -> N
         cr.audit(table, count_table(name, counts))
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     cells=st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=4, max_size=30, unique=True),
     name=st.sampled_from(["n", "patients", "value", "zahl"]),

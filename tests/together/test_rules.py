@@ -16,6 +16,7 @@ import cellrisk as cr
 from cellrisk.counts.joint import count_together
 from cellrisk.repeat.together import rules as rules_module
 from cellrisk.repeat.together import spread
+from tests.examples import examples
 from tests.near import near
 from tests.together.oracle import Key, enumerate_caused, enumerate_set, geometric, laplace
 
@@ -190,7 +191,7 @@ def test_a_table_of_one_cell_changes_nothing_but_the_ceiling(published: Any) -> 
     assert more.cost.epsilon == near(4.0)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
 def test_caused_is_never_negative_and_within_its_bound(data: st.DataObject) -> None:
     """caused <= (1 - e^-sum epsilon) right, whatever the people, labels, noise and thresholds."""

@@ -18,6 +18,7 @@ from hypothesis.strategies import DataObject, data, floats, just, lists, one_of,
 from cellrisk.errors import InvalidInput
 from cellrisk.web import guard
 from cellrisk.web.settings import Settings
+from tests.examples import examples
 from tests.web.conftest import Running, ask, start, stop
 
 EVERY_HEADER = {
@@ -410,7 +411,7 @@ class TestPassword:
         assert [tries.take() for _ in range(guard.FREE_TRIES)] == [0.0] * guard.FREE_TRIES
         assert tries.take() > 0
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(data())
     def test_however_guesses_come_few_are_judged(self, drawn: DataObject) -> None:
         """Guesses begin, send their password and are answered in any order, while time goes on: the number judged is

@@ -12,6 +12,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy, one_of
 
+from tests.examples import examples
 from tests.web.conftest import Running
 
 TABLE = ("positions", "admissible", "map", "cells", "riskiest", "glimpse", "compare", "commands", "downloads")
@@ -24,7 +25,7 @@ OPERATIONS = [
 ]
 ABOUT_THINGS = [each for each in OPERATIONS if any(name in each[1] for name in ("{source}", "{job}", "{table}"))]
 FEW = settings(
-    max_examples=15,
+    max_examples=examples(15),
     derandomize=True,
     database=None,
     deadline=None,

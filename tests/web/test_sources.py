@@ -19,6 +19,7 @@ import cellrisk as cr
 from cellrisk.web import request_models
 from cellrisk.web.guard import TooLarge
 from cellrisk.web.sources import MOST_UPLOADS, Unpacking
+from tests.examples import examples
 from tests.web.conftest import PEOPLE, Running, upload
 
 Look = Callable[[str], Any]
@@ -201,7 +202,7 @@ class TestUnpacked:
         answer = client.post("/api/uploads", files={"file": ("a.csv.zst", packed.getvalue().to_pybytes())})
         assert look(answer.json()["source"]).json()["rows"] == 400
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(lists(binary(max_size=300), max_size=4), integers(0, 1000), integers(1, 400), binary(max_size=5))
     def test_what_is_measured_is_what_gzip_unpacks(
         self, parts: list[bytes], limit: int, step: int, rest: bytes
