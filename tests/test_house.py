@@ -41,6 +41,7 @@ ROOMS = (
 """From the floor up: a room may know those named before it, and itself."""
 PUBLIC = {
     "assess",
+    "assess_perturbation",
     "audit",
     "average",
     "ceiling",

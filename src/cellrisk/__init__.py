@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ProbabilisticGaussian,
         mechanism,
     )
+    from cellrisk.noise.perturbations import Perturbation, read_perturbation
     from cellrisk.paper import Reproduction, reproduce
     from cellrisk.publish.auditing import Audit, audit
     from cellrisk.publish.noisy_risk import PublishedRisk, publish_risk
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from cellrisk.risk.ceilings import Ceiling, ceiling
     from cellrisk.risk.curves import RiskCurve, curve
     from cellrisk.risk.explanation import Explanation, explain
+    from cellrisk.risk.perturbed import PerturbedAssessment, assess_perturbation
     from cellrisk.risk.priors import Priors
     from cellrisk.show.reporting import Report, report
 
@@ -66,6 +68,7 @@ _HOMES = {
     "noise.mechanisms": (
         "AnalyticGaussian DiscreteGaussian Gaussian Geometric Laplace Mechanism ProbabilisticGaussian mechanism"
     ),
+    "noise.perturbations": "Perturbation read_perturbation",
     "paper": "Reproduction reproduce",
     "publish.auditing": "Audit audit",
     "publish.noisy_risk": "PublishedRisk publish_risk",
@@ -81,6 +84,7 @@ _HOMES = {
     "risk.ceilings": "Ceiling ceiling",
     "risk.curves": "RiskCurve curve",
     "risk.explanation": "Explanation explain",
+    "risk.perturbed": "PerturbedAssessment assess_perturbation",
     "risk.priors": "Priors",
     "show.reporting": "Report report",
 }
@@ -106,6 +110,8 @@ __all__ = [
     "Ledger",
     "Loss",
     "Mechanism",
+    "Perturbation",
+    "PerturbedAssessment",
     "Plan",
     "Policy",
     "Priors",
@@ -124,6 +130,7 @@ __all__ = [
     "UnknownName",
     "Utility",
     "assess",
+    "assess_perturbation",
     "assess_sequence",
     "assess_together",
     "audit",
@@ -139,6 +146,7 @@ __all__ = [
     "mechanism",
     "plan",
     "publish_risk",
+    "read_perturbation",
     "release",
     "report",
     "reproduce",

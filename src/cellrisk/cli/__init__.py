@@ -54,6 +54,12 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
+NO_PERTURBATION = (
+    "a perturbation has no epsilon, so that there is no curve along it, none to choose, nothing for a ledger, and "
+    "nothing that releases average out, the same cell getting the same perturbation; assess takes --perturbation"
+)
+
+
 def _refuse(error: BaseException) -> int:
     """Says in one line why a command has failed; returns the exit code."""
     import typer
@@ -64,6 +70,8 @@ def _refuse(error: BaseException) -> int:
         return _fail(refusal, BAD_INPUT)
     if isinstance(error, usage_error):
         text = " ".join(error.format_message().split()).rstrip(".")
+        if "--perturbation" in text:
+            return _fail(NO_PERTURBATION, BAD_INPUT)
         return _fail(f"{text}; see cellrisk --help", BAD_INPUT)
     if isinstance(error, typer.Abort):
         return _fail("interrupted", INTERRUPTED)

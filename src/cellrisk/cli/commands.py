@@ -12,6 +12,7 @@ from cellrisk.cli.groups import (
     AttackerOptions,
     MechanismOptions,
     Number,
+    PerturbationText,
     RiskOptions,
     TableOptions,
     Text,
@@ -73,8 +74,9 @@ def assess_command(
     ] = False,
     releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
     seed: Annotated[int, whole("Seed of --check.")] = 0,
+    perturbation: PerturbationText = None,
 ) -> None:
-    """What a table would give away if it were published at this epsilon.
+    """What a table would give away if it were published at this epsilon, or with a perturbation that has none.
 
     People given away because of their own record, those an attacker can be sure of, what nobody exceeds; then every
     measure of what the homogeneity attack would reveal.
@@ -84,6 +86,10 @@ def assess_command(
     policies = policy_of(context)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
+    if perturbation is not None:
+        refused = {"--max-risk": max_risk is not None, "--check": check, "--domain": domain}
+        _assess_perturbation(perturbation, table, mechanism, risk, attacker, output, refused)
+        return
     noise = mechanism.one()
     frequencies = table.tabulate()
     assessment = assess(frequencies, noise, domain=domain, **risk.many(), **attacker.arguments())
@@ -92,6 +98,42 @@ def assess_command(
     if max_risk is not None:
         _gate(assessment, max_risk, risk.narrowed)
     obey(policies, frequencies, noise)
+
+
+def _assess_perturbation(
+    given: str,
+    table: TableOptions,
+    mechanism: MechanismOptions,
+    risk: RiskOptions,
+    attacker: AttackerOptions,
+    output: OutputOptions,
+    refused: dict[str, bool],
+) -> None:
+    """What a perturbation gives away, and the epsilon of the mechanism at equal risk."""
+    from cellrisk.noise.perturbations import read_perturbation
+    from cellrisk.risk.perturbed import assess_perturbation
+
+    usual = MechanismOptions(mechanism.mechanism, delta=mechanism.delta)
+    refused |= {"--epsilon, --neighbours and --threshold": mechanism != usual, "--attack": risk.attack != "homogeneity"}
+    names = [name for name, is_given in refused.items() if is_given]
+    if names:
+        raise InvalidInput(
+            "a perturbation has no epsilon, no neighbours and no noise, and is told by the homogeneity attack alone",
+            got=", ".join(names),
+            fix=f"leave {', '.join(names)} out",
+        )
+    made = read_perturbation(given)
+    many = {name: value for name, value in risk.many().items() if name in ("measures", "forms", "weights")}
+    found = assess_perturbation(
+        table.tabulate(),
+        made,
+        compare=mechanism.mechanism,
+        delta=mechanism.delta,
+        priors=risk.priors,
+        **many,
+        **attacker.arguments(),
+    )
+    answer(found, output.as_json)
 
 
 @grouped

@@ -52,6 +52,13 @@ Numbers = Any
 Parsed = list[Any] | None
 """What is read in each text of an option that is repeated."""
 STANDARD_INPUT = "standard input"
+PerturbationText = Annotated[
+    Text,
+    typer.Option(
+        metavar="RULE",
+        help="No epsilon: cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV table P(m -> r).",
+    ),
+]
 SpreadsheetSafe = Annotated[
     bool, typer.Option("--spreadsheet-safe", help="CSV with an apostrophe before what would be a formula.")
 ]

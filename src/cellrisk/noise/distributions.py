@@ -39,6 +39,11 @@ class Noise(ABC):
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
         """Draws for simulation. Not safe for a release: floating-point noise leaks."""
 
+    @property
+    def last_vanishing(self) -> int | None:
+        """The last count that may vanish at all, where that is known and q need not fall; None for added noise."""
+        return None
+
     def vanish(self, count: Any, threshold: float = 0.5) -> Floats:
         """q(m) = P(m + noise < threshold): the probability that a count m is released as zero.
 

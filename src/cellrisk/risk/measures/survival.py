@@ -130,6 +130,8 @@ def _power_of_two(count: int) -> int:
 def _last_vanishing(noise: Noise, threshold: float) -> int:
     if isinstance(noise, EndlessNoise):
         return ENDLESS
+    if noise.last_vanishing is not None:  # q need not fall
+        return noise.last_vanishing + 1  # the first that is certain to survive, as below
     low, high = 0, 1
     while noise.vanish(float(high), threshold) >= NEGLIGIBLE:
         low, high = high, high * 2

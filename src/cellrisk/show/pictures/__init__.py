@@ -10,6 +10,7 @@ from cellrisk.show.pictures.bars import draw_explanation, draw_explanation_into
 from cellrisk.show.pictures.boxes import draw_utility, draw_utility_into
 from cellrisk.show.pictures.choices import draw_choice, draw_choice_into
 from cellrisk.show.pictures.curves import draw_curve, draw_curve_into
+from cellrisk.show.pictures.equal_risk import draw_equal_risk, draw_equal_risk_into
 from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
 from cellrisk.show.pictures.sequences import draw_sequence, draw_sequence_into
 from cellrisk.show.pictures.sizes import draw_sizes, draw_sizes_into
@@ -23,6 +24,8 @@ __all__ = [
     "draw_choice_into",
     "draw_curve",
     "draw_curve_into",
+    "draw_equal_risk",
+    "draw_equal_risk_into",
     "draw_explanation",
     "draw_explanation_into",
     "draw_sequence",

@@ -1,0 +1,349 @@
+"""Ways to publish counts that have no epsilon: cell keys, random rounding, suppression. What each count becomes.
+
+A perturbation is a table of rows P(m -> r): the probability that a count m is published as r. Here 0 stands for a count
+that is published as 0 or not at all. A row may hold for larger counts too, shifted: so do the last rows of a table of
+cell keys, and those of rounding.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import Noise
+from cellrisk.system.arrays import Floats, Integers
+
+SUM_OF_ROW = 1e-6
+"""How far the probabilities of a row may add up to something other than 1: files are written with few digits."""
+MOST_BYTES = 64_000_000
+LARGEST_COUNT = 100_000
+"""The largest count of a file, or base of a rule: rows are held for each of them."""
+LARGEST_VALUE = 10**9
+KEY_TABLE_END, KEY_TABLE_PERIOD = 750, 250
+"""A table of cell keys that ends at 750 goes on with its rows 501 to 750 (ONS)."""
+NAMED = "cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file"
+ALLOWED = f"{NAMED} with columns count,released,probability, or i,j,p, or pcv,ckey,pvalue"
+
+Row = tuple[Integers, Floats]
+"""The values that a count may be published as, ascending, and their probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbation:
+    """What each count is published as, and how often.
+
+    >>> rounded = read_perturbation("random-rounding:3")
+    >>> [part.round(4).tolist() for part in rounded.row(4)]
+    [[3, 6], [0.6667, 0.3333]]
+    >>> rounded.noise.vanish(np.array([0, 1, 2, 3])).round(4).tolist()
+    [1.0, 0.6667, 0.3333, 0.0]
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    """Those of the counts 0, 1, ..., ``last``."""
+    period: int = 0
+    """The last so many rows hold for larger counts too, shifted; 0 where nothing is known of larger counts."""
+    threshold: float = field(default=0.5, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.rows or not 0 <= self.period <= len(self.rows):
+            raise InvalidInput("a perturbation needs a row for each count from 0 on")
+        for count, (values, chances) in enumerate(self.rows):
+            _check_row(count, values, chances)
+
+    @property
+    def last(self) -> int:
+        """The largest count that has a row of its own."""
+        return len(self.rows) - 1
+
+    def row(self, count: int) -> Row:
+        """What a count is published as."""
+        if count <= self.last:
+            return self.rows[count]
+        if not self.period:
+            raise InvalidInput(
+                "the perturbation table ends before the largest count",
+                got=f"its last row is for {self.last:,}",
+                fix="add rows up to the largest count",
+            )
+        base = self.last - self.period + 1 + (count - self.last - 1) % self.period
+        values, chances = self.rows[base]
+        return values + (count - base), chances
+
+    def check_reach(self, largest: int) -> None:
+        """Refuses a table that ends before the largest count, or while counts still vanish: measures look farther."""
+        self.row(int(largest))
+        if not self.period and _vanishing(self.rows[-1]) > 0:
+            raise InvalidInput(
+                "the last count of the perturbation table may still vanish, and nothing is known of larger ones",
+                got=f"the row of {self.last:,}",
+                fix="add rows up to a count that is always shown",
+            )
+
+    @cached_property
+    def noise(self) -> PerturbedCounts:
+        """The probabilities that a count vanishes or survives, in the place of noise."""
+        return PerturbedCounts(self)
+
+    def describe(self) -> str:
+        """The perturbation in words."""
+        ends = "and larger ones like the last" if self.period else "and nothing is known of larger ones"
+        return f"{self.name}: rows for counts from 0 to {self.last:,}, {ends}"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"name": self.name, "last": self.last, "period": self.period}
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedCounts(Noise):
+    """q(m) and s(m) of a perturbation: what a measure asks of noise. Nothing is added, so there is no scale."""
+
+    scale: float = field(default=0.0, init=False)
+    perturbation: Perturbation
+
+    def __post_init__(self) -> None:
+        """The perturbation was checked when it was made."""
+
+    @cached_property
+    def _vanish(self) -> Floats:
+        """q at the counts that have rows, and one period more; past them nothing vanishes."""
+        end = self.perturbation.last + self.perturbation.period
+        return np.array([_vanishing(self.perturbation.row(count)) for count in range(end + 1)])
+
+    @cached_property
+    def last_vanishing(self) -> int:
+        """The last count that may vanish."""
+        found = np.flatnonzero(self._vanish > 0)
+        return int(found[-1]) if len(found) else 0
+
+    def vanish(self, count: Any, threshold: float = 0.5) -> Floats:
+        counts = np.asarray(count, dtype=np.float64)
+        end = len(self._vanish) - 1
+        inside = np.clip(counts, 0, end).astype(np.int64)
+        return np.asarray(np.where(counts > end, 0.0, self._vanish[inside]))
+
+    def survive(self, count: Any, threshold: float = 0.5) -> Floats:
+        return np.asarray(1.0 - self.vanish(count, threshold))
+
+    def cdf(self, x: Any) -> Floats:
+        raise InvalidInput("a perturbation adds no noise, so that there is no distribution of it")
+
+    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        raise InvalidInput("a perturbation adds no noise to draw", fix="draw what each count becomes")
+
+
+def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbation:
+    """A perturbation by its rule or its file.
+
+    ``cell-key``: the table that ONS gives with its cell-key-perturbation: below 10 nothing, the rest to the nearest 5.
+    ``random-rounding:3``: to a multiple of 3 next to the count, so that the mean stays. ``suppress-below:10``,
+    ``round:5`` or both with a comma between: counts below 10 are left out, the rest goes to the nearest multiple of 5,
+    halves upwards. Anything else is a CSV file with a header, of one of three forms: ``count,released,probability``;
+    ``i,j,p`` as the R package ptable exports it, whose last row holds for all larger counts; ``pcv,ckey,pvalue`` as
+    cell-key-perturbation takes it, every key as likely as every other. ``keys.csv,suppress-below:10`` leaves out what
+    is below 10 after that, as the threshold of that package does.
+
+    >>> read_perturbation("suppress-below:10,round:5").row(13)[0].tolist()
+    [15]
+    """
+    if isinstance(given, Perturbation):
+        return given
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidInput("a perturbation is a rule or a file", got=type(given).__name__, allowed=NAMED)
+    text = os.fspath(given)
+    if text == "cell-key":
+        return _suppress_and_round(text, 10, 5)
+    words = dict(part.partition(":")[::2] for part in text.split(","))
+    if set(words) == {"random-rounding"}:
+        return _round_randomly(text, _whole(text, words["random-rounding"]))
+    if words and set(words) <= {"suppress-below", "round"}:
+        below, base = (_whole(text, words[word]) if word in words else 1 for word in ("suppress-below", "round"))
+        return _suppress_and_round(text, below, base)
+    file, suppressed, least = text.rpartition(",suppress-below:")
+    if suppressed:
+        return _suppress(_read_file(Path(file)), _whole(text, least))
+    return _read_file(Path(text))
+
+
+def _suppress(made: Perturbation, below: int) -> Perturbation:
+    """The same with published values below a threshold left out; rows are spelt out until none is."""
+    end = made.last + (below if made.period else 0)
+    rows = []
+    for count in range(end + 1):
+        values, chances = made.row(count)
+        shown = values >= below
+        hidden = float(chances[~shown].sum())
+        none: Row = (np.zeros(0 if hidden == 0 else 1, np.int64), np.array([hidden] if hidden else []))
+        rows.append((np.concatenate([none[0], values[shown]]), np.concatenate([none[1], chances[shown]])))
+    return Perturbation(f"{made.name}, below {below} left out", tuple(rows), made.period)
+
+
+def _round_randomly(name: str, base: int) -> Perturbation:
+    stays: Row = (np.array([0]), np.ones(1))
+    moved = [(np.array([0, base]), np.array([base - count, count]) / base) for count in range(1, base)]
+    return Perturbation(name, (stays, *moved), base)
+
+
+def _suppress_and_round(name: str, below: int, base: int) -> Perturbation:
+    rows = []
+    for count in range(below + 2 * base):
+        shown = 0 if count < below else (2 * count + base) // (2 * base) * base
+        rows.append((np.array([shown]), np.ones(1)))
+    return Perturbation(name, tuple(rows), base)
+
+
+def _whole(text: str, number: str) -> int:
+    if not (number.isascii() and number.isdigit() and 0 < int(number[:12]) <= LARGEST_COUNT):
+        raise InvalidInput(
+            "the number of a rule must be a whole number above 0",
+            got=repr(text[:60]),
+            allowed=f"up to {LARGEST_COUNT:,}",
+        )
+    return int(number)
+
+
+def _vanishing(row: Row) -> float:
+    values, chances = row
+    return float(chances[values == 0].sum())
+
+
+def _check_row(count: int, values: Integers, chances: Floats) -> None:
+    if len(values) == 0 or len(values) != len(chances) or len(np.unique(values)) < len(values):
+        raise InvalidInput("a row of a perturbation has each published value once", got=f"the row of {count:,}")
+    if values.min() < 0 or values.max() > LARGEST_VALUE:
+        raise InvalidInput(
+            "published values must not be negative, nor beyond all counts",
+            got=f"the row of {count:,}",
+            allowed=f"0 to {LARGEST_VALUE:,}",
+        )
+    if not (np.isfinite(chances).all() and chances.min() >= 0):
+        raise InvalidInput("probabilities must be numbers from 0 to 1", got=f"the row of {count:,}")
+    if abs(math.fsum(chances.tolist()) - 1.0) > SUM_OF_ROW:
+        total = math.fsum(chances.tolist())
+        raise InvalidInput(
+            "the probabilities of a row must add up to 1", got=f"{total:.9g} in the row of {count:,}", fix="correct it"
+        )
+
+
+# Files
+
+FORMS: dict[str, tuple[str, ...]] = {
+    "plain": ("count", "released", "probability"),
+    "ptable": ("i", "j", "p"),
+    "keys": ("pcv", "ckey", "pvalue"),
+}
+
+
+def _read_file(path: Path) -> Perturbation:
+    """The table in a CSV file. Messages tell the line and never what stands in it."""
+    try:
+        if not path.is_file():
+            raise InvalidInput("unknown perturbation, and no such file", got=repr(str(path)[:80]), allowed=ALLOWED)
+        if path.stat().st_size > MOST_BYTES:
+            raise InvalidInput("the perturbation table is too large", allowed=f"up to {MOST_BYTES // 10**6} MB")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput("the perturbation table cannot be read as text", got=path.name) from None
+    lines = text.splitlines()
+    if not lines:
+        raise InvalidInput("the perturbation table is empty", got=path.name, allowed=ALLOWED)
+    between = ";" if lines[0].count(";") > lines[0].count(",") else ","
+    try:
+        read = csv.reader(lines, delimiter=between, strict=True)
+        header = [name.strip().strip('"').lower() for name in next(read)]
+        form = next((form for form, names in FORMS.items() if set(names) <= set(header)), None)
+        if form is None or len(set(header)) < len(header):
+            raise InvalidInput("the perturbation table has other columns", got=path.name, allowed=ALLOWED)
+        if form == "ptable" and "type" in header:
+            raise InvalidInput(
+                "this ptable is for magnitudes, with a column type; counts need one that was made for counts",
+                got=path.name,
+            )
+        places = [header.index(name) for name in FORMS[form]]
+        numbers = [_numbers(line, row, places, len(header)) for line, row in enumerate(read, start=2) if row]
+    except csv.Error:
+        raise InvalidInput("the perturbation table is no CSV file", got=path.name) from None
+    rows = {"plain": _plain_rows, "ptable": _plain_rows, "keys": _key_rows}[form](numbers)
+    period = {"plain": 0, "ptable": 1, "keys": KEY_TABLE_PERIOD if len(rows) - 1 == KEY_TABLE_END else 0}[form]
+    return Perturbation(path.name, rows, period)
+
+
+def _numbers(line: int, row: Sequence[str], places: Sequence[int], width: int) -> tuple[int, int, float]:
+    """Two whole numbers and a probability, or three whole numbers."""
+    try:
+        if len(row) != width:
+            raise ValueError
+        first, second, third = (float(row[place]) for place in places)
+        if not (first.is_integer() and second.is_integer() and math.isfinite(third)):
+            raise ValueError
+        if max(abs(first), abs(second), abs(third)) > LARGEST_VALUE:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            "a line of the perturbation table is not what its header says", got=f"line {line:,}", allowed=ALLOWED
+        ) from None
+    return int(first), int(second), third
+
+
+def _plain_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
+    found: dict[int, dict[int, float]] = {}
+    for count, released, chance in numbers:
+        row = found.setdefault(count, {})
+        if released in row:
+            raise InvalidInput("a row of a perturbation has each published value once", got=f"the row of {count:,}")
+        row[released] = chance
+    return _in_order(found)
+
+
+def _key_rows(numbers: Sequence[tuple[int, int, float]]) -> tuple[Row, ...]:
+    """Shares of the keys; a count of 0 stays, and what falls below 0 is 0."""
+    keys = sorted({key for _, key, _ in numbers})
+    seen: dict[int, dict[int, float]] = {}
+    for count, key, added in numbers:
+        if key in seen.setdefault(count, {}):
+            raise InvalidInput("a key stands twice beside one count", got=f"the row of {count:,}")
+        if not added.is_integer():
+            raise InvalidInput("what a key adds must be a whole number", got=f"the row of {count:,}")
+        seen[count][key] = added
+    found: dict[int, dict[int, float]] = {0: {0: 1.0}}
+    for count, row in seen.items():
+        if sorted(row) != keys or keys != list(range(len(keys))):
+            raise InvalidInput(
+                "every count needs every key, from 0 on without a gap", got=f"the row of {count:,}, {len(row):,} keys"
+            )
+        chances: dict[int, float] = {}
+        for added in row.values():
+            value = max(count + int(added), 0)
+            chances[value] = chances.get(value, 0.0) + 1.0 / len(keys)
+        found[count] = chances
+    return _in_order(found)
+
+
+def _in_order(found: Mapping[int, Mapping[int, float]]) -> tuple[Row, ...]:
+    if not found:
+        raise InvalidInput("the perturbation table has no rows")
+    if min(found) < 0 or max(found) > LARGEST_COUNT:
+        raise InvalidInput("counts of a perturbation table must be from 0 on", allowed=f"up to {LARGEST_COUNT:,}")
+    missing = next((count for count in range(max(found) + 1) if count not in found), None)
+    if missing is not None:
+        raise InvalidInput("a count has no row in the perturbation table", got=f"{missing:,}", fix="add it")
+    rows = []
+    for count in range(len(found)):
+        row = found[count]
+        values = np.array(sorted(row), dtype=np.int64)
+        chances = np.array([row[value] for value in values.tolist()])
+        _check_row(count, values, chances)
+        rows.append((values, chances / chances.sum()))
+    return tuple(rows)

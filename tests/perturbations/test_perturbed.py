@@ -1,0 +1,301 @@
+"""What a perturbation gives away: every figure against all that may be published, gone through one by one."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.risk.certainty import NegativeBinomial, read_belief
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Shrinkage, Survival
+from cellrisk.risk.measures.sizes import PoissonSizes
+from cellrisk.risk.perturbed import (
+    assess_perturbation,
+    expect_behind,
+    find_ceiling,
+    find_distance,
+    find_mechanism_distance,
+    find_perturbed_certainty,
+    sum_caused,
+)
+from tests.near import near
+
+ODD = Perturbation(
+    "odd",
+    (
+        (np.array([0]), np.array([1.0])),
+        (np.array([0, 1, 3]), np.array([0.2, 0.5, 0.3])),
+        (np.array([0, 2, 4]), np.array([0.6, 0.1, 0.3])),  # vanishes more often than a 1
+        *((np.array([0, count]), np.array([0.1, 0.9])) for count in range(3, 13)),
+        (np.array([12, 14]), np.array([0.5, 0.5])),
+    ),
+    1,
+)
+CASES = {"rounding": read_perturbation("random-rounding:3"), "odd": ODD, "10-5": read_perturbation("cell-key")}
+CELLS = [[1, 0, 0], [2, 0, 0], [2, 1, 0], [3, 2, 1], [4, 1, 0], [12, 0, 1], [10, 9, 9], [2, 2, 2]]
+
+
+def published(perturbation: Perturbation, counts: Any) -> list[tuple[tuple[int, ...], float]]:
+    """Every vector that a cell may be published as."""
+    rows = [list(zip(*(part.tolist() for part in perturbation.row(int(count))), strict=True)) for count in counts]
+    return [(tuple(value for value, _ in each), math.prod(chance for _, chance in each)) for each in product(*rows)]
+
+
+def alone(perturbation: Perturbation, counts: Any, label: int) -> float:
+    """P(this label is shown, and no other)."""
+    return sum(
+        chance
+        for values, chance in published(perturbation, counts)
+        if values[label] > 0 and not any(value for place, value in enumerate(values) if place != label)
+    )
+
+
+def less(counts: Any, label: int) -> list[int]:
+    return [count - (place == label) for place, count in enumerate(counts)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_caused_is_what_one_record_changes(name: str) -> None:
+    made = CASES[name]
+    wanted = sum(
+        count * (alone(made, cell, label) - alone(made, less(cell, label), label))
+        for cell in CELLS
+        for label, count in enumerate(cell)
+        if count
+    )
+    assert sum_caused(cr.Profiles.from_cells(CELLS, n_levels=3), made) == near(wanted)
+
+
+def test_the_sign_of_caused_is_kept() -> None:
+    """A count of 2 vanishes more often than a 1: the second person hides the first."""
+    assert sum_caused(cr.Profiles.from_cells([[2, 0]], n_levels=2), ODD) == near(2 * (0.2 - 0.6))
+
+
+def local(made: Perturbation, cell: Any) -> tuple[float, float]:
+    """Exact and tight."""
+    each = [alone(made, cell, label) if count else 0.0 for label, count in enumerate(cell)]
+    return sum(each), sum(count * one for count, one in zip(cell, each, strict=True)) / max(sum(cell), 1)
+
+
+def compositions(total: int, labels: int) -> list[tuple[int, ...]]:
+    return [each for each in product(range(total + 1), repeat=labels) if sum(each) == total]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_measures_are_sums_over_all_that_may_be_published(name: str) -> None:
+    made = CASES[name]
+    survival = Survival((made.noise,), made.threshold)
+    alpha = (0.7, 1.1, 0.4)
+    prior = Dirichlet.given(alpha, n_levels=3)
+    for cell in ([2, 1, 0], [3, 0, 0], [1, 2, 2]):
+        profiles = cr.Profiles.from_cells([cell], n_levels=3)
+        n = sum(cell)
+        found = {
+            measure.__class__.__name__: measure.average(profiles, survival, ("exact", "tight"))
+            for measure in (Local(), Expected(), Shrinkage(prior))
+        }
+        wanted = {"Local": np.array(local(made, cell)), "Expected": np.zeros(2), "Shrinkage": np.zeros(2)}
+        for each in compositions(n, 3):
+            risks = np.array(local(made, each))
+            wanted["Expected"] += float(stats.multinomial.pmf(each, n, np.array(cell) / n)) * risks
+            wanted["Shrinkage"] += float(stats.dirichlet_multinomial.pmf(each, alpha, n)) * risks
+        for measure, values in wanted.items():
+            got = [float(found[measure][form, "uniform"][0]) for form in ("exact", "tight")]
+            assert got == near(values.tolist())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_marginal_measure_sums_over_sizes(name: str) -> None:
+    made, rate = CASES[name], 1.3
+    survival = Survival((made.noise,), made.threshold)
+    marginal = Marginal(PoissonSizes(rate, truncated=True, source="given"))
+    profiles = cr.Profiles.from_cells([[2, 1]], n_levels=2)
+    found = float(marginal.average(profiles, survival, ("exact",))["exact", "uniform"][0])
+    total = sum(
+        stats.poisson.pmf(n, rate)
+        * sum(stats.binom.pmf(k, n, 2 / 3) * local(made, (k, n - k))[0] for k in range(n + 1))
+        for n in range(1, 22)
+    )
+    assert found == pytest.approx(total / -math.expm1(-rate), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_ceiling_is_the_worst_over_known_counts(name: str) -> None:
+    made = CASES[name]
+    worst = 0.0
+    for a, b in product(range(16), repeat=2):
+        one, other = (dict(published(made, cell)) for cell in ((a + 1, b), (a, b + 1)))
+        worst = max(worst, sum(max(one.get(key, 0.0), other.get(key, 0.0)) for key in {*one, *other}) / 2)
+    found, counts = find_ceiling(made)
+    assert found == near(worst)
+    one, other = (dict(published(made, (counts[0] + x, counts[1] + 1 - x))) for x in (1, 0))
+    assert sum(max(one.get(key, 0.0), other.get(key, 0.0)) for key in {*one, *other}) / 2 == near(found)
+
+
+def make_table(cells: Any) -> cr.FrequencyTable:
+    rows = [
+        {"q": f"cell {place}", "y": f"level {label}", "n": count}
+        for place, cell in enumerate(cells)
+        for label, count in enumerate(cell)
+        if count
+    ]
+    return cr.tabulate(pd.DataFrame(rows), "q", "y", count="n")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_certainty_is_the_attackers_share_over_all_that_may_be_published(name: str) -> None:
+    made, table = CASES[name], make_table(CELLS)
+    attribute = table.attribute()
+    believed = read_belief("0.5,0.3,0.2/0.7", attribute.levels, attribute.profiles.n_cells)
+    assert isinstance(believed, NegativeBinomial)
+    certainties = (0.6, 0.8, 0.95)
+    found = find_perturbed_certainty(attribute, made, certainties, believed)
+    last = 200
+    behind = []
+    for shape in believed.shapes:
+        law = stats.nbinom.pmf(np.arange(last + 1), shape, 1 - believed.theta)
+        table_of: dict[int, list[float]] = {}
+        for count, weight in enumerate(law.tolist()):
+            for (value,), chance in published(made, [count]):
+                sums = table_of.setdefault(value, [0.0, 0.0])
+                sums[0] += count * weight * chance
+                sums[1] += weight * chance
+        behind.append({value: top / bottom for value, (top, bottom) in table_of.items() if bottom > 0})
+    for row, tau in zip(found, certainties, strict=True):
+        right = named = 0.0
+        for cell in CELLS:
+            for values, chance in published(made, cell):
+                parts = [each.get(value, 0.0) for each, value in zip(behind, values, strict=True)]
+                for label, part in enumerate(parts):
+                    if part >= (tau - 1e-12) * sum(parts):
+                        right += chance * cell[label]
+                        named += chance * sum(cell)
+        assert (row.right, row.named) == (near(right), near(named))
+
+
+def test_a_label_that_nobody_is_believed_to_have() -> None:
+    assert expect_behind(ODD, 0.0, 0.5, 5) == {}
+    expected = expect_behind(read_perturbation("round:4"), 0.5, 0.3, 5)
+    assert expected[4] > expected[0]
+
+
+@pytest.fixture(scope="module")
+def adult() -> cr.FrequencyTable:
+    qids = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
+    return cr.tabulate(cr.datasets.adult_as_published(), qids, "income", bins={"age": 5, "hours-per-week": 10})
+
+
+def test_known_figures(adult: cr.FrequencyTable) -> None:
+    rounded = assess_perturbation(adult, "random-rounding:3", measures="local")
+    assert rounded.figures[0].caused == pytest.approx(1729.89, abs=0.005)
+    assert rounded.figures[0].ceiling == pytest.approx(0.777778, abs=5e-7)
+    suppressed = assess_perturbation(adult, "suppress-below:10,round:5", measures="local", compare=None)
+    assert suppressed.figures[0].caused == near(400.0)
+    by_caused, by_certainty = rounded.figures[0].equal
+    assert by_caused.epsilon is not None
+    assert by_certainty.epsilon is not None
+    profiles = adult.profiles("income")
+    for epsilon, above in ((by_caused.epsilon, False), (by_caused.epsilon * 1.0001, True)):
+        people = cr.assess(adult, epsilon=epsilon, measures="local").figures[0].caused.people
+        assert (people > by_caused.figure) == above
+    for epsilon, above in ((by_certainty.epsilon, False), (by_certainty.epsilon * 1.0001, True)):
+        sure = cr.assess(adult, epsilon=epsilon, measures="local").figures[0].certainty[0]
+        assert (sure.right > by_certainty.figure) == above  # it jumps where a share passes the certainty
+    assert by_caused.mechanism_distance == near(find_mechanism_distance(profiles, cr.Geometric(by_caused.epsilon)))
+    assert "At equal risk" in rounded.headline
+    assert "epsilon 1.7" in rounded.headline
+
+
+def test_distances_against_draws(adult: cr.FrequencyTable) -> None:
+    profiles = cr.Profiles.from_cells(CELLS, n_levels=3)
+    truth = np.array(CELLS)
+    generator = np.random.default_rng(1)
+    rounded = CASES["rounding"]
+    wanted = sum(
+        chance * abs(value - count)
+        for cell in CELLS
+        for count in cell
+        for (value,), chance in published(rounded, [count])
+    )
+    assert find_distance(profiles, rounded) == near(wanted / (2 * truth.sum()))
+    mechanism = cr.Geometric(0.7, threshold=2.5)
+    noisy = truth + mechanism.noise.sample(generator, (20_000, *truth.shape))
+    moved = np.abs(np.where(noisy < 2.5, 0, noisy) - truth).sum(axis=(1, 2)) / (2 * truth.sum())
+    assert abs(moved.mean() - find_mechanism_distance(profiles, mechanism)) < 5 * moved.std() / math.sqrt(len(moved))
+
+
+def test_figures_against_draws() -> None:
+    """Whole publications drawn, and read as an attacker reads them."""
+    made, table = CASES["odd"], make_table(CELLS)
+    found = assess_perturbation(table, made, measures="local", compare=None).figures[0]
+    generator, number = np.random.default_rng(3), 4000
+    exposed = np.zeros(number)
+    for cell in CELLS:
+        shown = np.stack([generator.choice(made.row(count)[0], number, p=made.row(count)[1]) for count in cell], axis=1)
+        lone = (shown > 0).sum(axis=1) == 1
+        exposed += np.where(lone, ((shown > 0) * np.array(cell)).sum(axis=1), 0)
+    assert abs(exposed.mean() - found.people.mean) < 5 * found.people.deviation / math.sqrt(number)
+    assert exposed.std() == pytest.approx(found.people.deviation, rel=0.06)
+
+
+def test_a_table_that_ends_before_the_largest_count(tmp_path: Path) -> None:
+    path = tmp_path / "short.csv"
+    path.write_text("count,released,probability\n0,0,1\n1,1,1\n2,2,1\n")
+    with pytest.raises(InvalidInput, match="ends before the largest count"):
+        assess_perturbation(make_table([[3, 0], [1, 1]]), str(path))
+    found = assess_perturbation(make_table([[2, 0], [1, 1]]), str(path), compare=None)
+    assert found.figures[0].ceiling == near(1.0)
+    path.write_text("count,released,probability\n0,0,1\n1,1,1\n2,0,0.5\n2,2,0.5\n")
+    with pytest.raises(InvalidInput, match="may still vanish"):
+        assess_perturbation(make_table([[2, 0], [1, 1]]), str(path))
+
+
+def test_other_answers() -> None:
+    table = make_table([[2, 0], [1, 1], [5, 0], [0, 3]])
+    nobody = assess_perturbation(table, "suppress-below:100", measures="local")
+    assert nobody.figures[0].equal[0].epsilon is None
+    assert "No epsilon of geometric noise" in nobody.headline
+    assert json.loads(json.dumps(nobody.to_dict()))["decision"][0]["caused"]["people"] == near(0.0)
+    with pytest.raises(InvalidInput, match="belief table is not offered"):
+        assess_perturbation(table, "cell-key", belief="table")
+    with pytest.raises(InvalidInput, match="unknown mechanism to compare"):
+        assess_perturbation(table, "random-rounding:3", compare="noise")
+    raw = assess_perturbation(table, "suppress-below:1", measures="local")  # nothing is changed
+    assert raw.figures[0].people.mean == near(10.0)
+    hidden = assess_perturbation(make_table([[2, 0]] * 5 + [[1, 2]]), ODD, measures="local", compare=None)
+    assert "more would have their y read off the table correctly were their own record left out" in hidden.headline
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"q": list("aabbccd"), "y": list("mnmnmmn")}).to_csv("people.csv", index=False)
+    asked = ["assess", "people.csv", "--qid", "q", "--sensitive", "y", "--perturbation"]
+    assert main([*asked, "random-rounding:3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["decision"][0]["ceiling"]["even_two"] == near(7 / 9)
+    measures = {row["measure"] for row in found["risks"]}
+    assert measures == {"local", "expected", "shrinkage", "marginal", "marginal_shrinkage"}
+    for more, told in (
+        (("random-rounding:3", "--epsilon", "1"), "has no epsilon"),
+        (("random-rounding:3", "--check"), "--check"),
+        (("random-rounding:3", "--attack", "plurality"), "--attack"),
+        (("nothing.csv",), "no such file"),
+    ):
+        assert main([*asked, *more]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert told in err
+    for command in (["curve"], ["choose"], ["average"]):
+        assert main([*command, "people.csv", "--qid", "q", "--sensitive", "y", "--perturbation", "cell-key"]) == 2
+        assert "no epsilon" in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""Rules and files of perturbations: what each count becomes, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cellrisk as cr
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.perturbations import LARGEST_COUNT, Perturbation, read_perturbation
+from tests.near import near
+
+
+def row_of(perturbation: Perturbation, count: int) -> dict[int, float]:
+    values, chances = perturbation.row(count)
+    return dict(zip(values.tolist(), chances.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("base", [2, 3, 5])
+def test_random_rounding_keeps_the_mean(base: int) -> None:
+    rounded = read_perturbation(f"random-rounding:{base}")
+    for count in [*range(20), 1000, 123_457]:
+        row = row_of(rounded, count)
+        assert sum(value * chance for value, chance in row.items()) == near(count)
+        assert all(value % base == 0 and abs(value - count) < base for value in row)
+        low, rest = count - count % base, Fraction(count % base, base)
+        assert row.get(low, 0.0) == near(float(1 - rest))
+
+
+def test_suppression_and_rounding() -> None:
+    both, ons = read_perturbation("suppress-below:10,round:5"), read_perturbation("cell-key")
+    for count in range(1000):
+        down = 5 * (count // 5)
+        wanted = 0 if count < 10 else down if count - down <= 2 else down + 5
+        assert list(row_of(both, count)) == list(row_of(ons, count)) == [wanted]
+    assert [next(iter(row_of(read_perturbation("round:4"), count))) for count in range(8)] == [0, 0, 4, 4, 4, 4, 8, 8]
+    assert [next(iter(row_of(read_perturbation("suppress-below:3"), count))) for count in (2, 3, 777)] == [0, 3, 777]
+
+
+def test_what_vanishes() -> None:
+    noise = read_perturbation("random-rounding:3").noise
+    counts = np.array([0, 1, 2, 3, 4, 10**6])
+    assert noise.vanish(counts) == near([1, 2 / 3, 1 / 3, 0, 0, 0])
+    assert noise.survive(counts) == near([0, 1 / 3, 2 / 3, 1, 1, 1])
+    assert noise.last_vanishing == 2
+    for ask in (noise.cdf, lambda x: noise.sample(np.random.default_rng(0), (1,))):
+        with pytest.raises(InvalidInput, match="adds no noise"):
+            ask(0.5)
+
+
+PLAIN = "count,released,probability\n0,0,1\n1,0,0.5\n1,2,0.5\n2,2,1\n"
+PTABLE = "i;j;p;v;p_int_ub\n0;0;1.0000000;0;1\n1;0;0.4000000;-1;0.4\n1;2;0.6000000;1;1\n2;1;0.3;-1;0.3\n2;3;0.7;1;1\n"
+KEYS = '"pcv","ckey","pvalue"\n1,0,-1\n1,1,1\n1,2,0\n1,3,0\n2,0,-3\n2,1,0\n2,2,0\n2,3,1\n'
+
+
+def read(folder: Path, text: str | bytes) -> Perturbation:
+    path = folder / "table.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_perturbation(path)
+
+
+def test_files(tmp_path: Path) -> None:
+    plain = read(tmp_path, PLAIN)
+    assert (row_of(plain, 1), plain.last, plain.period) == ({0: near(0.5), 2: near(0.5)}, 2, 0)
+    with pytest.raises(InvalidInput, match="ends before the largest count; got its last row is for 2"):
+        plain.check_reach(3)
+    ptable = read(tmp_path, PTABLE)
+    assert row_of(ptable, 50) == {49: near(0.3), 51: near(0.7)}  # the last row holds for all larger counts
+    keys = read(tmp_path, KEYS)
+    assert row_of(keys, 1) == {0: near(0.25), 1: near(0.5), 2: near(0.25)}
+    assert row_of(keys, 2) == {0: near(0.25), 2: near(0.5), 3: near(0.25)}
+    assert row_of(keys, 0) == {0: near(1.0)}
+    assert "rows for counts from 0 to 2" in keys.describe()
+    assert read_perturbation(keys) is keys
+
+
+def test_a_table_of_keys_goes_on_with_its_last_rows(tmp_path: Path) -> None:
+    """Above 750, row (m - 1) % 250 + 501, as ONS's package has it."""
+    lines = [f"{count},{key},{(count * 7 + key) % 3 - 1}" for count in range(1, 751) for key in range(2)]
+    keys = read(tmp_path, "pcv,ckey,pvalue\n" + "\n".join(lines))
+    for count in (751, 1000, 1001, 5432):
+        base = (count - 1) % 250 + 501
+        assert row_of(keys, count) == {value + count - base: chance for value, chance in row_of(keys, base).items()}
+
+
+def test_what_a_file_shows_can_be_suppressed(tmp_path: Path) -> None:
+    read(tmp_path, PTABLE)
+    cut = read_perturbation(f"{tmp_path / 'table.csv'},suppress-below:3")
+    assert row_of(cut, 2) == {0: near(0.3), 3: near(0.7)}
+    assert row_of(cut, 1) == {0: near(1.0)}
+    assert row_of(cut, 3) == {0: near(0.3), 4: near(0.7)}
+    assert row_of(cut, 4) == {3: near(0.3), 5: near(0.7)}
+    assert row_of(cut, 90) == {89: near(0.3), 91: near(0.7)}
+    with pytest.raises(InvalidInput, match="whole number above 0"):
+        read_perturbation(f"{tmp_path / 'table.csv'},suppress-below:x")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is empty"),
+        ("a,b,c\n1,2,3\n", "has other columns"),
+        ("count,count,released,probability\n", "has other columns"),
+        (PLAIN.replace("1,2,0.5", "1,2,0.4"), r"must add up to 1; got 0.9 in the row of 1"),
+        (PLAIN.replace("1,0,0.5\n1,2,0.5", "1,0,-0.5\n1,2,1.5"), "numbers from 0 to 1; got the row of 1"),
+        (PLAIN.replace("1,0,0.5\n1,2,0.5\n", ""), "a count has no row in the perturbation table; got 1"),
+        (PLAIN.replace("1,2,0.5", "1,0,0.5"), "each published value once"),
+        (PLAIN.replace("1,2,0.5", "1,-2,0.5"), "must not be negative"),
+        (PLAIN.replace("1,2,0.5", "1,2"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,2.5,0.5"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,2,nan"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,2,secret"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,2,1e400"), "line 4"),
+        (PLAIN.replace("2,2,1", "900000,2,1"), f"up to {LARGEST_COUNT:,}"),
+        ("count,released,probability\n", "has no rows"),
+        (PTABLE.replace("p_int_ub", "type"), "for magnitudes"),
+        (KEYS.replace("1,3,0\n", ""), "every count needs every key"),
+        (KEYS.replace("1,3,0\n", "1,2,0\n"), "a key stands twice"),
+        (KEYS.replace("1,3,0\n", "1,3,0.5\n"), "must be a whole number"),
+        (b"\xff\xfe\x00count", "cannot be read as text"),
+        ('count,released,probability\n"1,0,1\n', "no CSV file"),
+        ("count,released,probability\n" + "1," * 200_000, "line 2"),
+    ],
+)
+def test_hostile_files_are_refused(tmp_path: Path, text: str | bytes, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told) as refusal:
+        read(tmp_path, text)
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("random-rounding:0", "random-rounding:x", "random-rounding:", "round:-5", "suppress-below:1e9"),
+        *("round:99999999999999999999", "nothing.csv", "random-rounding:3,round:5", ""),
+    ],
+)
+def test_unknown_rules_are_refused(given: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_perturbation(given)
+
+
+def test_other_refusals(tmp_path: Path) -> None:
+    for wrong in (3, None, tmp_path):
+        with pytest.raises(InvalidInput):
+            read_perturbation(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="a row for each count"):
+        cr.Perturbation("none", ())
+    with pytest.raises(InvalidInput, match="add up to 1"):
+        cr.Perturbation("half", ((np.array([0]), np.array([0.5])),))
