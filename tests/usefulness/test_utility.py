@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import tracemalloc
-from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar
 
@@ -124,8 +123,7 @@ class Scripted(Mechanism):
     pure: ClassVar[bool] = True
     draws: tuple[float, ...]
 
-    @cached_property
-    def noise(self) -> Noise:
+    def noise_at(self, epsilon: float) -> Noise:
         return Script(1.0, self.draws)
 
 

@@ -95,9 +95,13 @@ class Mechanism(ABC):
         return math.sqrt(self.l1)
 
     @cached_property
-    @abstractmethod
     def noise(self) -> Noise:
         """The noise that gives the guarantee."""
+        return self.noise_at(self.epsilon)
+
+    @abstractmethod
+    def noise_at(self, epsilon: float) -> Noise:
+        """The noise that would give it at another epsilon, all else as it is."""
 
     @property
     def limit_noise(self) -> Noise:
@@ -136,9 +140,8 @@ class Laplace(Mechanism):
     name: ClassVar[MechanismName] = "laplace"
     pure: ClassVar[bool] = True
 
-    @cached_property
-    def noise(self) -> Noise:
-        return LaplaceNoise(self.l1 / self.epsilon)
+    def noise_at(self, epsilon: float) -> Noise:
+        return LaplaceNoise(self.l1 / epsilon)
 
 
 @dataclass(frozen=True)
@@ -148,9 +151,8 @@ class Geometric(Mechanism):
     name: ClassVar[MechanismName] = "geometric"
     pure: ClassVar[bool] = True
 
-    @cached_property
-    def noise(self) -> Noise:
-        return GeometricNoise(self.l1 / self.epsilon)
+    def noise_at(self, epsilon: float) -> Noise:
+        return GeometricNoise(self.l1 / epsilon)
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,8 @@ class Gaussian(Mechanism):
                 fix="use gaussian-analytic, which gives (epsilon, delta)-DP at any epsilon",
             )
 
-    @cached_property
-    def noise(self) -> Noise:
-        return GaussianNoise(self.l2 * math.sqrt(2.0 * math.log(1.25 / self.delta)) / self.epsilon)
+    def noise_at(self, epsilon: float) -> Noise:
+        return GaussianNoise(self.l2 * math.sqrt(2.0 * math.log(1.25 / self.delta)) / epsilon)
 
 
 @dataclass(frozen=True)
@@ -190,12 +191,11 @@ class ProbabilisticGaussian(Mechanism):
 
     name: ClassVar[MechanismName] = "gaussian-pdp"
 
-    @cached_property
-    def noise(self) -> Noise:
+    def noise_at(self, epsilon: float) -> Noise:
         from scipy.special import ndtri
 
         z = float(ndtri(self.delta / 2.0))
-        return GaussianNoise(self.l2 * (math.sqrt(z * z + 2.0 * self.epsilon) - z) / (2.0 * self.epsilon))
+        return GaussianNoise(self.l2 * (math.sqrt(z * z + 2.0 * epsilon) - z) / (2.0 * epsilon))
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,9 @@ class AnalyticGaussian(Mechanism):
 
     name: ClassVar[MechanismName] = "gaussian-analytic"
 
-    @cached_property
-    def noise(self) -> Noise:
+    def noise_at(self, epsilon: float) -> Noise:
         log_delta = math.log(self.delta)
-        sigma = find_smallest(lambda sigma: gaussian_log_delta(sigma, self.epsilon) + SAFE - log_delta)
+        sigma = find_smallest(lambda sigma: gaussian_log_delta(sigma, epsilon) + SAFE - log_delta)
         return GaussianNoise(self.l2 * sigma)
 
     @property
@@ -241,14 +240,13 @@ class DiscreteGaussian(Mechanism):
         sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, epsilon) + SAFE - log_delta)
         return 0.5 / sigma**2
 
-    @cached_property
-    def noise(self) -> Noise:
-        return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self.rho))
+    def noise_at(self, epsilon: float) -> Noise:
+        return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self._rho_at(epsilon)))
 
     @property
     def limit_noise(self) -> Noise:
         """The conversion from rho needs no epsilon above 0 to meet a delta."""
-        return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self._rho_at(0.0)))
+        return self.noise_at(0.0)
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -353,12 +351,15 @@ def mechanism(
 
 
 def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]:
-    """The noise at each epsilon of a mechanism that is otherwise like this one.
+    """The noise at each epsilon of a mechanism that is otherwise like this one; refuses epsilons that it does not take.
 
     >>> [noise.scale for noise in make_noises(Laplace(1.0), [0.5, 2.0])]
     [2.0, 0.5]
     """
-    return tuple(replace(like, epsilon=float(epsilon)).noise for epsilon in epsilons)
+    wanted = [float(epsilon) for epsilon in epsilons]
+    for end in {min(wanted), max(wanted)} if wanted else ():  # what a mechanism takes has no gaps
+        replace(like, epsilon=end)
+    return tuple(like.noise_at(epsilon) for epsilon in wanted)
 
 
 def gaussian_log_delta(sigma: float, epsilon: float) -> float:

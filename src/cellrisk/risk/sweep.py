@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -53,12 +53,17 @@ class Setting:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        self.at(LEAST_EPSILON)  # refuses what no epsilon would make good
+        _ = self.strongest  # refuses what no epsilon would make good
+
+    @cached_property
+    def strongest(self) -> Mechanism:
+        """The mechanism at the smallest epsilon that is looked at."""
+        return mechanism(
+            self.name, epsilon=LEAST_EPSILON, delta=self.delta, neighbours=self.neighbours, threshold=self.threshold
+        )
 
     def at(self, epsilon: float) -> Mechanism:
-        return mechanism(
-            self.name, epsilon=epsilon, delta=self.delta, neighbours=self.neighbours, threshold=self.threshold
-        )
+        return replace(self.strongest, epsilon=epsilon)
 
     @property
     def largest_epsilon(self) -> float:
@@ -68,7 +73,7 @@ class Setting:
     @property
     def limit_noise(self) -> Noise:
         """The noise as epsilon falls to 0."""
-        return self.at(LEAST_EPSILON).limit_noise
+        return self.strongest.limit_noise
 
     @property
     def lower_end(self) -> str:
@@ -89,7 +94,7 @@ class Setting:
 
     def noises(self, epsilons: Iterable[float]) -> tuple[Noise, ...]:
         """The noise at each epsilon."""
-        return make_noises(self.at(LEAST_EPSILON), epsilons)
+        return make_noises(self.strongest, epsilons)
 
     def survival(self, epsilons: Iterable[float]) -> Survival:
         return Survival(self.noises(epsilons), self.threshold)
