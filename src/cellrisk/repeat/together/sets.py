@@ -160,7 +160,7 @@ def _make(described: dict[str, Any], neighbours: Neighbours | None, whose: str) 
     if not isinstance(named, Mechanism) and described.get("epsilon") is None:
         raise InvalidInput(f"no epsilon was given for {whose}", fix="give it for the table, or once for all of them")
     try:
-        return make_mechanism(named, neighbours=neighbours, **described)
+        return make_mechanism(named, neighbours=neighbours, **described)  # type: ignore[arg-type]  # a wrong name is refused there
     except (InvalidInput, UnknownName) as refusal:
         raise type(refusal)(f"the mechanism of {whose}: {refusal}") from None
 
