@@ -11,10 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -143,6 +145,17 @@ class Tally:
     profiles: dict[str, dict[tuple[int, ...], int]]
     levels: dict[str, Counter[tuple[int, ...]]]
     """For each sensitive column, how often a level has that histogram: counts of records and of cells in turn."""
+    pairs: dict[str, Counter[tuple[Any, ...]]]
+    """For each sensitive column, how often two levels have those pairs of counts, over all cells: `pair_up`."""
+
+
+def pair_up(columns: list[list[int]]) -> Counter[tuple[Any, ...]]:
+    """Which counts stand side by side in a cell, for every two levels; the order of levels and of cells is nobody's."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for one, other in combinations([column for column in columns if any(column)], 2):
+        both = sorted(zip(one, other, strict=True)), sorted(zip(other, one, strict=True))
+        found[tuple(min(both))] += 1
+    return found
 
 
 def count(case: Case, view: Callable[[Any], Any] = plain) -> Tally | None:
@@ -171,7 +184,7 @@ def count(case: Case, view: Callable[[Any], Any] = plain) -> Tally | None:
         return None
     single = [[len(counts) == 1 for counts in cell] for cell in cells.values()]
     every, none = sum(map(all, single)), sum(not any(flags) for flags in single)
-    profiles, levels = {}, {}
+    profiles, levels, pairs = {}, {}, {}
     for place, name in enumerate(case.sensitive):
         profiles[name] = dict(Counter(tuple(sorted(cell[place].values(), reverse=True)) for cell in cells.values()))
         histogram: dict[Any, Counter[int]] = defaultdict(Counter)
@@ -179,14 +192,19 @@ def count(case: Case, view: Callable[[Any], Any] = plain) -> Tally | None:
             for value, times in cell[place].items():
                 histogram[value][times] += 1
         levels[name] = Counter(tuple(sum(sorted(each.items()), ())) for each in histogram.values())
+        pairs[name] = pair_up([[cell[place][value] for cell in cells.values()] for value in histogram])
     absent = {name: number for name, number in missing.items() if number}
-    return Tally(records, dropped, absent, (every, len(single) - every - none, none), profiles, levels)
+    return Tally(records, dropped, absent, (every, len(single) - every - none, none), profiles, levels, pairs)
 
 
 def tally(table: FrequencyTable) -> Tally:
     """The same of a table that was tabulated."""
-    levels = {}
+    levels, pairs = {}, {}
     for attribute in table.attributes:
+        if attribute.vectors is None:
+            raise AssertionError(f"no labelled counts of {attribute.name}")
+        every = np.repeat(attribute.vectors.counts, attribute.vectors.cells, axis=0)
+        pairs[attribute.name] = pair_up(every.T.tolist())
         histogram: dict[int, list[int]] = defaultdict(list)
         each = attribute.levels
         for level, number, cells in zip(each.level.tolist(), each.count.tolist(), each.cells.tolist(), strict=True):
@@ -195,7 +213,7 @@ def tally(table: FrequencyTable) -> Tally:
     kinds = (table.homogeneity.complete, table.homogeneity.partial, table.homogeneity.none)
     profiles = {each.name: dict(each.profiles.rows()) for each in table.attributes}
     missing = dict(table.missing_records)
-    return Tally(table.n_records, table.dropped_records, missing, kinds, profiles, levels)
+    return Tally(table.n_records, table.dropped_records, missing, kinds, profiles, levels, pairs)
 
 
 # The same records in every engine
