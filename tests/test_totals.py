@@ -137,10 +137,10 @@ def test_what_is_certain_is_added_up() -> None:
     law = Law(
         np.array([[5, 2], [7, 1], [3, 1]]), np.array([[1 - 1e-12, 0], [1e-12, 0], [0.5, 0.2]]), np.array([9, 8, 4])
     )
-    fixed, (rest,) = totals._settle([law])
+    fixed, (rest,) = totals._take_certain([law])
     assert fixed == 45
     assert (rest.values.tolist(), rest.chance.tolist(), rest.cells.tolist()) == ([[3, 1]], [[0.5, 0.2]], [4])
-    assert totals._settle([law, Law(law.values[:1], law.chance[:1], law.cells[:1])])[0] == 90
+    assert totals._take_certain([law, Law(law.values[:1], law.chance[:1], law.cells[:1])])[0] == 90
 
 
 def test_cells_that_outweigh_all_smaller_ones_are_taken_value_by_value() -> None:

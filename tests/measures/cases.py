@@ -10,7 +10,6 @@ import mpmath as mp
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.measures import (
-    CellSizes,
     Dirichlet,
     Expected,
     Local,
@@ -18,6 +17,7 @@ from cellrisk.risk.measures import (
     MarginalShrinkage,
     Measure,
     Shrinkage,
+    SizeDistribution,
     Survival,
 )
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
@@ -41,7 +41,7 @@ def alpha_for(n_levels: int) -> list[float]:
     return [0.3, 1.7, 0.9, 2.2][:n_levels]
 
 
-SIZES: dict[str, CellSizes] = {
+SIZES: dict[str, SizeDistribution] = {
     "poisson": PoissonSizes(0.9, truncated=True, source="given"),
     "poisson-plain": PoissonSizes(0.9, truncated=False, source="given"),
     "negbin": NegativeBinomialSizes(0.7, 0.5, truncated=True, source="given"),

@@ -19,7 +19,14 @@ from scipy.optimize import minimize
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures.pmf import poisson_pmf
-from cellrisk.risk.measures.sizes import FAMILIES, METHODS, CellSizes, NegativeBinomialSizes, PoissonSizes, fit_sizes
+from cellrisk.risk.measures.sizes import (
+    FAMILIES,
+    METHODS,
+    NegativeBinomialSizes,
+    PoissonSizes,
+    SizeDistribution,
+    fit_sizes,
+)
 from tests.near import near
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -56,7 +63,7 @@ LAWS = [
 EVERY_LAW = pytest.mark.parametrize("law", LAWS, ids=repr)
 
 
-def some_sizes(law: CellSizes) -> NDArray[np.int64]:
+def some_sizes(law: SizeDistribution) -> NDArray[np.int64]:
     """Sizes over the whole range of the law: all small ones, its quantiles, and on to its far tail."""
     last = law.last()
     spread = np.round(np.geomspace(1, max(2, last), 60)).astype(np.int64)
@@ -68,7 +75,7 @@ def some_sizes(law: CellSizes) -> NDArray[np.int64]:
 
 
 @EVERY_LAW
-def test_the_mass_is_one_and_the_last_size_is_where_the_tail_ends(law: CellSizes) -> None:
+def test_the_mass_is_one_and_the_last_size_is_where_the_tail_ends(law: SizeDistribution) -> None:
     last = law.last()
     if last > 2_000_000:
         pytest.skip("too many sizes to add up")
@@ -82,7 +89,7 @@ def test_the_mass_is_one_and_the_last_size_is_where_the_tail_ends(law: CellSizes
 
 
 @EVERY_LAW
-def test_the_mixture_of_poissons_gives_the_sizes_back(law: CellSizes) -> None:
+def test_the_mixture_of_poissons_gives_the_sizes_back(law: SizeDistribution) -> None:
     rates, weights = law.mixture()
     assert weights.min() > 0
     sizes = some_sizes(law)
@@ -91,7 +98,7 @@ def test_the_mixture_of_poissons_gives_the_sizes_back(law: CellSizes) -> None:
 
 
 @EVERY_LAW
-def test_the_mixture_integrates_smooth_functions(law: CellSizes) -> None:
+def test_the_mixture_integrates_smooth_functions(law: SizeDistribution) -> None:
     """1 - e^-l, l e^-l, and E (-1/2)^N - E 1(N = 0), an oscillating one, in closed form."""
     rates, weights = law.mixture()
     factor = 1 / law.not_empty if law.truncated and law.not_empty else 1.0
@@ -113,7 +120,7 @@ def test_the_mixture_integrates_smooth_functions(law: CellSizes) -> None:
 
 
 @EVERY_LAW
-def test_the_size_biased_mixture_gives_the_sizes_less_one_record(law: CellSizes) -> None:
+def test_the_size_biased_mixture_gives_the_sizes_less_one_record(law: SizeDistribution) -> None:
     rates, weights = law.size_biased_mixture()
     assert rates.min() >= 0
     sizes = some_sizes(law)
@@ -123,7 +130,7 @@ def test_the_size_biased_mixture_gives_the_sizes_less_one_record(law: CellSizes)
 
 
 @EVERY_LAW
-def test_laws_describe_themselves(law: CellSizes) -> None:
+def test_laws_describe_themselves(law: SizeDistribution) -> None:
     words = law.describe()
     assert ("zero-truncated" in words) == law.truncated
     assert (law.boundary is None) == ("at the limit" not in words)
@@ -153,7 +160,7 @@ def test_limits_agree_with_their_neighbours() -> None:
 
 
 @pytest.mark.parametrize("law", [poisson(2.5), negbin(0.7, 3.0), negbin(1e-6, 2e-6)], ids=repr)
-def test_pmf_agrees_with_mpmath(law: CellSizes) -> None:
+def test_pmf_agrees_with_mpmath(law: SizeDistribution) -> None:
     for n in (1, 2, 17):
         with mpmath.workdps(40):
             if isinstance(law, NegativeBinomialSizes):

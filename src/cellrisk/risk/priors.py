@@ -12,9 +12,9 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import (
     NEED_PRIOR,
     NEED_SIZES,
-    CellSizes,
     Dirichlet,
     Measure,
+    SizeDistribution,
     fit_dirichlet,
     fit_sizes,
     make_measure,
@@ -36,7 +36,7 @@ class Fitted:
     """The priors behind the measures that need them; None where no chosen measure does."""
 
     prior: Dirichlet | None
-    sizes: CellSizes | None
+    sizes: SizeDistribution | None
 
     def measure(self, name: str) -> Measure:
         """The measure of that name with its priors."""

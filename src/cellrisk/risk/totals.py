@@ -13,7 +13,7 @@ from cellrisk.system.arrays import Floats, Integers
 
 OUTSIDE = 1e-7
 """Probability on each side of the window that the total is computed over."""
-SETTLED = 1e-6
+NEGLECTED = 1e-6
 """Cells that take another than their likeliest value with less probability than this, all together, are fixed at it."""
 ROUNDING = 1e-9
 """What rounding may have done to a probability."""
@@ -84,10 +84,10 @@ def find_interval(laws: Sequence[Law], tail: float) -> Interval:
     (Interval(low=0, high=10, exact=True), Interval(low=1, high=10, exact=True))
     """
     most = sum(int(law.cells @ law.values.max(axis=1)) for law in laws)
-    fixed, rest = _settle(laws)
+    fixed, rest = _take_certain(laws)
     atoms, rest = _take_large(rest)
     bulk = _Bulk.of(rest)
-    allowed = tail - SETTLED - 2.0 * OUTSIDE - ROUNDING
+    allowed = tail - NEGLECTED - 2.0 * OUTSIDE - ROUNDING
     values = atoms.values + fixed
 
     def below(end: int) -> float:
@@ -111,7 +111,7 @@ def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
     return first
 
 
-def _settle(laws: Sequence[Law]) -> tuple[int, list[Law]]:
+def _take_certain(laws: Sequence[Law]) -> tuple[int, list[Law]]:
     """The total of the cells that are as good as certain, and the laws of the others."""
     likeliest, doubt = [], []
     for law in laws:
@@ -124,7 +124,7 @@ def _settle(laws: Sequence[Law]) -> tuple[int, list[Law]]:
     together = np.concatenate(doubt)
     order = np.argsort(together, kind="stable")
     certain = np.zeros(len(together), bool)
-    certain[order] = np.cumsum(together[order]) <= SETTLED
+    certain[order] = np.cumsum(together[order]) <= NEGLECTED
     fixed, rest, start = 0, [], 0
     for law, value in zip(laws, likeliest, strict=True):
         sure = certain[start : start + len(value)]

@@ -114,7 +114,7 @@ class Workspace:
         name = loaded.table.attribute(sensitive).name
         key = ("cells", loaded.id, name)
 
-        def keep(cells: Cells) -> dict[str, Any]:
+        def finish(cells: Cells) -> dict[str, Any]:
             with self._lock:
                 before, self._read = self._read, (key, cells)
             if before is not None and before[0] != key:
@@ -122,7 +122,7 @@ class Workspace:
             return {"cells": cells.n_cells}
 
         arguments = {"table": loaded.sent, "name": name}
-        return self.jobs.find_key(key) or self.jobs.submit(work.read_cells, arguments, keep, key)
+        return self.jobs.find_key(key) or self.jobs.submit(work.read_cells, arguments, finish, key)
 
     def download(self, download: str) -> Path:
         path = self._downloads.get(download)
@@ -135,7 +135,7 @@ class Workspace:
         if origin.id in self._previews:
             return self._previews[origin.id]
 
-        def keep(preview: Preview) -> dict[str, Any]:
+        def finish(preview: Preview) -> dict[str, Any]:
             with self._lock:
                 self._previews[origin.id] = preview
                 while len(self._previews) > MOST_PREVIEWS:
@@ -145,7 +145,7 @@ class Workspace:
 
         running = self.jobs.find_key(("look", origin.id))
         arguments = {"path": str(origin.find()), "name": origin.name, "unpacked_limit": origin.unpacked_limit}
-        return running or self.jobs.submit(work.look, arguments, keep, ("look", origin.id))
+        return running or self.jobs.submit(work.look, arguments, finish, ("look", origin.id))
 
     def preview(self, origin: Origin) -> Preview | None:
         return self._previews.get(origin.id)
@@ -154,7 +154,7 @@ class Workspace:
         """A job that makes a table; the same table is not made twice."""
         key = ("table", recipe, origin.stamp())
 
-        def keep(tabulated: work.Tabulated) -> dict[str, Any]:
+        def finish(tabulated: work.Tabulated) -> dict[str, Any]:
             table = secrets.token_urlsafe(16)
             with self._lock:
                 self._tables[table] = LoadedTable(recipe, origin, tabulated, table)
@@ -163,10 +163,10 @@ class Workspace:
             return {"table": table}
 
         arguments = {"recipe": recipe, "unpacked_limit": origin.unpacked_limit}
-        job = self.jobs.submit(work.count, arguments, keep, key)
+        job = self.jobs.submit(work.count, arguments, finish, key)
         if job.result is not None and job.result["table"] not in self._tables:
             self.jobs.forget(key)
-            job = self.jobs.submit(work.count, arguments, keep, key)
+            job = self.jobs.submit(work.count, arguments, finish, key)
         return job
 
     def write(self, function: Any, arguments: dict[str, Any]) -> Job:
@@ -175,7 +175,7 @@ class Workspace:
         folder = self._private / "downloads" / download
         folder.mkdir(mode=0o700)
 
-        def keep(written: work.Written) -> dict[str, Any]:
+        def finish(written: work.Written) -> dict[str, Any]:
             path = Path(written.path)
             with self._lock:
                 self._downloads[download] = path
@@ -186,7 +186,7 @@ class Workspace:
             told = {"sentence": written.sentence, "remark": written.remark}
             return {"url": f"/api/downloads/{download}", "name": path.name, "bytes": size, **told}
 
-        return self.jobs.submit(function, {**arguments, "folder": str(folder)}, keep)
+        return self.jobs.submit(function, {**arguments, "folder": str(folder)}, finish)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.risk.measures import MEASURES, NEED_PRIOR, NEED_SIZES, CellSizes, Dirichlet
+from cellrisk.risk.measures import MEASURES, NEED_PRIOR, NEED_SIZES, Dirichlet, SizeDistribution
 from cellrisk.system.arrays import Floats, Integers
 
 
@@ -29,7 +29,7 @@ class CountLaw:
 
     measure: str
     prior: Dirichlet | None
-    sizes: CellSizes | None
+    sizes: SizeDistribution | None
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:

@@ -11,7 +11,7 @@ import numpy as np
 from cellrisk.counts.profiles import Block
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures import Local, Measure, Survival
-from cellrisk.risk.measures.measure import Risks
+from cellrisk.risk.measures.measure import RisksByForm
 from cellrisk.system.arrays import Floats
 
 ROUNDING = 1e-9
@@ -35,7 +35,7 @@ class Guess(Measure):
     def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
         """P(the attacker names k) for each label present in one cell of each profile, under the first noise."""
 
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         self._check(forms)
         named = self.expect(block, n_levels, survival, block.counts / block.sizes[:, None])
         if named.size and float(named.max()) > 1.0 + ROUNDING:
@@ -45,7 +45,7 @@ class Guess(Measure):
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return Local().labels_present(block)
 
-    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         """As noise grows without bound: something shows, and the guess is right one time in K."""
         self._check(forms)
         return {"tight": np.full((len(block), len(survival)), guess_by_chance(n_levels))}

@@ -12,7 +12,7 @@ from cellrisk.risk.measures.local import Local
 from cellrisk.risk.measures.marginal import Marginal
 from cellrisk.risk.measures.measure import FORMS, WEIGHTS, Measure
 from cellrisk.risk.measures.shrinkage import MarginalShrinkage, Shrinkage
-from cellrisk.risk.measures.sizes import CellSizes, fit_sizes
+from cellrisk.risk.measures.sizes import SizeDistribution, fit_sizes
 from cellrisk.risk.measures.survival import Survival
 from cellrisk.system.arrays import Floats
 from cellrisk.system.words import choose_words
@@ -29,7 +29,6 @@ __all__ = [
     "NEED_PRIOR",
     "NEED_SIZES",
     "WEIGHTS",
-    "CellSizes",
     "Dirichlet",
     "Expected",
     "Local",
@@ -37,6 +36,7 @@ __all__ = [
     "MarginalShrinkage",
     "Measure",
     "Shrinkage",
+    "SizeDistribution",
     "Survival",
     "average_risks",
     "choose_words",
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def make_measure(name: str, prior: Dirichlet | None, sizes: CellSizes | None) -> Measure:
+def make_measure(name: str, prior: Dirichlet | None, sizes: SizeDistribution | None) -> Measure:
     """The measure of that name, with the priors that it needs."""
     fields = {"prior": prior} if name in NEED_PRIOR else {}
     fields |= {"sizes": sizes} if name in NEED_SIZES else {}  # type: ignore[dict-item]

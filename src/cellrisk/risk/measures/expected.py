@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cellrisk.counts.profiles import Block, Profiles
-from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published_risk
+from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, RisksByForm, published_risk
 from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.risk.measures.sequences import convolve_fast
 from cellrisk.risk.measures.survival import Survival, SurvivalTable
@@ -57,8 +57,8 @@ class Expected(Measure):
         labels = chance_of_some(block.counts / block.sizes[:, None], block.sizes[:, None]).sum(axis=1)
         return labels, np.ones(len(block))
 
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
-        risks: Risks = {}
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
+        risks: RisksByForm = {}
         if "published" in forms:
             proportions = block.counts / block.sizes[:, None]
             with np.errstate(divide="ignore"):  # a label that is absent

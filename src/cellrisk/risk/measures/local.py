@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
-from cellrisk.risk.measures.measure import Measure, Risks, published_risk
+from cellrisk.risk.measures.measure import Measure, RisksByForm, published_risk
 from cellrisk.risk.measures.survival import Survival, exactly_one
 from cellrisk.system.arrays import Floats
 
@@ -34,9 +34,9 @@ class Local(Measure):
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return np.full(len(block), float(block.counts.shape[1])), np.ones(len(block))
 
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         n_present = block.counts.shape[1]
-        risks: Risks = {}
+        risks: RisksByForm = {}
         if "published" in forms:
             homogeneous = np.full(len(block), 1.0 if n_present == 1 else 0.0)
             risks["published"] = published_risk(homogeneous, block.sizes, n_levels, survival)

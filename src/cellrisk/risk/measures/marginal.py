@@ -12,9 +12,9 @@ import numpy as np
 from scipy import special
 
 from cellrisk.counts.profiles import Block, Profiles
-from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, Risks, published_terms
+from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, RisksByForm, published_terms
 from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
-from cellrisk.risk.measures.sizes import CellSizes
+from cellrisk.risk.measures.sizes import SizeDistribution
 from cellrisk.risk.measures.survival import MANY_LABELS, Survival, exactly_one
 from cellrisk.risk.measures.transforms import NOTHING
 from cellrisk.system.arrays import Floats, Integers
@@ -38,7 +38,7 @@ class Marginal(Measure):
     aside, and the others are n' = n - 1. published sums the paper's form over n, as Definition 9 says.
     """
 
-    sizes: CellSizes
+    sizes: SizeDistribution
     name: ClassVar[str] = "marginal"
 
     def reduce(self, profiles: Profiles) -> Profiles:
@@ -56,10 +56,10 @@ class Marginal(Measure):
         labels = np.einsum("ckl,l->c", -np.expm1(-shares[..., None] * rates), weights)
         return labels, np.full(len(block), 1.0 if self.sizes.truncated else self.sizes.not_empty)
 
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         n_present = block.counts.shape[1]
         absent = survival.vanish_empty ** (n_levels - n_present)
-        risks: Risks = {}
+        risks: RisksByForm = {}
         if "published" in forms:
             risks["published"] = self._published(block, n_levels, survival)
         if "exact" in forms:
@@ -87,7 +87,7 @@ class Marginal(Measure):
         return total
 
 
-_PUBLISHED: WeakKeyDictionary[Survival, dict[tuple[CellSizes, int], tuple[Integers, Floats, Floats]]] = (
+_PUBLISHED: WeakKeyDictionary[Survival, dict[tuple[SizeDistribution, int], tuple[Integers, Floats, Floats]]] = (
     WeakKeyDictionary()
 )
 """The sizes, and what the published form sums over them for every cell: kept as long as the noises."""

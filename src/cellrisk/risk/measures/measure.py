@@ -20,7 +20,7 @@ WEIGHTS: tuple[Weights, ...] = list_words(Weights)
 NUMBERS_AT_ONCE = 1 << 18
 """Working arrays of about this many numbers stay in the processor's cache."""
 
-Risks = dict[str, Floats]
+RisksByForm = dict[str, Floats]
 """A risk for each form: (profiles, noises)."""
 
 
@@ -37,21 +37,21 @@ class Measure(ABC):
     """True where the measure describes the table as a whole, so that weights do not matter."""
 
     @abstractmethod
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         """The risk of one cell of each profile, for each noise and form."""
 
     @abstractmethod
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         """How many labels the cell of each profile is expected to hold, and how likely it holds any."""
 
-    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         """Where `risk` goes as noise grows without bound, so that each of the K labels shows with probability 1/2.
 
         A label is then shown alone with probability 2^-K: exact = 2^-K E C, C the number of labels present, and
         tight = 2^-K P(C > 0), as the shares of the labels present sum to 1. published is its closed form. No sum runs
         over counts, whatever the size of a cell.
         """
-        risks: Risks = {}
+        risks: RisksByForm = {}
         if "published" in forms:
             risks.update(self.risk(block, n_levels, survival, ("published",)))
         if tuple(forms) == ("published",):

@@ -12,9 +12,9 @@ import numpy as np
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, labels_drawn
 from cellrisk.risk.measures.label_counts import count_pmf
-from cellrisk.risk.measures.measure import Measure, Risks, published_risk
+from cellrisk.risk.measures.measure import Measure, RisksByForm, published_risk
 from cellrisk.risk.measures.sequences import convolve
-from cellrisk.risk.measures.sizes import CellSizes
+from cellrisk.risk.measures.sizes import SizeDistribution
 from cellrisk.risk.measures.survival import Survival, SurvivalTable
 from cellrisk.risk.measures.transforms import MANY, risk_by_transform
 from cellrisk.system.arrays import Floats, Integers
@@ -51,7 +51,7 @@ class Shrinkage(Measure):
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         return labels_drawn(self.prior, block.sizes), np.ones(len(block))
 
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         return risk_by_size(self.prior, block.sizes, survival, forms)
 
 
@@ -60,7 +60,7 @@ class MarginalShrinkage(Measure):
     """The shrinkage risk of a cell whose size is random too: one number for the table (Definition 10)."""
 
     prior: Dirichlet
-    sizes: CellSizes
+    sizes: SizeDistribution
     name: ClassVar[str] = "marginal_shrinkage"
     one_number: ClassVar[bool] = True
 
@@ -75,16 +75,16 @@ class MarginalShrinkage(Measure):
         some = 1.0 if self.sizes.truncated else self.sizes.not_empty
         return np.full(len(block), chance @ labels_drawn(self.prior, sizes)), np.full(len(block), some)
 
-    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> Risks:
+    def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
         sizes, chance = self.sizes.likely()
         risks = risk_by_size(self.prior, sizes, survival, forms)
         return {form: np.repeat((chance @ risk)[None], len(block), axis=0) for form, risk in risks.items()}
 
 
-def risk_by_size(prior: Dirichlet, sizes: Integers, survival: Survival, forms: Sequence[str]) -> Risks:
+def risk_by_size(prior: Dirichlet, sizes: Integers, survival: Survival, forms: Sequence[str]) -> RisksByForm:
     """Shrinkage risk of a cell of each size: (sizes, noises) for each form."""
     n_levels = len(prior.mean)
-    risks: Risks = {}
+    risks: RisksByForm = {}
     if "published" in forms:
         risks["published"] = published_risk(all_same(prior, sizes), sizes, n_levels, survival)
     if "exact" in forms or "tight" in forms:

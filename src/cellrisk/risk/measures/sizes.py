@@ -33,7 +33,7 @@ _NEARLY_ZERO = 1e-15
 """Stands for rate 0 where a weight would be infinite: g(rate) / (1 - e^-rate) is then within 1e-15 of its limit."""
 
 
-class CellSizes(ABC):
+class SizeDistribution(ABC):
     """f(n; beta): how likely a cell has n records. Only non-empty cells are seen, so f is usually truncated at 0.
 
     A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty`` and the two
@@ -161,7 +161,7 @@ _LIMITS = {
 
 
 @dataclass(frozen=True)
-class PoissonSizes(CellSizes):
+class PoissonSizes(SizeDistribution):
     """N ~ Poisson(rate), given N >= 1 if truncated. Rate 0 is the limit in which every cell has one record.
 
     >>> print(PoissonSizes(2.43, truncated=False, source="mle").describe())
@@ -215,7 +215,7 @@ class PoissonSizes(CellSizes):
 
 
 @dataclass(frozen=True)
-class NegativeBinomialSizes(CellSizes):
+class NegativeBinomialSizes(SizeDistribution):
     """N ~ Poisson(L), L ~ Gamma(shape, scale = mean / shape), given N >= 1 if truncated.
 
     ``mean`` is that before truncation. Shape infinity is the Poisson distribution with that mean; shape 0 (kept at
@@ -293,14 +293,16 @@ class NegativeBinomialSizes(CellSizes):
         return self._size_biased
 
 
-def fit_sizes(profiles: Profiles, family: str = "poisson", method: str = "mle", truncated: bool = True) -> CellSizes:
+def fit_sizes(
+    profiles: Profiles, family: str = "poisson", method: str = "mle", truncated: bool = True
+) -> SizeDistribution:
     """Answers: from which distribution might the sizes of the non-empty cells come?
 
     Poisson: ``mle`` and ``moments`` coincide, as the mean is sufficient: rate = mean size, or, truncated, the rate with
     rate / (1 - e^-rate) = mean size. ``bayes``: the posterior mean under the prior density rate^(-1/2).
     Negative binomial: ``mle`` by its profile likelihood in the shape; ``moments`` from the mean and variance (n in the
     denominator) or, truncated, from the mean and E n^2 / E n = 1 + scale (shape + 1); ``bayes``: the posterior means of
-    shape and mean, both log-uniform over a range. All are estimates; limits (`CellSizes.boundary`) are answers.
+    shape and mean, both log-uniform over a range. All are estimates; limits (`SizeDistribution.boundary`) are answers.
     Source: maths.md, section 5; the plain fits are those that the paper reports.
 
     >>> profiles = Profiles.from_cells([[1], [1], [2], [4]], n_levels=1)
