@@ -87,7 +87,8 @@ class JointCells:
     """Whether the levels were declared."""
     tables: tuple[TableCells, ...]
     cell: Integers
-    """(tables, rows): the cell of a row's people in each table; -1 where they are not in it."""
+    """(tables, rows): the cell of a row's people in each table; -1 where they are not in it. Rows are in the order of
+    these, so that whoever shares his cells in the first tables is beside each other."""
     level: Integers
     """(rows,)"""
     count: Integers
@@ -340,14 +341,16 @@ def join_tables(
         summed = np.bincount(flat, count[here], minlength=len(codes) * len(labels))
         cells.append(cell)
         found.append(TableCells(own, codes, narrow(summed).reshape(len(codes), len(labels))))
+    joined = np.stack(cells)
+    order = np.argsort(number_keys(joined + 1, [each.n_cells + 1 for each in found]))
     return JointCells(
         sensitive,
         labels,
         levels.declared,
         tuple(found),
-        np.stack(cells),
-        level,
-        count,
+        joined[:, order],
+        level[order],
+        count[order],
         tuple(names),
         tuple(rows.widths),
         dropped,

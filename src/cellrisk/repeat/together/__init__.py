@@ -13,6 +13,7 @@ from cellrisk.counts.joint import JointCells, TableCells, count_together
 from cellrisk.noise.distributions import EndlessNoise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
+from cellrisk.repeat.together.differences import find_differences
 from cellrisk.repeat.together.rules import (
     RULES,
     Figures,
@@ -20,8 +21,6 @@ from cellrisk.repeat.together.rules import (
     count_alone,
     count_chance,
     count_given_away,
-    count_raw,
-    count_subsets,
     look_up,
 )
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables, same_table_twice
@@ -124,14 +123,13 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
     together = find_together(asked)
     cost = find_cost(mechanisms, together)
     ceiling, unknown = try_ceiling(mechanisms, together, joint.n_levels)
-    found = count_given_away(joint, lookups)
+    counted = count_given_away(joint, lookups)
+    found, collections = counted.rules, counted.collections
     chance = count_chance(joint, [each.limit_noise for each in mechanisms], thresholds)
-    raw = count_raw(joint)
     means = {rule: figures.right for rule, figures in found.items()}
     spreads = find_spreads(joint, lookups, noises, thresholds, means, seed)
-    collections = count_subsets(joint, lookups)
     rules = tuple(
-        _make_figures(rule, found[rule], spreads[rule], chance[rule], raw[rule], joint.n_records, cost)
+        _make_figures(rule, found[rule], spreads[rule], chance[rule], counted.raw[rule], joint.n_records, cost)
         for rule in RULES
     )
     every = tuple(range(len(asked)))
@@ -152,6 +150,7 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         ceiling,
         unknown,
         cost,
+        find_differences(joint, asked),
         tuple(_state(joint, asked, missing, spreads)),
     )
 
@@ -248,10 +247,10 @@ def _state_structure(joint: JointCells, asked: Sequence[SetTable]) -> Iterator[s
                 )
         elif (here & there).any():
             if not (here & ~there).any() or not (there & ~here).any():
-                yield (
-                    f"The people of {names} are nested: their difference is a table of the rest, which these figures "
-                    "leave out."
-                )
+                if columns != others:
+                    yield (
+                        f"The people of {names} are nested: what their difference shows on common columns is left out."
+                    )
             else:
                 yield f"The people of {names} overlap: what their differences show is left out."
     shared = {column for each in joint.tables for column in each.columns}

@@ -7,23 +7,29 @@ shows k alone. In a table that he is not in, everything survives: s = 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cellrisk.counts.joint import JointCells, TableCells
-from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
+from cellrisk.noise.distributions import EndlessNoise, Noise
 from cellrisk.risk.attacks.released import first_value, mass
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 RULES = ("elimination", "any", "unanimous")
-NUMBERS_AT_ONCE = 1 << 18
+NUMBERS_AT_ONCE = 1 << 16
 """Numbers of one kind that are worked on at once."""
 LARGEST_LOOKUP = 1 << 22
 """Counts up to here are looked up in a list of all of them."""
+THREADS = min(os.cpu_count() or 1, 4)
+Part = TypeVar("Part")
+Found = TypeVar("Found")
 MOST_SUBSETS = 6
 """Tables up to which every sub-collection of them is looked at."""
 
@@ -55,6 +61,12 @@ class Lookup:
     """s(n - 1): how likely the count survives with one person less."""
     first: Floats
     """d(n) = s(n) - s(n - 1), as the probability that n is released as the smallest value there is."""
+    present: Any
+    """Whether the count is above 0."""
+
+    def at(self, cells: Integers) -> Integers:
+        """(labels, people): where the counts of some people's cells are; of -1, who are not in the table."""
+        return np.ascontiguousarray(np.take(self.places, cells, axis=0, mode="wrap").T)
 
     @staticmethod
     def of(table: TableCells, noise: Noise, threshold: float) -> Lookup:
@@ -74,6 +86,7 @@ class Lookup:
             np.concatenate([noise.survive(numbers, threshold), all_]),
             np.concatenate([noise.survive(numbers - 1.0, threshold), all_]),
             np.concatenate([mass(noise, numbers - first_value(threshold)), none]),
+            np.concatenate([numbers > 0, [True]]),
         )
 
 
@@ -83,16 +96,19 @@ class Seen:
 
     vanish: list[Floats]
     survive: list[Floats]
+    present: list[Any]
+    """Whether there is anybody of the label; all are in a table that the people are not in."""
     less: Floats
     first: Floats
     label: int
 
     @staticmethod
     def of(lookup: Lookup, cells: Integers, label: int) -> Seen:
-        places = np.ascontiguousarray(lookup.places[cells].T)
+        places = lookup.at(cells)
         return Seen(
             [lookup.vanish[place] for place in places],
             [lookup.survive[place] for place in places],
+            [lookup.present[place] for place in places],
             lookup.less[places[label]],
             lookup.first[places[label]],
             label,
@@ -114,6 +130,11 @@ def multiply(factors: Sequence[Floats]) -> Floats:
     return product
 
 
+def add_up(people: Floats, chance: Any) -> float:
+    """The sum of the products. Not through a linear algebra library, whose threads would be in the way of ours."""
+    return float(np.einsum("i,i->", people, chance))
+
+
 def look_up(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[float]) -> list[Lookup]:
     return [
         Lookup.of(table, noise, threshold)
@@ -121,27 +142,61 @@ def look_up(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[flo
     ]
 
 
-def split_people(joint: JointCells) -> Iterator[tuple[int, Integers, Floats]]:
-    """The people, some of one label at a time: the label, the cells in each table (tables, rows), how many they are."""
+def split_people(joint: JointCells) -> Iterator[tuple[int, Integers]]:
+    """The rows of people, some of one label at a time."""
     order = np.argsort(joint.level, kind="stable")
     ends = np.searchsorted(joint.level[order], np.arange(joint.n_levels + 1))
     step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
     for label in range(joint.n_levels):
         for start in range(ends[label], ends[label + 1], step):
-            rows = order[start : min(start + step, ends[label + 1])]
-            yield label, joint.cell[:, rows], joint.count[rows].astype(np.float64)
+            yield label, order[start : min(start + step, ends[label + 1])]
 
 
-def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> dict[str, Figures]:
-    """Mean figures of each rule, all tables together."""
-    found = dict.fromkeys(RULES, NOBODY)
-    for label, cells, people in split_people(joint):
-        seen = [Seen.of(lookup, own, label) for lookup, own in zip(lookups, cells, strict=True)]
-        found["elimination"] += eliminate(seen, people)
+def in_threads(work: Callable[[Part], Found], parts: Iterable[Part]) -> Iterator[Found]:
+    """What a function finds in each part, in the order of the parts. Numpy computes in several threads at once."""
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        try:
+            yield from pool.map(work, parts)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Mean figures of each rule, by all tables together; of elimination, by collections of tables; and raw people."""
+
+    rules: dict[str, Figures]
+    collections: dict[tuple[int, ...], Figures]
+    raw: dict[str, int]
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(
+            {rule: own + other.rules[rule] for rule, own in self.rules.items()},
+            {some: own + other.collections[some] for some, own in self.collections.items()},
+            {rule: own + other.raw[rule] for rule, own in self.raw.items()},
+        )
+
+
+def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> Counted:
+    """Who is given away on average, in one pass over the people."""
+    chosen = choose_collections(len(lookups))
+
+    def count(part: tuple[int, Integers]) -> Counted:
+        label, rows = part
+        people = joint.count[rows].astype(np.float64)
+        seen = [Seen.of(lookup, own[rows], label) for lookup, own in zip(lookups, joint.cell, strict=True)]
         alone = [each.alone() for each in seen]
-        found["any"] += find_any(seen, alone, people)
-        found["unanimous"] += find_unanimous(seen, alone, people)
-    return found
+        collections = eliminate_by(chosen, seen, people)
+        rules = {
+            "elimination": collections[tuple(range(len(lookups)))],
+            "any": find_any(seen, alone, people),
+            "unanimous": find_unanimous(seen, alone, people),
+        }
+        return Counted(rules, collections, find_raw(seen, people))
+
+    nobody = Counted(dict.fromkeys(RULES, NOBODY), dict.fromkeys(chosen, NOBODY), dict.fromkeys(RULES, 0))
+    return sum(in_threads(count, split_people(joint)), nobody)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,18 +230,10 @@ class Eliminated:
         alone = each_alone(self.goes, self.stays)
         others = multiply([gone for place, gone in enumerate(self.goes) if place != label])
         return Figures(
-            float(people @ alone[label]),
-            sum(float(people @ each) for each in alone),
-            float(people @ (self.pivotal * others)),
+            add_up(people, alone[label]),
+            sum(add_up(people, each) for each in alone),
+            add_up(people, self.pivotal * others),
         )
-
-
-def eliminate(seen: Sequence[Seen], people: Floats) -> Figures:
-    """The one label that vanishes in none of his cells."""
-    state = Eliminated.start(seen[0])
-    for each in seen[1:]:
-        state = state.add(each)
-    return state.figures(seen[0].label, people)
 
 
 def find_any(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: Floats) -> Figures:
@@ -203,7 +250,7 @@ def find_any(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: Floats
         others = each.others_vanish()
         pivotal = pivotal * (1.0 - own[label]) + hidden * each.first * others
         hidden = hidden * (1.0 - each.less * others)
-    return Figures(float(people @ shown[label]), sum(float(people @ some) for some in shown), float(people @ pivotal))
+    return Figures(add_up(people, shown[label]), sum(add_up(people, some) for some in shown), add_up(people, pivotal))
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +294,7 @@ def find_unanimous(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: 
         shown = before.shown * (rest.none + rest.shown) + before.none * rest.shown
         pivotal = pivotal + each.first * (shown * lone + both * quiet)
         before = before.add(np.maximum(empty + each.first * (quiet - lone), 0.0), each.less * quiet)
-    return Figures(float(people @ totals[label]), sum(float(people @ some) for some in totals), float(people @ pivotal))
+    return Figures(add_up(people, totals[label]), sum(add_up(people, some) for some in totals), add_up(people, pivotal))
 
 
 def one_of_others(seen: Seen) -> Floats:
@@ -256,29 +303,48 @@ def one_of_others(seen: Seen) -> Floats:
     return np.asarray(sum(each_alone([seen.vanish[label] for label in rest], [seen.survive[label] for label in rest])))
 
 
-def count_subsets(joint: JointCells, lookups: Sequence[Lookup]) -> dict[tuple[int, ...], Figures]:
-    """Elimination by every sub-collection of the tables; of many tables, by all, by all but one and by each."""
-    tables = range(len(lookups))
-    if len(lookups) <= MOST_SUBSETS:
-        chosen = [some for size in range(1, len(lookups) + 1) for some in combinations(tables, size)]
-    else:
-        chosen = [*((table,) for table in tables), *combinations(tables, len(lookups) - 1), tuple(tables)]
-    found = dict.fromkeys(chosen, NOBODY)
-    for label, cells, people in split_people(joint):
-        seen = [Seen.of(lookup, own, label) for lookup, own in zip(lookups, cells, strict=True)]
-        states: dict[tuple[int, ...], Eliminated] = {}
-        for some in chosen:
-            state = states.get(some[:-1])
-            if state is None:
-                state = Eliminated.start(seen[some[0]])
-                for table in some[1:]:
-                    state = state.add(seen[table])
-            else:
-                state = state.add(seen[some[-1]])
-            if len(lookups) <= MOST_SUBSETS and some[-1] < len(lookups) - 1:
-                states[some] = state
-            found[some] += state.figures(label, people)
+def choose_collections(tables: int) -> list[tuple[int, ...]]:
+    """Every collection of some tables, smaller ones first; of many tables, each, all but one, and all."""
+    every = range(tables)
+    if tables <= MOST_SUBSETS:
+        return [some for size in range(1, tables + 1) for some in combinations(every, size)]
+    return [*((table,) for table in every), *combinations(every, tables - 1), tuple(every)]
+
+
+def eliminate_by(
+    chosen: Sequence[tuple[int, ...]], seen: Sequence[Seen], people: Floats
+) -> dict[tuple[int, ...], Figures]:
+    """Elimination, the one label that vanishes in none of his cells, by each collection of tables."""
+    found = {}
+    states: dict[tuple[int, ...], Eliminated] = {}
+    for some in chosen:
+        state = states.get(some[:-1])
+        if state is None:
+            state = Eliminated.start(seen[some[0]])
+            for table in some[1:]:
+                state = state.add(seen[table])
+        else:
+            state = state.add(seen[some[-1]])
+        if some[-1] < len(seen) - 1 and len(seen) <= MOST_SUBSETS:  # a larger collection begins with this one
+            states[some] = state
+        found[some] = state.figures(seen[0].label, people)
     return found
+
+
+def find_raw(seen: Sequence[Seen], people: Floats) -> dict[str, int]:
+    """People whom the tables would give away without noise: whose cells have only their label in common, or one of
+    whose cells has only their label."""
+    label = seen[0].label
+    common = np.zeros(len(people), bool)
+    somewhere = np.zeros(len(people), bool)
+    for other in range(len(seen[0].vanish)):
+        if other != label:
+            common |= np.logical_and.reduce([each.present[other] for each in seen])
+    for each in seen:
+        others = [present for other, present in enumerate(each.present) if other != label]
+        somewhere |= ~np.logical_or.reduce(others)
+    shown = round(add_up(people, somewhere))
+    return {"elimination": round(add_up(people, ~common)), "any": shown, "unanimous": shown}
 
 
 def count_chance(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[float]) -> dict[str, float]:
@@ -288,7 +354,7 @@ def count_chance(joint: JointCells, noises: Sequence[Noise], thresholds: Sequenc
     unanimous (1 - (K-1) 2^-K)^r - (1 - K 2^-K)^r; r is the number of tables that a person is in.
     """
     if not all(isinstance(noise, EndlessNoise) for noise in noises):
-        found = count_given_away(joint, look_up(joint, noises, thresholds))
+        found = count_given_away(joint, look_up(joint, noises, thresholds)).rules
         return {rule: figures.right for rule, figures in found.items()}
     people = np.bincount((joint.cell >= 0).sum(axis=0), joint.count, minlength=len(noises) + 1)
     r, k = np.arange(len(people), dtype=np.float64), joint.n_levels
@@ -301,13 +367,6 @@ def count_chance(joint: JointCells, noises: Sequence[Noise], thresholds: Sequenc
     }
 
 
-def count_raw(joint: JointCells) -> dict[str, int]:
-    """People whom the tables would give away without noise: whose cells have only their label in common, or one of
-    whose cells has only their label."""
-    lookups = look_up(joint, [NoNoise()] * len(joint.tables), [0.5] * len(joint.tables))
-    return {rule: round(figures.right) for rule, figures in count_given_away(joint, lookups).items()}
-
-
 def count_alone(table: TableCells, lookup: Lookup) -> Figures:
     """One table by itself, where the three rules are one: the cell shows a label alone."""
     places = np.ascontiguousarray(lookup.places[:-1].T)
@@ -316,7 +375,7 @@ def count_alone(table: TableCells, lookup: Lookup) -> Figures:
     counts = table.counts.T.astype(np.float64)
     size = counts.sum(axis=0)
     return Figures(
-        sum(float(own @ shown) for own, shown in zip(counts, alone, strict=True)),
-        sum(float(size @ shown) for shown in alone),
-        sum(float(own @ shown) for own, shown in zip(counts, pivotal, strict=True)),
+        sum(add_up(own, shown) for own, shown in zip(counts, alone, strict=True)),
+        sum(add_up(size, shown) for shown in alone),
+        sum(add_up(own, shown) for own, shown in zip(counts, pivotal, strict=True)),
     )

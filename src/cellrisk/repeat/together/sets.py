@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 from cellrisk.counts.joint import Asked
 from cellrisk.counts.parts import Part, read_part
@@ -153,14 +153,14 @@ def _read_table(
     return found
 
 
-def _make(described: dict[str, Any], neighbours: Neighbours | None, whose: str) -> Mechanism:
-    named = described.pop("mechanism")
+def _make(described: dict[str, Any], neighbours: Any, whose: str) -> Mechanism:
+    named: Any = described.pop("mechanism")
     if not isinstance(named, Mechanism | str):
         raise InvalidInput(f"the mechanism of {whose} must be a name", got=f"a {type(named).__name__}")
     if not isinstance(named, Mechanism) and described.get("epsilon") is None:
         raise InvalidInput(f"no epsilon was given for {whose}", fix="give it for the table, or once for all of them")
     try:
-        return make_mechanism(named, neighbours=neighbours, **described)  # type: ignore[arg-type]  # a wrong name is refused there
+        return make_mechanism(cast(Any, named), neighbours=neighbours, **described)
     except (InvalidInput, UnknownName) as refusal:
         raise type(refusal)(f"the mechanism of {whose}: {refusal}") from None
 

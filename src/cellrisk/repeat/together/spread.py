@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.cells import find_distinct
+from cellrisk.counts.cells import number_keys
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.distributions import Noise
-from cellrisk.repeat.together.rules import NUMBERS_AT_ONCE, RULES, Lookup, multiply
+from cellrisk.repeat.together.rules import NUMBERS_AT_ONCE, RULES, Lookup, add_up, in_threads, multiply
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
@@ -138,12 +139,14 @@ def find_spreads(
     ``means``: people whom each rule names rightly. Where all simulated releases are alike, the error is the largest
     deviation that such a mean allows: a number from 0 to n has a variance of at most n times its mean.
     """
-    found: dict[str, Spread] = {}
+    chosen: dict[str, Events] = {}
     for rule in RULES:
         events = choose_events(rule, joint.n_levels)
         subsets = 2 ** len(lookups) - 1
         if events is not None and subsets * len(joint.count) * events.count * (events.count + 1) // 2 <= MOST_WORK:
-            found[rule] = Spread(math.sqrt(find_variance(joint, lookups, events)))
+            chosen[rule] = events
+    variances = find_variances(joint, lookups, tuple(chosen.values()))
+    found = {rule: Spread(math.sqrt(variance)) for rule, variance in zip(chosen, variances, strict=True)}
     missing = [rule for rule in RULES if rule not in found]
     if missing:
         drawn = simulate_rules(joint, noises, thresholds, DRAWS, seed)
@@ -174,57 +177,129 @@ def estimate(numbers: Floats, largest: float) -> Spread:
     return Spread(deviation, error)
 
 
-def find_variance(joint: JointCells, lookups: Sequence[Lookup], events: Events) -> float:
-    """The sum over all collections S of tables, and over the joint cells of each."""
-    tables = range(len(lookups))
-    total = 0.0
+def find_variances(joint: JointCells, lookups: Sequence[Lookup], rules: Sequence[Events]) -> list[float]:
+    """The variance of each rule: the sum over all collections S of tables, and over the joint cells of each."""
+    total = np.zeros(len(rules))
+    if not rules:
+        return []
     for size in range(1, len(lookups) + 1):
-        for shared in combinations(tables, size):
-            total += _sum_over_cells(joint, lookups, events, shared)
-    return max(total, 0.0)
+        for shared in combinations(range(len(lookups)), size):
+            total += sum(_add_cells(joint, lookups, rules, shared), np.zeros(len(rules)))
+    return [max(float(each), 0.0) for each in total]
 
 
-def _sum_over_cells(joint: JointCells, lookups: Sequence[Lookup], events: Events, shared: tuple[int, ...]) -> float:
-    rows = np.flatnonzero((joint.cell[list(shared)] >= 0).all(axis=0))
-    if not len(rows):
-        return 0.0
-    cells = joint.cell[:, rows]
-    if len(shared) == 1:
-        group, n_groups = cells[shared[0]], len(lookups[shared[0]].places) - 1
-        own = np.arange(n_groups)[None, :]
-    else:
-        one, group = find_distinct(cells[list(shared)], [len(lookups[table].places) for table in shared])
-        n_groups, own = len(one), cells[list(shared)][:, one]
-    weights = np.zeros((events.count, n_groups))
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Rows of people in some joint cells."""
+
+    rows: Any
+    """Their places, or a slice."""
+    cell: Integers
+    """(rows,): the joint cell of each, from 0."""
+    cells: Integers
+    """(tables, joint cells): the cell of each joint cell in the tables that are shared."""
+
+
+def _add_cells(
+    joint: JointCells, lookups: Sequence[Lookup], rules: Sequence[Events], shared: tuple[int, ...]
+) -> Iterator[Floats]:
+    """The sums over the joint cells of some tables, some at a time."""
     others = [table for table in range(len(lookups)) if table not in shared]
+    n_cells = joint.tables[shared[0]].n_cells
+    if len(shared) > 1 or n_cells > max(NUMBERS_AT_ONCE, len(joint.count) // 8):
+        yield from in_threads(
+            lambda group: _cover(lookups, rules, shared, group.cells, _weigh(joint, lookups, rules, others, group)),
+            _split_groups(joint, shared),
+        )
+        return
+    # Few cells of one table: weights are added up over all people, in whatever order they are.
+    weights = [[np.zeros(n_cells) for _ in range(events.count)] for events in rules]
+    parts = in_threads(lambda group: _weigh(joint, lookups, rules, others, group), _split_rows(joint, shared[0]))
+    for part in parts:
+        for mine, more in zip(weights, part, strict=True):
+            for own, one in zip(mine, more, strict=True):
+                own += one
+    yield _cover(lookups, rules, shared, np.arange(n_cells)[None, :], weights)
+
+
+def _split_rows(joint: JointCells, table: int) -> Iterator[Group]:
+    """The people in one table, in the order in which they are, some at a time; with all cells of it."""
+    cells = np.arange(joint.tables[table].n_cells)[None, :]
+    step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
+    for start in range(0, len(joint.count), step):
+        cell = joint.cell[table, start : start + step]
+        if (cell >= 0).all():
+            yield Group(slice(start, start + step), cell, cells)
+        else:
+            yield Group(start + np.flatnonzero(cell >= 0), cell[cell >= 0], cells)
+
+
+def _split_groups(joint: JointCells, shared: tuple[int, ...]) -> Iterator[Group]:
+    """The people who are in all of these tables by their joint cells there, some cells at a time."""
+    rows = np.flatnonzero((joint.cell[list(shared)] >= 0).all(axis=0))
+    key = number_keys(joint.cell[list(shared)][:, rows], [joint.tables[table].n_cells for table in shared])
+    if (key[1:] < key[:-1]).any():
+        order = np.argsort(key)
+        rows, key = rows[order], key[order]
+    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(rows) else np.zeros(0, np.int64)
+    ends = np.append(starts[1:], len(rows))
+    step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
+    begin = 0
+    while begin < len(starts):
+        end = max(int(np.searchsorted(ends, starts[begin] + step, side="right")), begin + 1)
+        low, high = int(starts[begin]), int(ends[end - 1])
+        cell = np.repeat(np.arange(end - begin), np.diff(np.append(starts[begin:end], high)))
+        yield Group(rows[low:high], cell, joint.cell[list(shared)][:, rows[starts[begin:end]]])
+        begin = end
+
+
+def _weigh(
+    joint: JointCells, lookups: Sequence[Lookup], rules: Sequence[Events], others: Sequence[int], group: Group
+) -> list[list[Floats]]:
+    """A_gb of each rule: a list entry for each event, an array entry for each joint cell."""
+    rows, n_cells = group.rows, group.cells.shape[1]
     level, people = joint.level[rows], joint.count[rows].astype(np.float64)
-    for label in range(joint.n_levels):
-        here = np.flatnonzero(level == label)
-        for part in np.array_split(here, 1 + len(here) // NUMBERS_AT_ONCE):
-            chances = [_chance(lookups[table], cells[table, part], events) for table in others]
-            for event in np.flatnonzero(events.coefficient[:, label]):
-                product = people[part] * events.coefficient[event, label]
-                for chance in chances:
-                    product = product * chance[event]
-                np.add(weights[event], np.bincount(group[part], product, minlength=n_groups), out=weights[event])
-    total = 0.0
-    for start in range(0, n_groups, NUMBERS_AT_ONCE):
-        part_of = slice(start, start + NUMBERS_AT_ONCE)
-        chances = [_chance(lookups[table], cell[part_of], events) for table, cell in zip(shared, own, strict=True)]
-        for first in range(events.count):
-            for second in range(first, events.count):
-                found = [events.covariance(chance, first, second) for chance in chances]
-                if any(each is None for each in found):
+    seen = [_look(lookups[table], joint.cell[table][rows]) for table in others]
+    found = []
+    for events in rules:
+        chances = [events.chance(*each) for each in seen]
+        weights = []
+        for event in range(events.count):
+            product = people * events.coefficient[event][level]
+            for chance in chances:
+                product = product * chance[event]
+            weights.append(np.asarray(np.bincount(group.cell, product, minlength=n_cells), np.float64))
+        found.append(weights)
+    return found
+
+
+def _cover(
+    lookups: Sequence[Lookup],
+    rules: Sequence[Events],
+    shared: tuple[int, ...],
+    cells: Integers,
+    weights: Sequence[Sequence[Floats]],
+) -> Floats:
+    """sum_g sum_{b,b'} A_gb A_gb' prod_{t in S} cov_t(b, b') of each rule, over some joint cells."""
+    seen = [_look(lookups[table], own) for table, own in zip(shared, cells, strict=True)]
+    totals = np.zeros(len(rules))
+    for place, (events, weight) in enumerate(zip(rules, weights, strict=True)):
+        chances = [events.chance(*each) for each in seen]
+        for one in range(events.count):
+            for other in range(one, events.count):
+                found = [events.covariance(chance, one, other) for chance in chances]
+                if found[0] is None:
                     continue
                 covariance = multiply([each for each in found if each is not None])
-                both = float(np.sum(weights[first, part_of] * weights[second, part_of] * covariance))
-                total += both if first == second else 2.0 * both
-    return total
+                both = float(np.einsum("i,i,i->", weight[one], weight[other], covariance))
+                totals[place] += both if one == other else 2.0 * both
+    return totals
 
 
-def _chance(lookup: Lookup, cells: Integers, events: Events) -> list[Floats]:
-    places = np.ascontiguousarray(lookup.places[cells].T)
-    return events.chance([lookup.vanish[place] for place in places], [lookup.survive[place] for place in places])
+def _look(lookup: Lookup, cells: Integers) -> tuple[list[Floats], list[Floats]]:
+    """q and s of every label, for some people's cells."""
+    places = lookup.at(cells)
+    return [lookup.vanish[place] for place in places], [lookup.survive[place] for place in places]
 
 
 def simulate_rules(
@@ -250,8 +325,8 @@ def simulate_rules(
             views = [each[own] for each, own in zip(shown, cells, strict=True)]
             for rule, names in _apply(views).items():
                 right = np.take_along_axis(names, level[:, None].astype(np.int64), axis=1)[:, 0]
-                found[rule]["right"][draw] += float(people @ right)
-                found[rule]["named"][draw] += float(people @ names.sum(axis=1))
+                found[rule]["right"][draw] += add_up(people, right)
+                found[rule]["named"][draw] += add_up(people, names.sum(axis=1))
     return found
 
 

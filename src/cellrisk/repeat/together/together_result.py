@@ -8,6 +8,7 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.together.costs import Cost
+from cellrisk.repeat.together.differences import Difference
 from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.assessment import CURATOR_NOTE
@@ -98,6 +99,8 @@ class TogetherAssessment(Result):
     ceiling: Ceiling | None
     ceiling_unknown: str | None
     cost: Cost
+    differences: tuple[Difference, ...]
+    """Pairs of tables of the same columns, of which one leaves some people out."""
     statements: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -178,6 +181,7 @@ class TogetherAssessment(Result):
             "ceiling": None if self.ceiling is None else self.ceiling.to_dict(),
             **({} if self.ceiling_unknown is None else {"ceiling_unknown": self.ceiling_unknown}),
             "cost": self.cost.to_dict(),
+            "differences": [each.to_dict() for each in self.differences],
             "sentence": self.headline,
             "statements": list(self.statements),
         }
@@ -185,6 +189,7 @@ class TogetherAssessment(Result):
     def _paragraphs(self) -> list[str]:
         several = len(self.tables) > 1
         blocks = [self._rules_table() if several else "", self._tables_table(), self._say_parts() if several else ""]
+        blocks.append("\n".join(each.headline for each in self.differences))
         nobody = self.ceiling.headline if self.ceiling is not None else f"No ceiling is told: {self.ceiling_unknown}."
         blocks += [f"{self.cost.headline} {nobody}", "\n".join(f"- {each}" for each in self.statements), CURATOR_NOTE]
         return [block for block in blocks if block]

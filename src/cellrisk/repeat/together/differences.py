@@ -1,0 +1,180 @@
+"""Differencing: two tables of the same columns, of which one leaves some people out, are a third table of those people.
+
+Where the people of table B are among those of table A, A - B counts the rest, with noise e_A - e_B in every count. The
+attacker subtracts what is released; it is taken as it is before counts below the threshold are set to 0, and of clamped
+counts he sees less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from scipy.signal import fftconvolve
+
+from cellrisk.counts.joint import JointCells
+from cellrisk.noise.distributions import Noise
+from cellrisk.repeat.together.sets import SetTable
+from cellrisk.risk.attacks.released import find_reach, first_value, mass
+from cellrisk.risk.measures.survival import each_alone
+from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.text import number_of
+
+DIRECT = 4096
+"""Noise that reaches no further is convolved term by term."""
+FARTHEST = 2_000_000
+"""Noise that reaches further is not subtracted: it tells next to nothing of a few people."""
+NUMBERS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the difference of two tables gives away of the people who are in the larger one alone."""
+
+    outer: SetTable
+    inner: SetTable
+    people: int
+    """Those who are left out of the smaller table."""
+    in_outer: float
+    """How many of them the larger table shows alone by itself."""
+    in_difference: float
+    """How many of them the difference shows alone."""
+    caused: float
+    """How many of these only because of their own record."""
+    either: float
+    """How many of them the larger table or the difference shows alone."""
+
+    @property
+    def headline(self) -> str:
+        """What a board can repeat."""
+        title, people = self.inner.title, number_of(self.people, "person", "people")
+        return (
+            f"{title[0].upper()}{title[1:]} leaves out {people} who are in {self.outer.title}: to publish both raises "
+            f"their exposure from {self.in_outer:,.3g} to {self.either:,.3g} people, because the difference is a table "
+            "of them alone."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "tables": [self.outer.number, self.inner.number],
+            "people": self.people,
+            "in_table": self.in_outer,
+            "in_difference": self.in_difference,
+            "caused": self.caused,
+            "either": self.either,
+            "sentence": self.headline,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """The law of rounded noise on whole numbers from ``-reach`` to ``reach``."""
+
+    pmf: Floats
+    reach: int
+
+    @staticmethod
+    def of(noise: Noise) -> Rounded:
+        reach = find_reach(noise)
+        return Rounded(mass(noise, np.arange(-reach, reach + 1, dtype=np.float64)), reach)
+
+    def less(self, other: Rounded) -> Rounded:
+        """The law of this noise minus another, both symmetric."""
+        short = max(self.reach, other.reach) <= DIRECT
+        pmf = np.convolve(self.pmf, other.pmf) if short else np.maximum(fftconvolve(self.pmf, other.pmf), 0.0)
+        return Rounded(np.asarray(pmf), self.reach + other.reach)
+
+    def at(self, values: Any) -> Floats:
+        """P(noise = value)."""
+        places = np.asarray(values) + self.reach
+        far = (places < 0) | (places >= len(self.pmf))
+        return np.asarray(np.where(far, 0.0, self.pmf[np.where(far, 0, places)]))
+
+    def at_most(self, values: Any) -> Floats:
+        """P(noise <= value), by a sum of the smaller tail."""
+        sums = np.concatenate([[0.0], np.cumsum(self.pmf)])
+        return np.asarray(sums[np.clip(np.asarray(values) + self.reach + 1, 0, len(self.pmf))])
+
+    def at_least(self, values: Any) -> Floats:
+        """P(noise >= value): the noise is symmetric."""
+        return self.at_most(-np.asarray(values))
+
+
+def find_differences(joint: JointCells, asked: Sequence[SetTable]) -> tuple[Difference, ...]:
+    """Every pair of tables of the same columns whose people are nested, assessed."""
+    return tuple(
+        _assess(joint, asked, outer, inner)
+        for outer, inner in find_nested(joint)
+        if set(joint.tables[outer].columns) == set(joint.tables[inner].columns) and _reaches(asked, outer, inner)
+    )
+
+
+def find_nested(joint: JointCells) -> Iterator[tuple[int, int]]:
+    """Pairs of tables, the larger first: everybody in the second is in the first, and somebody is not in the second."""
+    members = joint.cell >= 0
+    for outer, inner in permutations(range(len(joint.tables)), 2):
+        if not (members[inner] & ~members[outer]).any() and (members[outer] & ~members[inner]).any():
+            yield outer, inner
+
+
+def _reaches(asked: Sequence[SetTable], outer: int, inner: int) -> bool:
+    return all(find_reach(asked[table].mechanism.noise) <= FARTHEST for table in (outer, inner))
+
+
+def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int) -> Difference:
+    rest = np.flatnonzero((joint.cell[outer] >= 0) & (joint.cell[inner] < 0))
+    cells, cell = np.unique(joint.cell[outer, rest], return_inverse=True)
+    labels = joint.n_levels
+    flat = np.bincount(cell * labels + joint.level[rest], joint.count[rest], minlength=len(cells) * labels)
+    left = np.rint(flat).astype(np.int64).reshape(len(cells), labels)
+    whole = joint.tables[outer].counts[cells].astype(np.int64)
+    mechanism = asked[outer].mechanism
+    own, other = Rounded.of(mechanism.noise), Rounded.of(asked[inner].mechanism.noise)
+    both = own.less(other)
+    first = first_value(mechanism.threshold)
+    shown_there = _alone(own.at_most(first - 1 - whole), own.at_least(first - whole))
+    vanish = both.at_most(-left)
+    shown = _alone(vanish, both.at_least(1 - left))
+    pivotal = _alone(vanish, both.at(left - 1))
+    together = _alone(*_joint_law(own, other, whole, left, first))
+    people = left.astype(np.float64)
+
+    def add_up(chance: Floats) -> float:
+        return float(np.sum(people * chance))
+
+    in_outer, in_difference = add_up(shown_there), add_up(shown)
+    return Difference(
+        asked[outer],
+        asked[inner],
+        int(left.sum()),
+        in_outer,
+        in_difference,
+        add_up(pivotal),
+        in_outer + in_difference - add_up(together),
+    )
+
+
+def _alone(vanish: Floats, survive: Floats) -> Floats:
+    """(cells, labels): how likely each label survives and all others vanish."""
+    return np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1)
+
+
+def _joint_law(own: Rounded, other: Rounded, whole: Integers, left: Integers, first: int) -> tuple[Floats, Floats]:
+    """How likely a count vanishes, and survives, in the table and in the difference at once.
+
+    The difference has the table's own noise e in it: with n people of a label in the table and m of them left out of
+    the other, both vanish where n + e < T and m + e - e' < 1, a sum over e.
+    """
+    pairs, place = np.unique(np.stack([whole.ravel(), left.ravel()]), axis=1, return_inverse=True)
+    noise = np.arange(-own.reach, own.reach + 1)
+    vanish, survive = np.zeros(pairs.shape[1]), np.zeros(pairs.shape[1])
+    step = max(1, NUMBERS_AT_ONCE // len(noise))
+    for start in range(0, pairs.shape[1], step):
+        n, m = pairs[:, start : start + step, None]
+        gone = n + noise < first
+        vanish[start : start + step] = np.sum(np.where(gone, own.pmf * other.at_least(m + noise), 0.0), axis=1)
+        survive[start : start + step] = np.sum(np.where(gone, 0.0, own.pmf * other.at_most(m + noise - 1)), axis=1)
+    return vanish[place.ravel()].reshape(whole.shape), survive[place.ravel()].reshape(whole.shape)
