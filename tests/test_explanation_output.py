@@ -47,6 +47,21 @@ def test_headlines(people: pd.DataFrame, table: cr.FrequencyTable) -> None:
     assert "With coarser" not in str(bare)
 
 
+def test_headline_of_caused(table: cr.FrequencyTable) -> None:
+    found = explain(table, cr.Laplace(epsilon=1.0), sensitive="job")
+    best = min(found.coarser, key=lambda way: way.caused)
+    half = found.settings[0]
+    assert (
+        f"about {found.caused:,.1f} would be exposed only because of their own record; it would be about "
+        f"{half.caused:,.1f} at half the epsilon, and about {best.caused:,.1f} after merging "
+    ) in found.headline
+    ways = [way.describe_with_name() for way in found.coarser if way.quasi_identifier in ("age", "town")]
+    assert "merging neighbours of 'age' in pairs" in ways
+    assert any(way.startswith("merging the rarest values of 'town' to ") for way in ways)
+    none = dataclasses.replace(found, coarser=(), settings=(), caused=0.0)
+    assert "hardly anybody would be exposed only because of their own record." in none.headline
+
+
 def test_text(table: cr.FrequencyTable) -> None:
     found = explain(table, cr.Laplace(epsilon=1.0, threshold=1.5), sensitive="job", top=5)
     parts = str(found).split("\n\n")
@@ -62,7 +77,14 @@ def test_text(table: cr.FrequencyTable) -> None:
     worst = max(found.by_level, key=lambda level: level.risk)
     assert parts[3].splitlines()[2].split()[0] == worst.quasi_identifier
     assert worst.label in parts[3].splitlines()[2]
-    notes = parts[6].splitlines()
+    assert [part.splitlines()[0] for part in parts[6:10]] == [
+        "Who is exposed only because of their own record (caused), by the size of their cell",
+        f"Values with most of them, 10 of {len(found.by_level)}",
+        "Cells with most of them",
+        "With another setting",
+    ]
+    assert f"{found.caused:,.1f}" in parts[1]
+    notes = parts[10].splitlines()
     assert notes[0] == CURATOR_NOTE
     assert "do not publish" in notes[1]
 
@@ -101,6 +123,10 @@ def test_json_document(table: cr.FrequencyTable, mechanism: cr.Mechanism) -> Non
     assert document["by_level"][0] == dataclasses.asdict(found.by_level[0])
     assert document["without"][-1] == dataclasses.asdict(found.without[-1])
     assert document["coarser"][-1] == dataclasses.asdict(found.coarser[-1])
+    assert document["table"]["caused"] == found.caused
+    assert document["caused_cells"][0] == dataclasses.asdict(found.caused_cells[0])
+    assert document["caused_by_size"][0] == dataclasses.asdict(found.caused_by_size[0])
+    assert document["settings"][-1] == dataclasses.asdict(found.settings[-1])
     assert (document["most_raising"], document["headline"]) == (found.most_raising, found.headline)
 
 

@@ -10,8 +10,16 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
-from cellrisk.risk.explanation.remedies import AS_GIVEN, Coarsening, Groups, Remedies, Removal
-from cellrisk.risk.explanation.risky_cells import CellRisks, LevelRisk, RiskyCell
+from cellrisk.risk.explanation.remedies import (
+    AS_GIVEN,
+    Coarsening,
+    Groups,
+    OtherSetting,
+    Remedies,
+    Removal,
+    try_settings,
+)
+from cellrisk.risk.explanation.risky_cells import CausedBySize, CausedCell, CellRisks, LevelRisk, RiskyCell
 from cellrisk.risk.measures import FORMS, WEIGHTS, Survival, choose_words
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
@@ -29,7 +37,7 @@ KEYS_NOTE = "The values that describe cells and people are raw data: do not publ
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
-    """The answer of `explain`. Prints as a headline and four tables."""
+    """The answer of `explain`. Prints as a headline and tables."""
 
     picture = "draw_explanation"
 
@@ -51,6 +59,14 @@ class Explanation(Result):
     """In the order of the quasi-identifiers and of their values; values that do not occur are left out."""
     without: tuple[Removal, ...]
     coarser: tuple[Coarsening, ...]
+    caused: float = 0.0
+    """Expected number of people given away only because of their own record."""
+    caused_cells: tuple[CausedCell, ...] = ()
+    """The cells in which most of them are; then the smaller first, then in the order of their keys."""
+    caused_by_size: tuple[CausedBySize, ...] = ()
+    """They and the exposed by the size of their cell."""
+    settings: tuple[OtherSetting, ...] = ()
+    """Caused and exposed with a smaller epsilon, and with small counts suppressed."""
 
     def __post_init__(self) -> None:
         if not (self.riskiest and self.by_level and self.without):
@@ -64,12 +80,13 @@ class Explanation(Result):
 
     @property
     def headline(self) -> str:
-        """What a curator can repeat: whom the riskiest cells hold, and what would lower the risk most."""
-        return f"{self._say_who()} {self._say_what_helps()}"
+        """What a curator can repeat: whom the riskiest cells hold, who is given away because of their own record, and
+        what would lower the risk most."""
+        return f"{self._say_who()} {self._say_caused()} {self._say_what_helps()}"
 
     def _numbers(self) -> pd.DataFrame:
-        """One row a number. The parts are "table", "cell", "level", "without" and "coarser", and ``row`` numbers the
-        things in a part; ``label`` is a key, a value, or a way of merging values."""
+        """One row a number. The parts are "table", "cell", "level", "without", "coarser", "caused_cell", "size" and
+        "setting", and ``row`` numbers the things in a part; ``label`` is a key, a value, or a way of merging values."""
         import pandas as pd
 
         parts: dict[str, tuple[Any, ...]] = {
@@ -77,13 +94,16 @@ class Explanation(Result):
             "level": self.by_level,
             "without": self.without,
             "coarser": self.coarser,
+            "caused_cell": self.caused_cells,
+            "size": self.caused_by_size,
+            "setting": self.settings,
         }
         rows: list[tuple[Any, ...]]
         rows = [("table", 1, None, None, statistic, float(value)) for statistic, value in self._totals.items()]
         for part, entries in parts.items():
             for number, entry in enumerate(entries, start=1):
                 fields = vars(entry)
-                label = _join(entry.key) if part == "cell" else fields.get("label", fields.get("how"))
+                label = _join(entry.key) if "key" in fields else fields.get("label", fields.get("how"))
                 rows += [
                     (part, number, fields.get("quasi_identifier"), label, statistic, float(value))
                     for statistic, value in fields.items()
@@ -104,6 +124,9 @@ class Explanation(Result):
             "without": [asdict(removal) for removal in self.without],
             "most_raising": self.most_raising,
             "coarser": [asdict(coarsening) for coarsening in self.coarser],
+            "caused_cells": [asdict(cell) for cell in self.caused_cells],
+            "caused_by_size": [asdict(size) for size in self.caused_by_size],
+            "settings": [asdict(setting) for setting in self.settings],
             "headline": self.headline,
         }
 
@@ -114,11 +137,16 @@ class Explanation(Result):
             f"{self.sensitive}: {self.records:,} records in {self.cells:,} cells; {mechanism.name}, noise scale "
             f"{mechanism.scale:.4g}{suppressed}\n"
             f"local risk, {self.form}, weights {self.weights}: {percent(self.baseline)}; people exposed on average: "
-            f"{self.people:,.1f}; exposed by the raw table: {percent(self.raw_share)}"
+            f"{self.people:,.1f}, of them only because of their own record: {self.caused:,.1f}; exposed by the raw "
+            f"table: {percent(self.raw_share)}"
         )
         tables = [_show_cells(self.riskiest), _show_levels(self.by_level), _show_removals(self.without)]
         if self.coarser:
             tables.append(_show_coarsenings(self.coarser))
+        tables += [_show_sizes(self.caused_by_size), _show_caused_levels(self.by_level)]
+        if self.caused_cells:
+            tables.append(_show_caused(self.caused_cells))
+        tables.append(_show_settings(self.mechanism, self.caused, self.people, self.settings))
         return [about, *tables, f"{CURATOR_NOTE}\n{KEYS_NOTE}"]
 
     @property
@@ -128,6 +156,7 @@ class Explanation(Result):
             "cells": self.cells,
             "risk": self.baseline,
             "people": self.people,
+            "caused": self.caused,
             "raw_share": self.raw_share,
         }
 
@@ -145,6 +174,18 @@ class Explanation(Result):
             f"At epsilon {self.mechanism.epsilon:g}{delta}, {which} {held:,} {'person' if held == 1 else 'people'}; "
             f"{exposed:,.{0 if exposed >= 10 else 1}f} of them would be exposed on average."
         )
+
+    def _say_caused(self) -> str:
+        """How many are given away because of their own record, and how many there would be after two changes."""
+        told = (
+            f"Of all {self.records:,} people, {_count(self.caused)} would be exposed only because of their own record"
+        )
+        halved = [setting for setting in self.settings if setting.epsilon < self.mechanism.epsilon][:1]
+        after = [f"{_count(setting.caused)} at half the epsilon" for setting in halved]
+        merged = min(self.coarser, key=lambda coarsening: coarsening.caused, default=None)
+        if merged is not None and merged.caused < self.caused:
+            after.append(f"{_count(merged.caused)} after {merged.describe_with_name()}")
+        return f"{told}; it would be {', and '.join(after)}." if after else f"{told}."
 
     def _say_what_helps(self) -> str:
         best = self._best_removal
@@ -175,7 +216,9 @@ def explain(
 
     The risk is the local one, exact for this very table: sum over labels k present of s(n_k) prod_{j != k} q(n_j), in
     the ``form`` and with the ``weights`` of `assess`. It is told for the ``top`` riskiest cells, for the people who
-    share a value, for the table without each quasi-identifier, and with coarser ones.
+    share a value, for the table without each quasi-identifier, and with coarser ones. Beside it stand the people given
+    away only because of their own record (caused): in which cells they are, and how many there would be after each of
+    these changes, with a smaller epsilon, and with small counts suppressed.
 
     Parameters
     ----------
@@ -229,6 +272,10 @@ def explain(
         by_level=tuple(risks.by_level(weights)),
         without=tuple(remedies.drop(name) for name in cells.names),
         coarser=tuple(coarser),
+        caused=remedies.caused,
+        caused_cells=tuple(risks.most_caused(top)),
+        caused_by_size=tuple(risks.caused_by_size()),
+        settings=tuple(try_settings(cells.profiles(), mechanism)),
     )
 
 
@@ -289,10 +336,17 @@ def _show_levels(levels: Sequence[LevelRisk]) -> str:
 
 def _show_removals(removals: Sequence[Removal]) -> str:
     rows = [
-        [removal.quasi_identifier, f"{removal.cells:,}", percent(removal.risk), _points(removal.change)]
+        [
+            removal.quasi_identifier,
+            f"{removal.cells:,}",
+            percent(removal.risk),
+            _points(removal.change),
+            f"{removal.caused:,.1f}",
+        ]
         for removal in removals
     ]
-    return f"Without a quasi-identifier\n{aligned(['without', 'cells', 'risk', 'change (points)'], rows)}"
+    header = ["without", "cells", "risk", "change (points)", "caused"]
+    return f"Without a quasi-identifier\n{aligned(header, rows)}"
 
 
 def _show_coarsenings(coarsenings: Sequence[Coarsening]) -> str:
@@ -304,8 +358,62 @@ def _show_coarsenings(coarsenings: Sequence[Coarsening]) -> str:
             f"{coarsening.cells:,}",
             percent(coarsening.risk),
             _points(coarsening.change),
+            f"{coarsening.caused:,.1f}",
         ]
         for coarsening in coarsenings
     ]
-    header = ["quasi-identifier", "merged", "values", "cells", "risk", "change (points)"]
+    header = ["quasi-identifier", "merged", "values", "cells", "risk", "change (points)", "caused"]
     return f"With coarser quasi-identifiers\n{aligned(header, rows, left=2)}"
+
+
+def _show_caused(cells: Sequence[CausedCell]) -> str:
+    names = list(cells[0].key)
+    rows = [
+        [*cell.key.values(), f"{cell.records:,}", f"{cell.levels:,}", f"{cell.caused:.3f}", f"{cell.people:,.1f}"]
+        for cell in cells
+    ]
+    table = aligned([*names, "records", "levels", "caused", "people exposed"], rows, left=len(names))
+    return f"Cells with most of them\n{table}"
+
+
+def _show_sizes(sizes: Sequence[CausedBySize]) -> str:
+    rows = [
+        [each.size, f"{each.cells:,}", f"{each.records:,}", f"{each.caused:,.1f}", f"{each.people:,.1f}"]
+        for each in sizes
+    ]
+    table = aligned(["records in the cell", "cells", "records", "caused", "people exposed"], rows)
+    return f"Who is exposed only because of their own record (caused), by the size of their cell\n{table}"
+
+
+def _show_caused_levels(levels: Sequence[LevelRisk]) -> str:
+    shown = sorted(levels, key=lambda level: (-level.caused, level.records))[:LEVELS_PRINTED]
+    rows = [
+        [
+            level.quasi_identifier,
+            level.label,
+            f"{level.records:,}",
+            f"{level.caused:,.1f}",
+            percent(level.caused / level.records),
+        ]
+        for level in shown
+    ]
+    header = ["quasi-identifier", "value", "records", "caused", "of them"]
+    return f"Values with most of them, {len(shown):,} of {len(levels):,}\n{aligned(header, rows, left=2)}"
+
+
+def _show_settings(mechanism: Mechanism, caused: float, people: float, settings: Sequence[OtherSetting]) -> str:
+    as_it_is = OtherSetting(mechanism.epsilon, mechanism.threshold, caused, people)
+    rows = [
+        [f"{each.epsilon:g}", f"{each.threshold:g}", f"{each.caused:,.1f}", f"{each.people:,.1f}"]
+        for each in (as_it_is, *settings)
+    ]
+    return f"With another setting\n{aligned(['epsilon', 'threshold', 'caused', 'people exposed'], rows, left=0)}"
+
+
+def _count(people: float) -> str:
+    """A number of people, with a digit where it is small.
+
+    >>> _count(1148.04), _count(3.26), _count(0.004)
+    ('about 1,148', 'about 3.3', 'hardly anybody')
+    """
+    return "hardly anybody" if people < 0.05 else f"about {people:,.{0 if people >= 10 else 1}f}"

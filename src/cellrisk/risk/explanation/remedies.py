@@ -9,6 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain
+from cellrisk.counts.profiles import Profiles
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.system.arrays import Integers
 
@@ -21,6 +25,10 @@ RAREST = {"rarest values, half left": 2, "rarest values, a quarter left": 4}
 FEWEST_VALUES = 3
 """A quasi-identifier with fewer values than this cannot be coarser and still say something."""
 OTHER_LABEL = "(other)"
+SMALLER = (0.5, 0.25)
+"""Parts of the epsilon that are tried."""
+THRESHOLDS = (1.5, 5.5, 10.5)
+"""Thresholds that are tried: counts below 2, 6 and 11 are suppressed."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,8 @@ class Removal:
     risk: float
     change: float
     """From the risk with all quasi-identifiers: negative where the removal helps."""
+    caused: float
+    """People given away only because of their own record."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,8 @@ class Coarsening:
     risk: float
     change: float
     """From the risk with all values: negative where the coarsening helps."""
+    caused: float
+    """People given away only because of their own record."""
 
     def describe(self) -> str:
         """What was done, to be read after the name of the quasi-identifier."""
@@ -55,10 +67,50 @@ class Coarsening:
             return f"merging its rarest values to {self.labels:,} of {self.labels_before:,}"
         return f"merging its {self.how}" if self.how in NEIGHBOURS else f"merging its values {self.how}"
 
+    def describe_with_name(self) -> str:
+        """What was done, with the name of the quasi-identifier."""
+        name = f"of '{self.quasi_identifier}'"
+        if self.how in RAREST:
+            return f"merging the rarest values {name} to {self.labels:,} of {self.labels_before:,}"
+        way = self.how.removeprefix("neighbours ")
+        return f"merging {'neighbours' if self.how in NEIGHBOURS else 'values'} {name} {way}"
+
+
+@dataclass(frozen=True)
+class OtherSetting:
+    """The same table through the same mechanism with a smaller epsilon, or with small counts suppressed."""
+
+    epsilon: float
+    threshold: float
+    caused: float
+    """People given away only because of their own record."""
+    people: float
+    """People exposed, for whatever reason: suppression can raise this, as other labels vanish too."""
+
+
+def try_settings(profiles: Profiles, mechanism: Mechanism) -> Iterator[OtherSetting]:
+    """Caused and exposed at half and a quarter of the epsilon, and with counts below 2, 6 and 11 suppressed."""
+    settings = [(mechanism.epsilon * part, mechanism.threshold) for part in SMALLER]
+    settings += [(mechanism.epsilon, each) for each in THRESHOLDS if each > mechanism.threshold]
+    for epsilon, threshold in settings:
+        noise = read_mechanism(
+            mechanism.name,
+            epsilon=epsilon,
+            delta=mechanism.delta,
+            neighbours=mechanism.neighbours,
+            threshold=threshold,
+        ).noise
+        survival = Survival((noise,), threshold)
+        exposed = Local().average(profiles, survival, ("tight",))["tight", "records"]
+        caused = caused_shares(profiles, survival)
+        records = profiles.n_records
+        yield OtherSetting(epsilon, threshold, records * float(caused[0]), records * float(exposed[0]))
+
 
 @dataclass(frozen=True, eq=False)
 class Remedies:
-    """What would lower the risk of a table at one setting? The local risk, exact, after each change.
+    """What would lower the risk of a table at one setting? The local risk, exact, after each change, and the people
+    given away only because of their own record.
 
     >>> from cellrisk import Laplace
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
@@ -74,22 +126,31 @@ class Remedies:
     weights: str
 
     @cached_property
+    def _baselines(self) -> tuple[float, float]:
+        return self._find(self.cells)
+
+    @property
     def baseline(self) -> float:
         """The risk with all quasi-identifiers as they are."""
-        return self._risk(self.cells)
+        return self._baselines[0]
+
+    @property
+    def caused(self) -> float:
+        """People given away only because of their own record, with all quasi-identifiers as they are."""
+        return self._baselines[1]
 
     def drop(self, name: str) -> Removal:
         """Without one quasi-identifier; without the only one, all records are in one cell."""
         changed = self.cells.drop(name)
-        risk = self._risk(changed)
-        return Removal(name, changed.n_cells, risk, risk - self.baseline)
+        risk, caused = self._find(changed)
+        return Removal(name, changed.n_cells, risk, risk - self.baseline, caused)
 
     def merge(self, name: str, groups: Groups, how: str = AS_GIVEN) -> Coarsening:
         """With some values of one quasi-identifier made one."""
         changed = self.cells.merge(name, groups)
-        risk, place = self._risk(changed), self.cells.place(name)
+        (risk, caused), place = self._find(changed), self.cells.place(name)
         after, before = len(changed.domains[place]), len(self.cells.domains[place])
-        return Coarsening(name, how, after, before, changed.n_cells, risk, risk - self.baseline)
+        return Coarsening(name, how, after, before, changed.n_cells, risk, risk - self.baseline, caused)
 
     def coarsen(self, name: str) -> Iterator[Coarsening]:
         """With the values of one quasi-identifier made one in the ways that `propose_groups` proposes."""
@@ -99,9 +160,12 @@ class Remedies:
         for how, groups in propose_groups(domain, records):
             yield self.merge(name, groups, how)
 
-    def _risk(self, cells: Cells) -> float:
-        averages = Local().average(cells.profiles(), self.survival, (self.form,))
-        return float(averages[self.form, self.weights][0])
+    def _find(self, cells: Cells) -> tuple[float, float]:
+        """The risk, and the people given away only because of their own record."""
+        profiles = cells.profiles()
+        averages = Local().average(profiles, self.survival, (self.form,))
+        caused = profiles.n_records * float(caused_shares(profiles, self.survival)[0])
+        return float(averages[self.form, self.weights][0]), caused
 
 
 def propose_groups(domain: Domain, records: Integers) -> Iterator[tuple[str, Groups]]:

@@ -12,9 +12,13 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import Block
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.caused import Pivots
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.pickling import NOT_KEPT, LeavesKeys
+
+SIZES: tuple[tuple[int, int | None], ...] = ((1, 1), (2, 2), (3, 5), (6, 10), (11, None))
+"""The sizes of cells by which people are told apart."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,50 @@ class RiskyCell(LeavesKeys):
 
 
 @dataclass(frozen=True)
+class CausedCell(LeavesKeys):
+    """One cell of those in which most people are given away only because of their own record."""
+
+    key: dict[str, str]
+    """The values of the quasi-identifiers. Raw data."""
+    records: int
+    levels: int
+    """How many levels of the sensitive attribute occur in it."""
+    caused: float
+    """Expected number of its people who are read off correctly, and would not be had their record been left out."""
+    people: float
+    """Expected number of its people who are read off correctly, for whatever reason."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
+
+
+@dataclass(frozen=True)
+class CausedBySize:
+    """The people in cells of one size, or of a range of sizes."""
+
+    least: int
+    most: int | None
+    """None where the range has no end."""
+    cells: int
+    records: int
+    caused: float
+    """Expected number of them who are given away only because of their own record."""
+    people: float
+    """Expected number of them who are exposed, for whatever reason."""
+
+    @property
+    def size(self) -> str:
+        """The sizes, in words.
+
+        >>> [CausedBySize(*ends, 1, 3, 0.1, 0.2).size for ends in ((1, 1), (3, 5), (11, None))]
+        ['1', '3 to 5', '11 and more']
+        """
+        if self.most is None:
+            return f"{self.least:,} and more"
+        return f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
+
+
+@dataclass(frozen=True)
 class LevelRisk(LeavesKeys):
     """The people who share one value of one quasi-identifier."""
 
@@ -48,6 +96,8 @@ class LevelRisk(LeavesKeys):
     """Expected number of them whose value is read off correctly: the sum of records * tight risk."""
     raw_share: float
     """The share of them whose value the raw table reveals: those in homogeneous cells."""
+    caused: float
+    """Expected number of them who are given away only because of their own record."""
 
     def without_keys(self) -> dict[str, Any]:
         return {"label": NOT_KEPT}
@@ -90,6 +140,12 @@ class CellRisks:
         return np.asarray(self.cells.sizes * self._by_form["tight"])
 
     @cached_property
+    def caused(self) -> Floats:
+        """Expected number in each cell who are given away only because of their own record."""
+        pivots = Pivots(self.survival.noises, self.survival.threshold)
+        return np.asarray(self.cells.sizes * find_risks(self.cells, pivots, ("tight",))["tight"])
+
+    @cached_property
     def levels(self) -> Integers:
         """How many levels of the sensitive attribute occur in each cell."""
         return np.diff(self.cells.offsets)
@@ -111,6 +167,27 @@ class CellRisks:
                 float(self.people[cell]),
             )
 
+    def most_caused(self, top: int) -> Iterator[CausedCell]:
+        """The cells in which most people are given away only because of their own record; then the smaller first."""
+        sizes = self.cells.sizes
+        for cell in np.lexsort((sizes, -self.caused))[:top].tolist():
+            yield CausedCell(
+                self.cells.key(cell),
+                int(sizes[cell]),
+                int(self.levels[cell]),
+                float(self.caused[cell]),
+                float(self.people[cell]),
+            )
+
+    def caused_by_size(self) -> Iterator[CausedBySize]:
+        """Who is given away only because of their own record, by the size of their cell."""
+        sizes = self.cells.sizes
+        for least, most in SIZES:
+            inside = (sizes >= least) & (sizes <= (most or sizes.max()))
+            if inside.any():
+                sums = (float(amounts[inside].sum()) for amounts in (self.caused, self.people))
+                yield CausedBySize(least, most, int(inside.sum()), int(sizes[inside].sum()), *sums)
+
     def by_level(self, weights: str) -> Iterator[LevelRisk]:
         """The people who share a value, for each value of each quasi-identifier that occurs."""
         sizes = self.cells.sizes
@@ -118,9 +195,9 @@ class CellRisks:
         for place, domain in enumerate(self.cells.domains):
             code = self.cells.codes[:, place]
             cells = np.bincount(code, minlength=len(domain))
-            records, exposed, people, total, weighted = (
+            records, exposed, people, caused, total, weighted = (
                 np.bincount(code, amounts, minlength=len(domain))
-                for amounts in (sizes, self.exposed, self.people, weight, weight * self.risk)
+                for amounts in (sizes, self.exposed, self.people, self.caused, weight, weight * self.risk)
             )
             for level in np.flatnonzero(cells).tolist():
                 yield LevelRisk(
@@ -131,6 +208,7 @@ class CellRisks:
                     float(weighted[level] / total[level]),
                     float(people[level]),
                     float(exposed[level] / records[level]),
+                    float(caused[level]),
                 )
 
 
