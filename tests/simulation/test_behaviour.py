@@ -106,13 +106,13 @@ def test_compare_shows_every_number() -> None:
     compared = simulate(table, mechanism, releases=500).compare(cr.assess(table, mechanism))
     frame = compared.to_frame()
     assert list(frame.columns) == [
-        *("measure", "attack", "form", "weights", "assessed", "simulated", "standard_error", "z"),
+        *("measure", "attack", "form", "weights", "assessed", "simulated", "standard_error", "z", "certainty"),
     ]
-    assert len(frame) == 4
+    assert frame["measure"].tolist() == ["local"] * 4 + ["caused", "right", "named"]
     assert frame["z"].abs().max() == compared.largest_z
     assert json.loads(json.dumps(compared.to_dict(), allow_nan=False))["agrees"] is True
     assert str(compared).endswith(CURATOR_NOTE)
-    assert compared.headline.startswith("The 4 assessed numbers are at most ")
+    assert compared.headline.startswith("The 7 assessed numbers are at most ")
 
 
 def test_releases_that_do_not_vary() -> None:

@@ -181,6 +181,8 @@ def _check(assessment: Assessment, risk: RiskOptions, releases: int, seed: int) 
             releases=releases,
             seed=seed,
             sensitive=name,
+            certainty=assessment.attacker.certainties,
+            belief=assessment.attacker.belief,
             progress=progress_bar("simulating"),
             priors=risk.priors,
         ).compare(assessment)

@@ -13,6 +13,7 @@ from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
+    AttackerOptions,
     MechanismOptions,
     Number,
     Parsed,
@@ -214,6 +215,7 @@ def publish_risk_command(
 def simulate_command(
     table: TableOptions,
     mechanism: MechanismOptions,
+    attacker: AttackerOptions,
     output: OutputOptions,
     releases: Annotated[int, whole("Simulated releases.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
@@ -235,7 +237,7 @@ def simulate_command(
 
         if parent_count or exclude or may_be_missing:
             raise InvalidInput("--parent-count, --exclude and --may-be-missing go with --parents", fix="name its file")
-        answer(simulate(table.tabulate(keys=True), noise, **drawn), output.as_json)
+        answer(simulate(table.tabulate(keys=True), noise, **drawn, **attacker.arguments()), output.as_json)
         return
     from cellrisk.publish.simulation.constrained import simulate_constrained
 

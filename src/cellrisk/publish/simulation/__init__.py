@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +12,12 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.simulation.comparison import Comparison, Difference
 from cellrisk.publish.simulation.counts import CountLaw
+from cellrisk.publish.simulation.figure_attacks import FigureAttackers, FigureEstimate
 from cellrisk.publish.simulation.releases import Post, Releases
 from cellrisk.publish.simulation.scenarios import SCENARIOS, Scenario
 from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation, summarise_scenarios
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, why_unknown
+from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import MEASURES, choose_words
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
@@ -22,9 +25,19 @@ from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.words import MeasureName, MechanismName, Neighbours
 
 if TYPE_CHECKING:
-    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.table import Attribute, FrequencyTable
 
-__all__ = ["SCENARIOS", "Comparison", "Difference", "Estimate", "Exposed", "Scenario", "Simulation", "simulate"]
+__all__ = [
+    "SCENARIOS",
+    "Comparison",
+    "Difference",
+    "Estimate",
+    "Exposed",
+    "FigureEstimate",
+    "Scenario",
+    "Simulation",
+    "simulate",
+]
 
 
 @takes_priors
@@ -42,6 +55,8 @@ def simulate(
     sensitive: str | None = None,
     post: Post | None = None,
     priors: Priors = USUAL_PRIORS,
+    certainty: float | Sequence[float] = USUAL_CERTAINTY,
+    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
     progress: Progress | None = None,
 ) -> Simulation:
     """What do attackers find in simulated releases of this table?
@@ -74,6 +89,10 @@ def simulate(
         and levels in theirs, and returns non-negative numbers in the same shape.
     priors
         As in `assess`.
+    certainty, belief
+        Those of the attacker who does the mathematics, as in `assess`. Where nothing is done to the releases, two more
+        attackers read them: one leaves out each record in turn under the same noise (caused), and one names whatever
+        he is sure of (right, named).
     progress
         Called now and then with the share that is done.
 
@@ -94,9 +113,15 @@ def simulate(
     names = tuple(dict.fromkeys(("local", *names)))
     fitted = priors.fit(attribute, names)
     drawn = Releases(table.cells(attribute.name), mechanism, int(releases), post)
+    attackers = _find_attackers(attribute, mechanism, int(releases), Attacker.of(certainty, belief))
     report = StepCounter(progress, drawn.steps * len(names))
     outcomes = {
-        name: drawn.attack(CountLaw(name, fitted.prior, fitted.sizes), _stream(int(seed), name), report)
+        name: drawn.attack(
+            CountLaw(name, fitted.prior, fitted.sizes),
+            _stream(int(seed), name),
+            report,
+            attackers if name == "local" and post is None else None,
+        )
         for name in names
     }
     estimates = [
@@ -116,7 +141,16 @@ def simulate(
         exposed=outcomes["local"].exposed,
         scenarios=summarise_scenarios(outcomes["local"].scenarios, attribute.profiles.n_cells),
         fitted=fitted,
+        figures=() if post is not None else attackers.estimates(),
+        unknown=None if post is not None else attackers.unknown,
+        belief=attackers.belief,
     )
+
+
+def _find_attackers(attribute: Attribute, mechanism: Mechanism, releases: int, attacker: Attacker) -> FigureAttackers:
+    unknown = why_unknown(attribute)
+    belief = None if unknown else attacker.believe(attribute)
+    return FigureAttackers(mechanism, releases, attacker.certainties, belief, attribute.vectors, unknown)
 
 
 def _stream(seed: int, measure: str) -> np.random.Generator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.publish.simulation.figure_attacks import FigureEstimate
+from cellrisk.risk.certainty import find_spread
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.people import shown_alone
 from cellrisk.risk.totals import find_reach
@@ -17,10 +20,13 @@ from cellrisk.system.results import Result
 from cellrisk.system.text import aligned
 
 if TYPE_CHECKING:
-    pass
+    from cellrisk.counts.table import Attribute
+    from cellrisk.risk.figures import DecisionFigures
 
 ROUNDING = 1e-12
 """Numbers that are closer than this are the same."""
+LARGEST_CHANCE_Z = 4.0
+"""Where the law of a number is not known: a z-score beyond this is taken for more than chance."""
 FALSE_ALARM = 1e-4
 """A right number is farther off than is allowed with at most this probability, whatever the table."""
 
@@ -48,15 +54,90 @@ class Difference:
         >>> Difference("local", "homogeneity", "tight", "records", 0.31, 0.30, 0.005, 0.02).z.__round__(6)
         2.0
         """
-        difference = self.assessed - self.simulated
-        if abs(difference) <= ROUNDING:
-            return 0.0
-        return difference / self.standard_error if self.standard_error > 0 else math.copysign(math.inf, difference)
+        return _find_z(self.assessed - self.simulated, self.standard_error, ROUNDING)
 
     @property
     def agrees(self) -> bool:
         """Whether chance explains the difference."""
         return abs(self.assessed - self.simulated) <= self.allowed + ROUNDING
+
+
+@dataclass(frozen=True)
+class FigureDifference:
+    """One figure to decide by and its simulated counterpart, in people."""
+
+    figure: str
+    """"caused", "right" or "named"."""
+    certainty: float | None
+    assessed: float
+    """Where only two ends are known, that which is nearest to the simulated number, or the number itself between
+    them."""
+    simulated: float
+    standard_error: float
+    """Of the simulated number, if the assessed one is right; known, or where that is not, estimated from the
+    releases."""
+    allowed: float
+    """The difference that chance explains."""
+
+    @property
+    def z(self) -> float:
+        """(assessed - simulated) / standard error."""
+        return _find_z(self.assessed - self.simulated, self.standard_error, ROUNDING * max(1.0, self.assessed))
+
+    @property
+    def agrees(self) -> bool:
+        """Whether chance explains the difference."""
+        return abs(self.assessed - self.simulated) <= self.allowed + ROUNDING * max(1.0, self.assessed)
+
+    @property
+    def tells(self) -> bool:
+        """Whether so many releases say anything: chance does not explain a difference as large as the figure itself.
+
+        >>> FigureDifference("caused", None, 3.0, 2.0, 1.1, 4.5).tells
+        False
+        """
+        return self.allowed < max(self.assessed, ROUNDING)
+
+    @property
+    def name(self) -> str:
+        """The figure, in words."""
+        return self.figure if self.certainty is None else f"{self.figure}, {100 * self.certainty:g}% sure"
+
+
+def _find_z(difference: float, standard_error: float, rounding: float) -> float:
+    if abs(difference) <= rounding:
+        return 0.0
+    return difference / standard_error if standard_error > 0 else math.copysign(math.inf, difference)
+
+
+def compare_figures(
+    attribute: Attribute, assessed: DecisionFigures, simulated: Sequence[FigureEstimate], releases: int
+) -> Iterator[FigureDifference]:
+    """Each figure that was simulated too, with the standard error that follows from the assessment's own law."""
+    mechanism, blocks = assessed.mechanism, attribute.profiles.blocks
+    most = max(float(block.counts.max()) for block in blocks)
+    fullest = max(float(block.sizes.max()) for block in blocks)
+    for row in simulated:
+        if row.figure == "caused":
+            if assessed.attack == "homogeneity" and assessed.caused.deviation is not None:
+                spread = Spread(assessed.caused.deviation**2, most)
+                errors = spread.standard_error(releases), spread.allowed(releases)
+                yield FigureDifference("caused", None, assessed.caused.people, row.mean, *errors)
+            continue
+        named = next((each for each in assessed.certainty if each.certainty == row.certainty), None)
+        if named is None or assessed.belief is None:
+            continue
+        low, high = getattr(named, f"{row.figure}_low"), getattr(named, f"{row.figure}_high")
+        known = find_spread(attribute, mechanism.noise, mechanism.threshold, named.certainty, assessed.belief)
+        if known is None:
+            error = math.hypot(row.standard_error, named.error or 0.0)
+            errors = error, LARGEST_CHANCE_Z * error
+        else:
+            right = row.figure == "right"
+            spread = Spread(known[0 if right else 1] ** 2, most if right else fullest)
+            errors = spread.standard_error(releases), spread.allowed(releases)
+        nearest = min(max(row.mean, low), high)
+        yield FigureDifference(row.figure, named.certainty, nearest, row.mean, *errors)
 
 
 @dataclass(frozen=True)
@@ -109,6 +190,14 @@ class Comparison(Result):
     differences: tuple[Difference, ...]
     releases: int
     post_processed: bool = False
+    figures: tuple[FigureDifference, ...] = ()
+    """The figures to decide by, in people."""
+    unknown: str | None = None
+    """Why the attacker who does the mathematics was not simulated."""
+
+    @property
+    def _every(self) -> tuple[Difference | FigureDifference, ...]:
+        return (*self.differences, *self.figures)
 
     def __post_init__(self) -> None:
         if not self.differences:
@@ -120,12 +209,12 @@ class Comparison(Result):
     @property
     def largest_z(self) -> float:
         """The largest distance, in standard errors, above or below."""
-        return max(abs(difference.z) for difference in self.differences)
+        return max(abs(difference.z) for difference in self._every)
 
     @property
     def agrees(self) -> bool:
         """Whether chance explains every difference: a right number is farther off once in 10,000 times at most."""
-        return all(difference.agrees for difference in self.differences)
+        return all(difference.agrees for difference in self._every)
 
     @property
     def headline(self) -> str:
@@ -137,13 +226,13 @@ class Comparison(Result):
         )
         subject = "post-processed releases" if self.post_processed else "releases"
         return (
-            f"The {len(self.differences):,} assessed numbers are at most {self.largest_z:.1f} standard errors from "
+            f"The {len(self._every):,} assessed numbers are at most {self.largest_z:.1f} standard errors from "
             f"those of {self.releases:,} simulated {subject}: {verdict}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The same for machines; an infinite z, of a number that cannot be right, is None."""
-        rows = [{**row, "z": row["z"] if math.isfinite(row["z"]) else None} for row in self._numbers()]
+        rows = [{**row, "z": row["z"] if math.isfinite(row["z"]) else None} for row in self._risks()]
         largest = self.largest_z if math.isfinite(self.largest_z) else None
         return {
             "releases": self.releases,
@@ -151,13 +240,41 @@ class Comparison(Result):
             "largest_z": largest,
             "agrees": self.agrees,
             "differences": rows,
+            "figures": [
+                {
+                    **{name: value for name, value in vars(each).items() if name != "allowed"},
+                    "z": each.z if math.isfinite(each.z) else None,
+                    "tells": each.tells,
+                }
+                for each in self.figures
+            ],
             "headline": self.headline,
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
+        """Risks, then the figures to decide by, whose form is "people"."""
+        return [*self._risks(), *self._figures()]
+
+    def _risks(self) -> list[dict[str, Any]]:
         return [
             {**{name: value for name, value in vars(each).items() if name != "allowed"}, "z": each.z}
             for each in self.differences
+        ]
+
+    def _figures(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "measure": each.figure,
+                "attack": "homogeneity" if each.certainty is None else "bayes",
+                "form": "people",
+                "weights": None,
+                "assessed": each.assessed,
+                "simulated": each.simulated,
+                "standard_error": each.standard_error,
+                "z": each.z,
+                "certainty": each.certainty,
+            }
+            for each in self.figures
         ]
 
     def _paragraphs(self) -> list[str]:
@@ -171,4 +288,29 @@ class Comparison(Result):
             for each in self.differences
         ]
         header = ["measure", "attack", "form", "weights", "assessed", "simulated", "standard error", "z"]
-        return [aligned(header, body, left=4), CURATOR_NOTE]
+        return [aligned(header, body, left=4), *self._show_figures(), CURATOR_NOTE]
+
+    def _show_figures(self) -> list[str]:
+        parts = []
+        if self.figures:
+            body = [
+                [
+                    each.name,
+                    *(
+                        f"{each.assessed:,.1f}",
+                        f"{each.simulated:,.1f}",
+                        f"{each.standard_error:.2g}",
+                        f"{each.z:+.2f}",
+                    ),
+                ]
+                for each in self.figures
+            ]
+            parts.append(aligned(["people", "assessed", "simulated", "standard error", "z"], body))
+        few = [each.name for each in self.figures if not each.tells]
+        if few:
+            parts.append(
+                f"Too few releases to tell: {'; '.join(few)}. Chance explains a difference as large as the figure."
+            )
+        if self.unknown:
+            parts.append(f"The attacker who does the mathematics was not simulated: {self.unknown}.")
+        return parts

@@ -13,6 +13,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.simulation.attacks import Key, Outcomes, attack_cells
 from cellrisk.publish.simulation.counts import CountLaw
+from cellrisk.publish.simulation.figure_attacks import FigureAttackers
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.progress import StepCounter
 
@@ -51,40 +52,55 @@ class Releases:
         """How many steps `attack` reports."""
         return len(self._chunks) * len(self._pieces)
 
-    def attack(self, law: CountLaw, generator: np.random.Generator, report: StepCounter) -> Outcomes:
-        """What the attackers find, one number a release: shares of the cells, and of the records."""
+    def attack(
+        self,
+        law: CountLaw,
+        generator: np.random.Generator,
+        report: StepCounter,
+        figures: FigureAttackers | None = None,
+    ) -> Outcomes:
+        """What the attackers find, one number a release: shares of the cells, and of the records.
+
+        ``figures`` read the same releases, where nothing is done to them.
+        """
 
         def draw() -> Iterator[Drawn]:
             for some in self._chunks:
-                for sizes, counts, released in self._drawn(law, some.stop - some.start, generator):
+                for sizes, counts, released, lessened in self._drawn(
+                    law, some.stop - some.start, generator, figures is not None
+                ):
+                    if figures is not None and lessened is not None:
+                        figures.read(some, counts, released, lessened)
                     yield some, sizes, counts, released
                     report.add(1)
 
         return attack_releases(draw(), self.cells, self.releases, every_attack=law.fixed)
 
     def _drawn(
-        self, law: CountLaw, releases: int, generator: np.random.Generator
-    ) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """For each piece of the cells: their sizes in the table, the counts behind the releases, and the releases."""
-        drawn = self._noised(law, releases, generator)
+        self, law: CountLaw, releases: int, generator: np.random.Generator, lessen: bool
+    ) -> Iterator[tuple[Floats, Floats, Floats, Floats | None]]:
+        """For each piece of the cells: their sizes in the table, the counts behind the releases, the releases, and what
+        would be released of each count with one record less."""
+        drawn = self._noised(law, releases, generator, lessen and self.post is None)
         if self.post is None:
             yield from drawn
             return
         whole = list(drawn)  # a consistency step looks at all cells
-        released = np.concatenate([np.moveaxis(piece, 0, 2) for _, _, piece in whole], axis=1)
+        released = np.concatenate([np.moveaxis(piece, 0, 2) for _, _, piece, _ in whole], axis=1)
         published = np.moveaxis(apply_post(self.post, np.ascontiguousarray(released)), 2, 0)
-        for rows, (sizes, counts, _) in zip(self._pieces, whole, strict=True):
-            yield sizes, counts, np.ascontiguousarray(published[:, :, rows])
+        for rows, (sizes, counts, _, _) in zip(self._pieces, whole, strict=True):
+            yield sizes, counts, np.ascontiguousarray(published[:, :, rows]), None
 
     def _noised(
-        self, law: CountLaw, releases: int, generator: np.random.Generator
-    ) -> Iterator[tuple[Floats, Floats, Floats]]:
+        self, law: CountLaw, releases: int, generator: np.random.Generator, lessen: bool
+    ) -> Iterator[tuple[Floats, Floats, Floats, Floats | None]]:
         for rows in self._pieces:
             truth = self._truth if len(self._pieces) == 1 else self._counts(rows)
             counts = law.draw(truth, releases, generator)
             released = self.mechanism.noise.sample(generator, (len(truth), releases, truth.shape[1]))
             released += counts
-            yield truth.sum(axis=0), counts, round_counts(released, self.mechanism.threshold)
+            lessened = round_counts(released - 1.0, self.mechanism.threshold) if lessen else None
+            yield truth.sum(axis=0), counts, round_counts(released, self.mechanism.threshold), lessened
 
     @cached_property
     def _truth(self) -> Floats:

@@ -11,10 +11,18 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.simulation.comparison import Comparison, Difference, Spread
+from cellrisk.publish.simulation.comparison import (
+    LARGEST_CHANCE_Z,
+    Comparison,
+    Difference,
+    Spread,
+    compare_figures,
+)
+from cellrisk.publish.simulation.figure_attacks import FigureEstimate
 from cellrisk.publish.simulation.scenarios import Scenario, check_scenarios
 from cellrisk.risk.assessment import CURATOR_NOTE, Assessment
 from cellrisk.risk.attacks import ATTACKS, choose_risks
+from cellrisk.risk.certainty import Belief
 from cellrisk.risk.measures import MEASURES, WEIGHTS, Survival, choose_words
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
@@ -24,8 +32,6 @@ from cellrisk.system.text import aligned, percent
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-LARGEST_CHANCE_Z = 4.0
-"""Of post-processed releases, whose law nobody knows: a z-score beyond this is taken for more than chance."""
 FORMS = ("exact", "tight")
 """The published form is a formula, not the probability of something, so no release shows it."""
 
@@ -95,6 +101,11 @@ class Simulation(Result):
     """The shares of cells in the eight scenarios; they add up to 1."""
     fitted: Fitted
     """The priors of the measures that need them."""
+    figures: tuple[FigureEstimate, ...] = ()
+    """The figures to decide by, in people; none of post-processed releases."""
+    unknown: str | None = None
+    """Why the attacker who does the mathematics was not simulated."""
+    belief: Belief | None = None
 
     def __post_init__(self) -> None:
         if self.exposed.shape != (self.releases,):
@@ -163,7 +174,9 @@ class Simulation(Result):
                     spread = Spread.of(theirs, measure, risk.form, risk.weights, survival)
                     error, allowed = spread.standard_error(self.releases), spread.allowed(self.releases)
                 differences.append(Difference(*key, risk.risk, row.mean, error, allowed))
-        return Comparison(tuple(differences), self.releases, self.post_processed)
+        (figures,) = (each for each in assessment.figures if each.sensitive == self.sensitive)
+        compared = compare_figures(assessment.table.attribute(self.sensitive), figures, self.figures, self.releases)
+        return Comparison(tuple(differences), self.releases, self.post_processed, tuple(compared), self.unknown)
 
     @property
     def headline(self) -> str:
@@ -196,6 +209,8 @@ class Simulation(Result):
                 for each in self.scenarios
             ],
             "fitted": self.fitted.to_dict(),
+            "figures": [vars(row) for row in self.figures],
+            **({} if self.unknown is None else {"certainty_unknown": self.unknown}),
             "headline": self.headline,
         }
 
@@ -216,7 +231,31 @@ class Simulation(Result):
         scenario_table = aligned(
             ["scenario", "the cell holds", "its release shows", "share of cells", "standard error"], scenarios, left=3
         )
-        return ["\n".join([drawn, risk_table, *self.fitted.describe()]), scenario_table, CURATOR_NOTE]
+        return [
+            "\n".join([drawn, risk_table, *self.fitted.describe()]),
+            *self._show_figures(),
+            scenario_table,
+            CURATOR_NOTE,
+        ]
+
+    def _show_figures(self) -> list[str]:
+        if not self.figures:
+            return []
+        words = {
+            "caused": "read off only with their own record (caused)",
+            "right": "named rightly",
+            "named": "named, rightly or not",
+        }
+        rows = [
+            [
+                words[row.figure] + ("" if row.certainty is None else f", {100 * row.certainty:g}% sure or more"),
+                f"{row.mean:,.1f}",
+                f"{row.standard_error:.2g}",
+            ]
+            for row in self.figures
+        ]
+        unknown = f"\nWhat an attacker could be sure of was not simulated: {self.unknown}." if self.unknown else ""
+        return [aligned(["people", "mean", "standard error"], rows) + unknown]
 
 
 def summarise_scenarios(cells: Integers, n_cells: int) -> tuple[Scenario, ...]:

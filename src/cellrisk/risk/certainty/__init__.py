@@ -39,6 +39,7 @@ __all__ = [
     "certain_shares",
     "count_by_certainty",
     "find_certainty",
+    "find_spread",
     "read_belief",
     "read_certainties",
     "why_unknown",
@@ -150,21 +151,14 @@ def find_certainty(
     if isinstance(noise, NoNoise) and isinstance(belief, NegativeBinomial):
         _refuse_impossible(vectors, belief)
     channel = Channel(noise, threshold)
-    if channel.reach > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY):
+    if _drowned(channel, vectors):
         return _without_knowledge(vectors, certainties, belief, _most_learnt(vectors, noise, belief))
+    errors = None
     if not isinstance(belief, NegativeBinomial):
         right, named, errors = name_by_table(vectors, channel, certainties)
         ends = right, right, named, named
     else:
-        behind = [
-            expected_counts(shape, belief.theta, channel, channel.values(column))
-            for shape, column in zip(belief.shapes, vectors.counts.T, strict=True)
-        ]
-        errors = None
-        if vectors.n_levels == 2:
-            low = high = name_two(vectors, channel, behind, certainties)
-        else:
-            low, high = name_many(vectors, channel, behind, certainties)
+        low, high = _name_labels(vectors, channel, certainties, belief)
         own, everybody = vectors.cells[:, None] * vectors.counts, vectors.cells * vectors.sizes
         ends = (
             *(np.einsum("vk,vkt->t", own, chance) for chance in (low, high)),
@@ -182,6 +176,46 @@ def find_certainty(
         )
         for place, certainty in enumerate(certainties)
     )
+
+
+def find_spread(
+    attribute: Attribute, noise: Noise, threshold: float, certainty: float, belief: Belief
+) -> tuple[float, float] | None:
+    """The standard deviations over releases of the people named rightly, and of the people named; None where they are
+    not known. Cells are independent, and in each at most one label is named."""
+    vectors = attribute.vectors
+    if vectors is None or not isinstance(belief, NegativeBinomial) or isinstance(noise, EndlessNoise):
+        return None
+    channel = Channel(noise, threshold)
+    if _drowned(channel, vectors):
+        return None
+    low, high = _name_labels(vectors, channel, (certainty,), belief)
+    chance = 0.5 * (low + high)[:, :, 0]
+    counts = vectors.counts.astype(np.float64)
+    mean, square = (counts * chance).sum(axis=1), (counts**2 * chance).sum(axis=1)
+    some = np.minimum(chance.sum(axis=1), 1.0)
+    right = float(vectors.cells @ np.maximum(square - mean**2, 0.0))
+    named = float(vectors.cells @ (vectors.sizes.astype(np.float64) ** 2 * some * (1.0 - some)))
+    return math.sqrt(right), math.sqrt(named)
+
+
+def _drowned(channel: Channel, vectors: LabelledCounts) -> bool:
+    """Whether noise reaches so far that it has all but drowned the counts."""
+    return channel.reach > (WIDEST if vectors.n_levels == 2 else WIDEST_OF_MANY)
+
+
+def _name_labels(
+    vectors: LabelledCounts, channel: Channel, certainties: Sequence[float], belief: NegativeBinomial
+) -> tuple[Floats, Floats]:
+    """How likely each label of each vector is named with each certainty: two ends, equal for two labels."""
+    behind = [
+        expected_counts(shape, belief.theta, channel, channel.values(column))
+        for shape, column in zip(belief.shapes, vectors.counts.T, strict=True)
+    ]
+    if vectors.n_levels == 2:
+        found = name_two(vectors, channel, behind, certainties)
+        return found, found
+    return name_many(vectors, channel, behind, certainties)
 
 
 def _refuse_impossible(vectors: LabelledCounts, belief: NegativeBinomial) -> None:
