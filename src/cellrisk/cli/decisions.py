@@ -15,6 +15,7 @@ from cellrisk.cli.groups import (
     AttackerOptions,
     LimitOptions,
     MechanismOptions,
+    Number,
     Numbers,
     Parsed,
     RiskOptions,
@@ -25,11 +26,13 @@ from cellrisk.cli.groups import (
     Text,
     Texts,
     grouped,
+    number,
     option,
     whole,
 )
 from cellrisk.cli.private_choice import PrivateOptions
 from cellrisk.cli.progress import progress_bar
+from cellrisk.cli.releases import RecordOptions, publish_figure
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -205,11 +208,21 @@ def report_command(
     risk: RiskOptions,
     limits: LimitOptions,
     simulation: SimulationOptions,
+    record: RecordOptions,
     settings: OutputOptions,
     output: Annotated[Text, option("The report: .html or .pdf.", "FILE")] = None,
     public: Annotated[bool, typer.Option(help="Leave out everything that was computed from the raw data.")] = False,
     title: Annotated[Text, option("Title of the report.", "TEXT")] = None,
     organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None,
+    risk_epsilon: Annotated[
+        Number, number("With --public: print how risky the release is, with noise, at this cost.")
+    ] = None,
+    may_be_missing: Annotated[
+        Texts, option("With --risk-epsilon: column that can hold missing values.", "COLUMN")
+    ] = None,
+    observed_levels: Annotated[
+        Texts, option("With --risk-epsilon: column with labels as they occur.", "COLUMN")
+    ] = None,
 ) -> None:
     """A report for a disclosure review board."""
     from cellrisk.show.reporting import check_public_delta, check_report_path, report
@@ -222,8 +235,21 @@ def report_command(
     given = _limits(limits, policies, question)
     if public:
         check_public_delta(mechanism.mechanism, mechanism.delta)
+    _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
+    opened = context.with_resource(record.opened())
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
-    frequencies = table.tabulate(outside="drop" if public else "error")
+    frequencies = table.tabulate(outside="drop" if public else "error", keys=risk_epsilon is not None)
+    published, recorded = None, ""
+    if risk_epsilon is not None:
+        published, recorded = publish_figure(
+            record,
+            opened,
+            frequencies,
+            mechanism.one(),
+            risk_epsilon=risk_epsilon,
+            may_be_missing=parsing.split_names(may_be_missing),
+            observed_levels=parsing.split_names(observed_levels),
+        )
     delta = policies.choose_delta(mechanism.mechanism, mechanism.delta, frequencies.n_records)
     found = report(
         frequencies,
@@ -238,6 +264,7 @@ def report_command(
         source=None if "://" in table.source else Path(table.source).name,
         preparation=[*table.preparation, *_rule_for_delta(mechanism, policies)],
         policy=policies,
+        published=published,
         progress=progress_bar("reporting"),
         **given,
         **question,
@@ -250,10 +277,31 @@ def report_command(
     else:
         obeyed = f"{policies.describe()}\n\n" if policies else ""
         say(f"{found.headline}\n\n{obeyed}Written to {written}.")
+        if recorded:
+            say(f"\n{recorded}")
     if found.mechanism is None:
         stop_above_limit("no epsilon is within the limits; the report says why")
     else:
         obey(policies, frequencies, found.mechanism)
+
+
+def _check_figure(
+    risk_epsilon: float | None, public: bool, mechanism: MechanismOptions, record: RecordOptions, more: Any
+) -> None:
+    """Refuses what goes with a published figure where there is none, and a figure that cannot be published."""
+    if risk_epsilon is None:
+        if more or record.ledger is not None:
+            raise InvalidInput(
+                "--ledger, --may-be-missing and --observed-levels of a report go with --risk-epsilon",
+                fix="add --public --risk-epsilon 0.05, or leave them out",
+            )
+        return
+    if not public:
+        raise InvalidInput("--risk-epsilon goes with a report for the public", fix="add --public")
+    if mechanism.epsilon is None:
+        raise InvalidInput(
+            "--risk-epsilon needs an epsilon of the release that is not chosen from the data", fix="add --epsilon 1"
+        )
 
 
 def _check_outputs(plot: str | None, csv: str | None = None) -> None:

@@ -35,6 +35,7 @@ from cellrisk.system.words import MechanismName
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.noise.mechanisms import Mechanism
+    from cellrisk.publish.noisy_risk import PublishedRisk
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.ledger.pairing import Reservation
 
@@ -169,6 +170,18 @@ def release_command(
         say(f"\nWritten to {written}, described in {written}.json.{recorded}")
 
 
+def publish_figure(
+    record: RecordOptions, opened: Ledger | None, table: FrequencyTable, noise: Mechanism, **asked: Any
+) -> tuple[PublishedRisk, str]:
+    """A figure that may be published, its loss recorded before; and where that stands."""
+    from cellrisk.publish.noisy_risk import publish_risk
+
+    with record.opened_or_new(opened) as ledger:
+        noted = {} if ledger is None else record.arguments(ledger)
+        found = publish_risk(table, noise, ledger=ledger, **asked, **noted)
+        return found, "" if ledger is None else record.tell(ledger)
+
+
 @grouped
 def publish_risk_command(
     context: typer.Context,
@@ -187,25 +200,21 @@ def publish_risk_command(
 
     It has noise and an epsilon of its own, which is recorded before anything is shown.
     """
-    from cellrisk.publish.noisy_risk import publish_risk
-
     if risk_epsilon is None:
         raise InvalidInput("no epsilon was given for the figure", fix="choose one: --risk-epsilon 0.05")
     opened = context.with_resource(record.opened())
     noise = mechanism.one()
     frequencies = table.tabulate(outside="drop", keys=True)
-    with record.opened_or_new(opened) as ledger:
-        found = publish_risk(
-            frequencies,
-            noise,
-            risk_epsilon=risk_epsilon,
-            figure=figure,
-            may_be_missing=parsing.split_names(may_be_missing),
-            observed_levels=parsing.split_names(observed_levels),
-            ledger=ledger,
-            **({} if ledger is None else record.arguments(ledger)),
-        )
-        recorded = "" if ledger is None else record.tell(ledger)
+    found, recorded = publish_figure(
+        record,
+        opened,
+        frequencies,
+        noise,
+        risk_epsilon=risk_epsilon,
+        figure=figure,
+        may_be_missing=parsing.split_names(may_be_missing),
+        observed_levels=parsing.split_names(observed_levels),
+    )
     answer(found, settings.as_json, raw=False)
     if recorded and not settings.as_json:
         say(f"\n{recorded}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Mechanism, describe_mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.show.reporting.document import Report, check_report_path, render
 from cellrisk.system.progress import Progress, share_of
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import Policy
+    from cellrisk.publish.noisy_risk import PublishedRisk
 
 __all__ = ["Report", "check_public_delta", "check_report_path", "report"]
 
@@ -48,6 +49,7 @@ def report(
     releases: int = 20,
     seed: int = 0,
     policy: Policy | Policies | None = None,
+    published: PublishedRisk | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """What does a disclosure review board need to see to decide whether this table may be published?
@@ -79,6 +81,8 @@ def report(
         The name of the data, and what was done to them beforehand, a line each; printed as they are.
     disclosures
         Sentences on what else was taken from the raw data, for the public.
+    published
+        The answer of `publish_risk` for the same release: the one figure that a report for the public may show.
     top
         How many of the riskiest cells are shown, as in `explain`.
     cells, releases, seed
@@ -104,6 +108,8 @@ def report(
     said = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(said.name, said.delta)
+    if published is not None:
+        check_published(published, public, said)
     if isinstance(preparation, str) or not all(isinstance(line, str) for line in preparation):
         raise InvalidInput("preparation must be a list of lines", got=type(preparation).__name__)
     policies = Policies.in_force(policy)
@@ -136,6 +142,7 @@ def report(
         organisation=organisation,
         source=source,
         preparation=preparation,
+        published=published,
     )
     decision = decide(request, share_of(progress, 0.0, 0.8))
     page = public_page(decision) if public else board_page(find(decision, top, share_of(progress, 0.8, 0.95)))
@@ -153,6 +160,20 @@ def report(
     if progress is not None:
         progress(1.0)
     return document
+
+
+def check_published(published: PublishedRisk, public: bool, said: Described) -> None:
+    """Refuses a published figure where it does not belong: in a report for the board, or beside another release."""
+    if not public:
+        raise InvalidInput("a published figure goes with a report for the public", fix="add public=True (--public)")
+    made = published.mechanism
+    delta = None if made.pure else made.delta
+    if (made.name, made.epsilon, delta, made.neighbours, made.threshold) != tuple(said):
+        raise InvalidInput(
+            "the published figure speaks of another release than the report",
+            got=f"{made.name} at epsilon {made.epsilon:g}",
+            fix="give both the same mechanism and epsilon",
+        )
 
 
 def check_public_delta(mechanism: str, delta: object) -> None:

@@ -18,6 +18,7 @@ from cellrisk.system.text import round_down
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.publish.noisy_risk import PublishedRisk
 
 WITHIN = "within every limit"
 """What `weigh` says of an epsilon that breaks none."""
@@ -49,6 +50,8 @@ class ReportRequest:
     organisation: str | None = None
     source: str | None = None
     preparation: Sequence[str] = ()
+    published: PublishedRisk | None = None
+    """A figure with noise of its own, for the public."""
 
     @property
     def heading(self) -> str:

@@ -16,6 +16,7 @@ WITHHELD = (
     "records and cells, the risks before and after noise, the people exposed, the sizes of cells, and every value that "
     "describes a cell."
 )
+EXCEPT_FIGURE = "The one figure above has noise and an epsilon of its own, and may be published."
 CHOSEN = (
     "Epsilon was chosen from the data, so that the choice itself discloses something about them; the guarantee does "
     "not cover it."
@@ -33,6 +34,7 @@ def public_page(decision: Decision) -> Page:
         verdict=public_verdict(decision),
         sections=(
             _policy_section(decision),
+            *_figure_sections(decision),
             _withheld_section(decision),
             basis_section(request),
             mechanism_section(decision),
@@ -54,6 +56,16 @@ def _policy_section(decision: Decision) -> Section:
     return Section("policy", "What was measured and required", (), (facts,))
 
 
+def _figure_sections(decision: Decision) -> tuple[Section, ...]:
+    """How risky the release is, where a figure with noise of its own was asked for."""
+    published = decision.request.published
+    if published is None:
+        return ()
+    return (
+        Section("figure", "How risky the release is", (published.headline,), (Bullets(tuple(published.statements)),)),
+    )
+
+
 def _withheld_section(decision: Decision) -> Section:
     notes = []
     if decision.chosen_from_data and decision.epsilon is not None:
@@ -62,4 +74,5 @@ def _withheld_section(decision: Decision) -> Section:
         notes.append(CHECKED)
     notes += decision.request.disclosures
     blocks = (Bullets(tuple(notes)),) if notes else (Words(("Epsilon was given beforehand.",)),)
-    return Section("withheld", "What is withheld, and what the choice discloses", (WITHHELD,), blocks)
+    withheld = WITHHELD if decision.request.published is None else f"{WITHHELD} {EXCEPT_FIGURE}"
+    return Section("withheld", "What is withheld, and what the choice discloses", (withheld,), blocks)
