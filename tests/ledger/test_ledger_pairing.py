@@ -474,6 +474,7 @@ def test_what_is_staged_is_private_and_removed_by_its_exact_name(tmp_path: Path)
 
 
 DEATHS = [
+    ("save", "in_file", 997),
     ("create", "in_file", 109),
     ("save", "in_file", 151),
     ("replace", "in_file", 157),

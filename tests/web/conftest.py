@@ -31,6 +31,12 @@ if __name__ == "__main__":
     for name, value in given.pop("changed").items():
         module, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(module), attribute, value)
+    workers = given.pop("workers")
+    if workers is not None:
+        from cellrisk.web import workspace
+
+        make = workspace.Jobs
+        workspace.Jobs = lambda _, *rest: make(workers, *rest)
     files = given.pop("files")
     if files is not None:
         import resource
@@ -95,18 +101,19 @@ def start(
     place: Path,
     changed: dict[str, Any] | None = None,
     files: int | None = None,
+    workers: int | None = None,
     environment: dict[str, str] | None = None,
     **settings: Any,
 ) -> Running:
     """Starts a server and waits for its link. ``changed`` are values of modules, by their full names; ``files`` is how
-    many files it may open at first."""
+    many files it may open at first, ``workers`` how many workers there are: one takes some seconds to load."""
     folder, temporary, log = place / "folder", place / "temporary", place / "server.log"
     for each in (folder, temporary):
         each.mkdir(exist_ok=True)
     (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
     script = place / "serve.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    given = {"folder": str(folder), "changed": changed or {}, "files": files, **settings}
+    given = {"folder": str(folder), "changed": changed or {}, "files": files, "workers": workers, **settings}
     around = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(temporary), **(environment or {})}
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(

@@ -170,7 +170,7 @@ class TestLedger:
         place = tmp_path / "releases.ledger"
         with Ledger(place, create=True) as ledger:
             ledger.set_limit("everyone", epsilon=1.5)
-        running = start(tmp_path, ledger=str(place))
+        running = start(tmp_path, ledger=str(place), workers=1)
         try:
             with closing(running.client()) as client:
                 finish = partial(wait_for, client)

@@ -24,7 +24,7 @@ PATIENCE = {"SECONDS_FOR_HEAD": 1.0, "SECONDS_OF_SILENCE": 1.0}
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that waits for a second, and no more."""
     changed = {f"cellrisk.web.connections.{name}": value for name, value in PATIENCE.items()}
-    running = start(tmp_path_factory.mktemp("impatient"), changed=changed)
+    running = start(tmp_path_factory.mktemp("impatient"), changed=changed, workers=1)
     yield running
     stop(running)
 

@@ -353,7 +353,7 @@ PASSWORD = "correct horse ü"
 class TestPassword:
     @pytest.fixture
     def guarded(self, tmp_path: Path) -> Iterator[Running]:
-        running = start(tmp_path, host="0.0.0.0", allow_remote=True, password=PASSWORD)
+        running = start(tmp_path, workers=1, host="0.0.0.0", allow_remote=True, password=PASSWORD)
         yield running
         stop(running)
 
