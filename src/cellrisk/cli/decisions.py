@@ -238,7 +238,7 @@ def report_command(
     _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
     opened = context.with_resource(record.opened())
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
-    frequencies = table.tabulate(outside="drop" if public else "error", keys=risk_epsilon is not None)
+    frequencies = table.tabulate(outside="drop" if public else "error", keys=True)
     published, recorded = None, ""
     if risk_epsilon is not None:
         published, recorded = publish_figure(

@@ -14,13 +14,13 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.attacks import GUESSES, Confidence, choose_risks, find_confidence
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, find_histogram
-from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks, choose_words
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
-from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights
+from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -288,10 +288,10 @@ def find_row(
 ) -> Any:
     """The row of an answer with those words; refuses words that are unknown, or that ``asker`` was not asked for."""
     name = table.attribute(sensitive).name
-    choose_words("measure", measure, tuple(MEASURES))
-    choose_words("form", form, FORMS)
+    require_word("measure", measure, tuple(MEASURES))
+    require_word("form", form, FORMS)
     if weights is not None:
-        choose_words("weights", weights, WEIGHTS)
+        require_word("weights", weights, WEIGHTS)
     weighting = None if MEASURES[measure].one_number else weights
     for row in rows:
         if (row.sensitive, row.measure, row.form, row.weights) == (name, measure, form, weighting):

@@ -18,7 +18,7 @@ from cellrisk.risk.attacks import AskedRisks, choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import MEASURES, choose_words
+from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
@@ -27,7 +27,16 @@ from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import aligned, percent
-from cellrisk.system.words import Attack, FigureName, Form, MeasureName, MechanismName, Neighbours, Weights
+from cellrisk.system.words import (
+    Attack,
+    FigureName,
+    Form,
+    MeasureName,
+    MechanismName,
+    Neighbours,
+    Weights,
+    choose_words,
+)
 from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:

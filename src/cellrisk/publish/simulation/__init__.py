@@ -18,11 +18,11 @@ from cellrisk.publish.simulation.scenarios import SCENARIOS, Scenario
 from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation, summarise_scenarios
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, why_unknown
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import MEASURES, choose_words
+from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress, StepCounter
-from cellrisk.system.words import MeasureName, MechanismName, Neighbours
+from cellrisk.system.words import MeasureName, MechanismName, Neighbours, choose_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable

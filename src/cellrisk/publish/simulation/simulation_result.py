@@ -23,11 +23,12 @@ from cellrisk.publish.simulation.scenarios import Scenario, check_scenarios
 from cellrisk.risk.assessment import CURATOR_NOTE, Assessment
 from cellrisk.risk.attacks import ATTACKS, choose_risks
 from cellrisk.risk.certainty import Belief
-from cellrisk.risk.measures import MEASURES, WEIGHTS, Survival, choose_words
+from cellrisk.risk.measures import MEASURES, WEIGHTS, Survival
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
+from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -128,11 +129,11 @@ class Simulation(Result):
         attack
             As in `assess`.
         """
-        choose_words("measure", measure, tuple(MEASURES))
-        choose_words("form", form, FORMS)
-        choose_words("attack", attack, ATTACKS)
+        require_word("measure", measure, tuple(MEASURES))
+        require_word("form", form, FORMS)
+        require_word("attack", attack, ATTACKS)
         if weights is not None:
-            choose_words("weights", weights, WEIGHTS)
+            require_word("weights", weights, WEIGHTS)
         weighting = None if MEASURES[measure].one_number else weights
         for row in self.estimates:
             if (row.measure, row.form, row.weights, row.attack) == (measure, form, weighting, attack):

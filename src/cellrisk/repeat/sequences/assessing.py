@@ -15,9 +15,9 @@ from cellrisk.repeat.sequences.risks_so_far import Advance, CellQuestion, RisksS
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.repeat.sequences.step import Step, check_steps
-from cellrisk.risk.measures import FORMS, MEASURES, Survival, choose_words
+from cellrisk.risk.measures import FORMS, MEASURES, Survival
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.system.words import Form, MeasureName, MechanismName, Operator
+from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -99,7 +99,8 @@ class SequenceAssessor:
 
 def make_question(table: FrequencyTable, measure: str, form: str, priors: Priors) -> CellQuestion:
     """The risk of those names, checked."""
-    (measure,), (form,) = choose_words("measure", measure, tuple(MEASURES)), choose_words("form", form, FORMS)
+    require_word("measure", measure, tuple(MEASURES))
+    require_word("form", form, FORMS)
     return CellQuestion(table, measure, form, priors)
 
 

@@ -19,14 +19,23 @@ from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, RisksSoFar
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, say_loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.assessment import CURATOR_NOTE
-from cellrisk.risk.measures import WEIGHTS, choose_words
+from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent, show_down, show_up
-from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Operator, OverallKind, Weights
+from cellrisk.system.words import (
+    Form,
+    MeasureName,
+    MechanismName,
+    Neighbours,
+    Operator,
+    OverallKind,
+    Weights,
+    require_word,
+)
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -170,8 +179,8 @@ def largest_epsilon(
     >>> [(round(low, 5), round(high, 5)) for low, high in found.admissible]
     [(0.04255, 4.13765)]
     """
-    choose_words("kind", kind, KINDS)
-    choose_words("weights", weights, WEIGHTS)
+    require_word("kind", kind, KINDS)
+    require_word("weights", weights, WEIGHTS)
     if not (is_number(max_risk) and max_risk > 0):
         raise InvalidInput("max_risk must be a number above 0", got=max_risk, allowed="for example 0.1")
     words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}

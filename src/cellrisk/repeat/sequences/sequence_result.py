@@ -11,9 +11,10 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Composition, Loss
 from cellrisk.repeat.sequences.risks_so_far import KINDS, RisksSoFar
 from cellrisk.risk.assessment import CURATOR_NOTE
-from cellrisk.risk.measures import WEIGHTS, choose_words
+from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
+from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +38,8 @@ class Overall:
         return Overall(*(so_far.average(kind, weights) for kind in KINDS for weights in WEIGHTS))
 
     def value(self, kind: str = "max", weights: str = "records") -> float:
-        choose_words("kind", kind, KINDS)
-        choose_words("weights", weights, WEIGHTS)
+        require_word("kind", kind, KINDS)
+        require_word("weights", weights, WEIGHTS)
         return float(getattr(self, f"{kind}_{weights}"))
 
 

@@ -20,11 +20,11 @@ from cellrisk.risk.explanation.remedies import (
     try_settings,
 )
 from cellrisk.risk.explanation.risky_cells import CausedBySize, CausedCell, CellRisks, LevelRisk, RiskyCell
-from cellrisk.risk.measures import FORMS, WEIGHTS, Survival, choose_words
+from cellrisk.risk.measures import FORMS, WEIGHTS, Survival
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
-from cellrisk.system.words import Form, MechanismName, Neighbours, Weights
+from cellrisk.system.words import Form, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,8 +244,8 @@ def explain(
     ('age', 0.075976)
     """
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
-    form = choose_words("form", [form], FORMS)[0]
-    weights = choose_words("weights", [weights], WEIGHTS)[0]
+    require_word("form", form, FORMS)
+    require_word("weights", weights, WEIGHTS)
     top = require_whole_number("top", top, 1)
     chosen = {} if merge is None else merge
     _check_merge(chosen)

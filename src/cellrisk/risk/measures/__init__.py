@@ -15,7 +15,6 @@ from cellrisk.risk.measures.shrinkage import MarginalShrinkage, Shrinkage
 from cellrisk.risk.measures.sizes import SizeDistribution, fit_sizes
 from cellrisk.risk.measures.survival import Survival
 from cellrisk.system.arrays import Floats
-from cellrisk.system.words import choose_words
 
 MEASURES: dict[str, type[Measure]] = {
     kind.name: kind for kind in (Local, Expected, Shrinkage, Marginal, MarginalShrinkage)
@@ -39,7 +38,6 @@ __all__ = [
     "SizeDistribution",
     "Survival",
     "average_risks",
-    "choose_words",
     "fit_dirichlet",
     "fit_sizes",
     "make_measure",
