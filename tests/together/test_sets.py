@@ -276,4 +276,6 @@ def test_structure_is_told(folder: Path) -> None:
     apart = say({"qid": "sex", "where": young}, {"qid": "town", "where": {"age": {"from": 50}}})
     assert "nested" not in apart
     assert "overlap" not in apart
-    assert "share columns" in say({"qid": ["sex", "town"]}, {"qid": ["town", "age"]})
+    partly = {"qid": ["town", "age"], "where": young}
+    assert "share columns" in say({"qid": ["sex", "town"]}, partly)
+    assert "share columns" not in say({"qid": ["sex", "town"]}, {"qid": ["town", "age"]})

@@ -14,6 +14,7 @@ from cellrisk.noise.distributions import EndlessNoise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
 from cellrisk.repeat.together.differences import find_differences
+from cellrisk.repeat.together.least_squares import Refinement, find_refinement
 from cellrisk.repeat.together.rules import (
     RULES,
     Figures,
@@ -132,6 +133,7 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         _make_figures(rule, found[rule], spreads[rule], chance[rule], counted.raw[rule], joint.n_records, cost)
         for rule in RULES
     )
+    refinement = find_refinement(joint, asked)
     every = tuple(range(len(asked)))
     rows = []
     for place, (each, own, lookup) in enumerate(zip(asked, joint.tables, lookups, strict=True)):
@@ -151,7 +153,8 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         unknown,
         cost,
         find_differences(joint, asked),
-        tuple(_state(joint, asked, missing, spreads)),
+        refinement,
+        tuple(_state(joint, asked, missing, spreads, refinement)),
     )
 
 
@@ -208,7 +211,13 @@ def _has_same_people(joint: JointCells, first: int, second: int) -> bool:
     return bool(((joint.cell[first] >= 0) == (joint.cell[second] >= 0)).all())
 
 
-def _state(joint: JointCells, asked: Sequence[SetTable], missing: str, spreads: Mapping[str, Spread]) -> Iterator[str]:
+def _state(
+    joint: JointCells,
+    asked: Sequence[SetTable],
+    missing: str,
+    spreads: Mapping[str, Spread],
+    refinement: Refinement | None,
+) -> Iterator[str]:
     """What the figures take for granted, and what they leave out."""
     yield (
         "Noise is independent in every count of every table. The attacker knows the cells of a person in all tables, "
@@ -229,10 +238,10 @@ def _state(joint: JointCells, asked: Sequence[SetTable], missing: str, spreads: 
         )
     elif joint.dropped:
         yield f"{number_of(joint.dropped, 'record')} are in no table."
-    yield from _state_structure(joint, asked)
+    yield from _state_structure(joint, asked, refinement is not None)
 
 
-def _state_structure(joint: JointCells, asked: Sequence[SetTable]) -> Iterator[str]:
+def _state_structure(joint: JointCells, asked: Sequence[SetTable], refined: bool) -> Iterator[str]:
     """How the tables lie to each other where an attacker could do more than the rules."""
     for first, second in combinations(range(len(asked)), 2):
         columns, others = set(joint.tables[first].columns), set(joint.tables[second].columns)
@@ -241,10 +250,7 @@ def _state_structure(joint: JointCells, asked: Sequence[SetTable]) -> Iterator[s
         if (here == there).all():
             if columns < others or others < columns:
                 inner, outer = (first, second) if columns < others else (second, first)
-                yield (
-                    f"{_capital(asked[inner].title)} is a margin of {asked[outer].title}: by least squares both become "
-                    "more precise, which these figures leave out."
-                )
+                yield f"{_capital(asked[inner].title)} is a margin of {asked[outer].title}."
         elif (here & there).any():
             if not (here & ~there).any() or not (there & ~here).any():
                 if columns != others:
@@ -254,7 +260,7 @@ def _state_structure(joint: JointCells, asked: Sequence[SetTable]) -> Iterator[s
             else:
                 yield f"The people of {names} overlap: what their differences show is left out."
     shared = {column for each in joint.tables for column in each.columns}
-    if any(sum(column in each.columns for each in joint.tables) > 1 for column in shared):
+    if not refined and any(sum(column in each.columns for each in joint.tables) > 1 for column in shared):
         yield (
             "Tables that share columns have margins in common, and least squares would make them more precise; these "
             "figures leave that out."

@@ -9,6 +9,7 @@ from typing import Any
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.differences import Difference
+from cellrisk.repeat.together.least_squares import Refinement
 from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.assessment import CURATOR_NOTE
@@ -101,6 +102,8 @@ class TogetherAssessment(Result):
     cost: Cost
     differences: tuple[Difference, ...]
     """Pairs of tables of the same columns, of which one leaves some people out."""
+    refinement: Refinement | None
+    """Least squares over common margins; None where the tables have none, or are not all of the same people."""
     statements: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -182,6 +185,7 @@ class TogetherAssessment(Result):
             **({} if self.ceiling_unknown is None else {"ceiling_unknown": self.ceiling_unknown}),
             "cost": self.cost.to_dict(),
             "differences": [each.to_dict() for each in self.differences],
+            "least_squares": None if self.refinement is None else self.refinement.to_dict(),
             "sentence": self.headline,
             "statements": list(self.statements),
         }
@@ -190,6 +194,7 @@ class TogetherAssessment(Result):
         several = len(self.tables) > 1
         blocks = [self._rules_table() if several else "", self._tables_table(), self._say_parts() if several else ""]
         blocks.append("\n".join(each.headline for each in self.differences))
+        blocks.append("" if self.refinement is None else self.refinement.headline)
         nobody = self.ceiling.headline if self.ceiling is not None else f"No ceiling is told: {self.ceiling_unknown}."
         blocks += [f"{self.cost.headline} {nobody}", "\n".join(f"- {each}" for each in self.statements), CURATOR_NOTE]
         return [block for block in blocks if block]
