@@ -57,6 +57,7 @@ PUBLIC = {
     "report",
     "reproduce",
     "simulate",
+    "simulate_perturbation",
     "tabulate",
     "utility",
 }

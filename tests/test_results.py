@@ -74,6 +74,7 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "private choice": lambda table, _: cr.choose_privately(
         table, private=5.0, max_caused_people=60, observed_levels=["town"]
     ),
+    "perturbed simulation": lambda table, _: cr.simulate_perturbation(table, "random-rounding:3", releases=5),
     "perturbed assessment": lambda table, _: cr.assess_perturbation(table, "random-rounding:3", measures="local"),
     "report": lambda table, _: cr.report(table, epsilon=1.0),
     "together": lambda *_: cr.assess_together(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cellrisk.publish.noisy_risk.private_choice import PrivateChoice, choose_privately
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
+    from cellrisk.publish.simulation.perturbed import PerturbedSimulation, simulate_perturbation
     from cellrisk.repeat.accounting import Composition, Loss, compose
     from cellrisk.repeat.averaging import Averaging, average
     from cellrisk.repeat.ledger import Ledger
@@ -75,6 +76,7 @@ _HOMES = {
     "publish.noisy_risk.private_choice": "PrivateChoice choose_privately",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
+    "publish.simulation.perturbed": "PerturbedSimulation simulate_perturbation",
     "repeat.accounting": "Composition Loss compose",
     "repeat.averaging": "Averaging average",
     "repeat.ledger": "Ledger",
@@ -112,6 +114,7 @@ __all__ = [
     "Mechanism",
     "Perturbation",
     "PerturbedAssessment",
+    "PerturbedSimulation",
     "Plan",
     "Policy",
     "Priors",
@@ -151,6 +154,7 @@ __all__ = [
     "report",
     "reproduce",
     "simulate",
+    "simulate_perturbation",
     "tabulate",
     "utility",
 ]

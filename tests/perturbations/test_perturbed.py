@@ -249,6 +249,20 @@ def test_figures_against_draws() -> None:
     assert exposed.std() == pytest.approx(found.people.deviation, rel=0.06)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_simulation_agrees(name: str) -> None:
+    found = cr.simulate_perturbation(make_table(CELLS * 20), CASES[name], releases=300, seed=2)
+    for each in found.figures:
+        assert abs(each.z or 0.0) < 4.5
+        if each.standard_error == 0:
+            assert each.mean == near(each.exact)
+    assert found.to_frame()["figure"].tolist() == [each.figure for each in found.figures]
+    exact = sum_caused(cr.Profiles.from_cells(CELLS * 20, n_levels=3), CASES[name])
+    assert found.figures[1].exact == near(exact)
+    with pytest.raises(InvalidInput, match="releases"):
+        cr.simulate_perturbation(make_table(CELLS), CASES[name], releases=1)
+
+
 def test_a_table_that_ends_before_the_largest_count(tmp_path: Path) -> None:
     path = tmp_path / "short.csv"
     path.write_text("count,released,probability\n0,0,1\n1,1,1\n2,2,1\n")
@@ -296,6 +310,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
         out, err = capsys.readouterr()
         assert out == ""
         assert told in err
+    asked[0] = "simulate"
+    assert main([*asked, "random-rounding:3", "--releases", "50", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["figures"]) == 4
+    assert main([*asked, "random-rounding:3", "--epsilon", "1"]) == 2
+    assert "no epsilon" in capsys.readouterr().err
     for command in (["curve"], ["choose"], ["average"]):
         assert main([*command, "people.csv", "--qid", "q", "--sensitive", "y", "--perturbation", "cell-key"]) == 2
         assert "no epsilon" in capsys.readouterr().err

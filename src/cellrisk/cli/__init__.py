@@ -56,7 +56,8 @@ def _run(arguments: list[str]) -> int:
 
 NO_PERTURBATION = (
     "a perturbation has no epsilon, so that there is no curve along it, none to choose, nothing for a ledger, and "
-    "nothing that releases average out, the same cell getting the same perturbation; assess takes --perturbation"
+    "nothing that releases average out, the same cell getting the same perturbation; assess and simulate take "
+    "--perturbation"
 )
 
 

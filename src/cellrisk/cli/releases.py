@@ -17,6 +17,7 @@ from cellrisk.cli.groups import (
     MechanismOptions,
     Number,
     Parsed,
+    PerturbationText,
     SpreadsheetSafe,
     TableOptions,
     Text,
@@ -234,11 +235,21 @@ def simulate_command(
         Parsed, option("With --parents, impossible: 'sex=m;pregnant=yes'.", "RULE", parsing.parse_rule)
     ] = None,
     may_be_missing: Annotated[Texts, option("With --parents: column that can hold missing values.", "COLUMN")] = None,
+    perturbation: PerturbationText = None,
 ) -> None:
     """What attackers find in simulated releases.
 
     With --parents, in releases whose counts add up to a coarser one that is published already.
     """
+    if perturbation is not None:
+        from cellrisk.publish.simulation.perturbed import simulate_perturbation
+
+        if mechanism != MechanismOptions() or parents is not None:
+            raise InvalidInput(
+                "a perturbation has no epsilon and no noise", fix="leave --mechanism, --epsilon and --parents out"
+            )
+        answer(simulate_perturbation(table.tabulate(), perturbation, releases=releases, seed=seed), output.as_json)
+        return
     noise = mechanism.one()
     drawn: dict[str, Any] = {"releases": releases, "seed": seed, "progress": progress_bar("simulating")}
     if parents is None:
