@@ -59,6 +59,7 @@ def test_risk_that_is_not_monotone(bent: cr.FrequencyTable) -> None:
     assert len(choice.admissible) == 2
     assert choice.admissible[0][0] == 1e-3
     assert choice.admissible[-1][1] == 100
+    assert choice.epsilon is None
     assert "the end of the range searched" in choice.why
     gap = (choice.admissible[0][1], choice.admissible[1][0])
     middle = float(np.sqrt(gap[0] * gap[1]))
@@ -72,7 +73,8 @@ def test_none_says_why(adult: cr.FrequencyTable) -> None:
     line = cr.curve(adult, measures="local", forms="tight", weights="records").lines[0]
     assert lowest.lowest_risk == pytest.approx(line.risk.min(), abs=1e-6)
     assert "chance alone gives 25.0%" in choice.why
-    assert choice.headline.startswith("No epsilon of geometric gives a risk of at most 20.0%")
+    assert choice.headline.startswith("With geometric noise, no epsilon gives a risk of at most 20.0%")
+    assert "--max-caused" in choice.why
     document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
     assert (document["epsilon"], document["admissible"]) == (None, [])
     assert document["lowest"]["risk"] == lowest.lowest_risk
@@ -111,9 +113,9 @@ def test_gaussian_and_the_grid_over_delta(adult: cr.FrequencyTable) -> None:
     usual = cr.choose(adult, "gaussian-analytic", max_risk=0.3)
     assert usual.options[0].setting.delta == 3e-5
     classical = cr.choose(adult, "gaussian", max_risk=0.3)
-    assert classical.epsilon is not None
-    assert classical.epsilon < 1
-    assert "end of the range" in classical.why
+    assert classical.epsilon is None
+    assert classical.admissible[-1][1] < 1
+    assert "no limit binds, as even epsilon 0.99999, the end of what the mechanism covers" in classical.why
 
 
 def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
@@ -154,7 +156,8 @@ def test_the_range_can_be_narrowed(adult: cr.FrequencyTable) -> None:
 
 def test_trade_off(bent: cr.FrequencyTable) -> None:
     table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 10})
-    choice = cr.choose(table, max_risk=0.1, max_tvd=0.05, releases=10, way=2)
+    choice = cr.choose(table, max_risk=0.1, max_epsilon=20, max_tvd=0.05, releases=10, way=2)
+    assert choice.epsilon == 20
     assert choice.trade_off is not None
     least = choice.trade_off.least_epsilon
     assert least is not None

@@ -87,8 +87,10 @@ def test_inspect_draws_cell_sizes(capsys: Capture, people: Path) -> None:
 
 
 def test_choose(capsys: Capture, people: Path) -> None:
-    found = document(capsys, "choose", people, *BASIC, "--max-risk", "0.1", "--plot", "choice.pdf")
-    choice = cr.choose(table(people), max_risk=0.1)
+    found = document(
+        capsys, "choose", people, *BASIC, "--max-risk", "0.1", "--max-epsilon", "3", "--plot", "choice.pdf"
+    )
+    choice = cr.choose(table(people), max_risk=0.1, max_epsilon=3)
     assert found["epsilon"] == near_epsilon(choice.epsilon)
     assert found["risk"] == near_epsilon(choice.risk)
     assert found["admissible"] == [near_epsilon(each) for each in choice.admissible]

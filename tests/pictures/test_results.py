@@ -153,7 +153,7 @@ def test_choice_among_mechanisms_shows_each(several: cr.FrequencyTable) -> None:
 
 @pytest.mark.parametrize(("max_tvd", "found"), [(0.5, True), (0.0, False)])
 def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, found: bool) -> None:
-    choice = cr.choose(three, max_risk=0.25, max_tvd=max_tvd, releases=2, largest_epsilon=3.0)
+    choice = cr.choose(three, max_risk=0.25, max_tvd=max_tvd, releases=2, largest_epsilon=3.0, max_epsilon=3.0)
     figure = draw_choice(choice)
     (axes,) = figure.axes
     trade_off = choice.trade_off

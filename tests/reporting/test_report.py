@@ -269,7 +269,7 @@ def test_progress_rises_to_the_end(table: cr.FrequencyTable) -> None:
 
 
 def test_what_a_report_refuses(table: cr.FrequencyTable) -> None:
-    with pytest.raises(InvalidInput, match=r"needs a decision to ask for.*--epsilon 1 or --max-risk"):
+    with pytest.raises(InvalidInput, match=r"needs a decision to ask for.*--epsilon 1 or --max-caused"):
         report(table)
     with pytest.raises(InvalidInput, match="needs a decision to ask for"):
         report(table, max_tvd=0.1)

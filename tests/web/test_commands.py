@@ -86,7 +86,7 @@ class TestCommands:
         risks = {(row["measure"], row["form"], row["weights"]): row["risk"] for row in said["assess"]["risks"]}
         row = positions["rows"]["expected/uniform/0"]
         assert row["exact"][place] == pytest.approx(risks["expected", "exact", "uniform"], rel=1e-9)
-        assert said["choose"]["epsilon"] == near_epsilon(admissible["epsilon"])
+        assert said["choose"]["admissible"] == [near_epsilon(each) for each in admissible["intervals"]]
         assert said["choose"]["headline"] == admissible["sentence"]
 
         python = tmp_path / "python"

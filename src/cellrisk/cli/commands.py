@@ -67,6 +67,11 @@ def assess_command(
     risk: RiskOptions,
     attacker: AttackerOptions,
     output: OutputOptions,
+    max_caused: Annotated[
+        Number, number("Exit with code 3 where more people are given away because of their own record.", "R")
+    ] = None,
+    max_certain: Annotated[Number, number("Exit with code 3 where more are named with --certainty.", "R")] = None,
+    max_ceiling: Annotated[Number, number("Exit with code 3 where the ceiling of two values is above R.", "R")] = None,
     max_risk: Annotated[Number, number("Exit with code 3 where the risk is above R.", "R")] = None,
     domain: Annotated[bool, typer.Option("--domain", help="Count the empty cells of the domain in, too.")] = False,
     check: Annotated[
@@ -81,20 +86,35 @@ def assess_command(
     People given away because of their own record, those an attacker can be sure of, what nobody exceeds; then every
     measure of what the homogeneity attack would reveal.
     """
+    from cellrisk.decide.figure_limits import FigureLimit
     from cellrisk.risk.assessment import assess
 
     policies = policy_of(context)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
     if perturbation is not None:
-        refused = {"--max-risk": max_risk is not None, "--check": check, "--domain": domain}
+        gates = {"--max-risk": max_risk, "--max-caused": max_caused, "--max-certain": max_certain}
+        gates["--max-ceiling"] = max_ceiling
+        refused = {name: value is not None for name, value in gates.items()}
+        refused |= {"--check": check, "--domain": domain}
         _assess_perturbation(perturbation, table, mechanism, risk, attacker, output, refused)
         return
+    limits = FigureLimit.read(
+        max_caused=max_caused,
+        max_certain=max_certain,
+        max_ceiling=max_ceiling,
+        attack=risk.attack,
+        **attacker.arguments(),
+    )
     noise = mechanism.one()
     frequencies = table.tabulate()
     assessment = assess(frequencies, noise, domain=domain, **risk.many(), **attacker.arguments())
     checks = _check(assessment, risk, releases, seed) if check else {}
     answer(assessment, output.as_json, checks, policies=policies)
+    for limit in limits:
+        figure = limit.find(frequencies.attributes, noise)
+        if figure > limit.most:
+            stop_above_limit(f"asked for was {limit.describe()}; {limit.say(figure)}")
     if max_risk is not None:
         _gate(assessment, max_risk, risk.narrowed)
     obey(policies, frequencies, noise)

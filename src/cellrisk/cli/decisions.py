@@ -101,6 +101,7 @@ def choose_command(
     mechanism: SearchedMechanismOptions,
     risk: RiskOptions,
     limits: LimitOptions,
+    attacker: AttackerOptions,
     simulation: SimulationOptions,
     private: PrivateOptions,
     output: OutputOptions,
@@ -109,7 +110,9 @@ def choose_command(
 ) -> None:
     """The largest epsilon within a limit.
 
-    --max-risk 0.3, --max-people 500 or --margin 0.05; --epsilon 0.01:10 narrows the range searched.
+    --max-caused 0.01, --max-certain 0.05, --max-ceiling 0.75 or --max-epsilon 1, under which more privacy is never
+    inadmissible; or the paper's measure: --max-risk 0.3, --max-people 500, --margin 0.05. Several must all hold.
+    --epsilon 0.01:10 narrows the range searched. Where no limit binds, nothing is recommended.
     """
     from cellrisk.decide.choosing import choose
 
@@ -118,7 +121,7 @@ def choose_command(
         return
     policies = policy_of(context)
     question = _question(risk, policies)
-    given = _limits(limits, policies, question)
+    given = _limits(limits, attacker, risk.attack, policies, question)
     _check_outputs(plot)
     choice = choose(
         table.tabulate(),
@@ -128,6 +131,7 @@ def choose_command(
         progress=progress_bar("searching"),
         **mechanism.arguments(),
         **given,
+        **attacker.single(),
         **question,
         priors=risk.priors,
         **simulation.arguments(),
@@ -207,6 +211,7 @@ def report_command(
     mechanism: MechanismOptions,
     risk: RiskOptions,
     limits: LimitOptions,
+    attacker: AttackerOptions,
     simulation: SimulationOptions,
     record: RecordOptions,
     settings: OutputOptions,
@@ -232,7 +237,7 @@ def report_command(
         raise InvalidInput("no output file was given", fix="name it: --output report.html")
     check_report_path(output)
     question = _question(risk, policies)
-    given = _limits(limits, policies, question)
+    given = _limits(limits, attacker, risk.attack, policies, question)
     if public:
         check_public_delta(mechanism.mechanism, mechanism.delta)
     _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
@@ -267,6 +272,7 @@ def report_command(
         published=published,
         progress=progress_bar("reporting"),
         **given,
+        **attacker.single(),
         **question,
         priors=risk.priors,
         **simulation.arguments(),
@@ -279,6 +285,8 @@ def report_command(
         say(f"{found.headline}\n\n{obeyed}Written to {written}.")
         if recorded:
             say(f"\n{recorded}")
+    if found.verdict == "unbound":
+        return
     if found.mechanism is None:
         stop_above_limit("no epsilon is within the limits; the report says why")
     else:
@@ -323,9 +331,15 @@ def _write(found: Any, plot: str | None, csv: str | None, spreadsheet_safe: bool
         found.plot(plot)
 
 
-def _limits(limits: LimitOptions, policies: Policies, question: dict[str, Any]) -> dict[str, Any]:
-    """The limits given; one that is looser than a policy's on the same risk is refused."""
+def _limits(
+    limits: LimitOptions, attacker: AttackerOptions, attack: str, policies: Policies, question: dict[str, Any]
+) -> dict[str, Any]:
+    """The limits given; one that is looser than a policy's on the same risk or figure is refused."""
+    from cellrisk.decide.figure_limits import FigureLimit
+
     given = asdict(limits)
+    figures = {name: given[name] for name in ("max_caused", "max_certain", "max_ceiling", "max_epsilon")}
+    policies.check_figures(FigureLimit.read(**figures, **attacker.single(), attack=attack))
     policies.check_tighter(question, **given)
     return given
 

@@ -303,11 +303,21 @@ class AttackerOptions:
         """Arguments for what takes certainties and a belief."""
         return {"belief": self.belief, **({} if self.certainty is None else {"certainty": self.certainty})}
 
+    def single(self) -> dict[str, Any]:
+        """Arguments for what takes one certainty."""
+        if self.certainty is not None and len(self.certainty) > 1:
+            raise InvalidInput("--certainty takes one number here", got=f"{len(self.certainty)} numbers")
+        return {"belief": self.belief, **({} if self.certainty is None else {"certainty": self.certainty[0]})}
+
 
 @dataclass(frozen=True)
 class LimitOptions:
     """What must not be exceeded."""
 
+    max_caused: Annotated[Number, number("Largest share of people given away because of their own record.", "R")] = None
+    max_certain: Annotated[Number, number("Largest share of people named with --certainty.", "R")] = None
+    max_ceiling: Annotated[Number, number("How often anybody may tell two even values apart, above 0.5.", "R")] = None
+    max_epsilon: Annotated[Number, number("Largest epsilon, whatever the figures.", "E")] = None
     max_risk: Annotated[Number, number("Largest risk, from 0 to 1.", "R")] = None
     max_people: Annotated[Number, number("Most people exposed on average.", "M")] = None
     margin: Annotated[Number, number("Largest risk above the chance level, from 0 to 1.", "R")] = None

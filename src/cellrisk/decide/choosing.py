@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.decide.analytic import find_epsilons
+from cellrisk.decide.figure_limits import (
+    EpsilonLimit,
+    FigureLimit,
+    find_reaches,
+)
+from cellrisk.decide.option import Option, SearchedRange, find_worst
 from cellrisk.decide.policies import Policies, Policy, RiskDefinition
 from cellrisk.decide.requirement import Condition, Requirement, describe_conditions, find_excesses
 from cellrisk.decide.search import Admissible
@@ -18,13 +23,18 @@ from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.caused import caused_shares
+from cellrisk.risk.ceilings import Labels, find_success
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
+from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
+from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Question, Setting, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent, show_down, show_up
+from cellrisk.system.text import aligned, percent, round_down, show_down
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
@@ -40,29 +50,6 @@ SHOWN = 121
 
 
 @dataclass(frozen=True)
-class Option:
-    """The answer for one mechanism and delta."""
-
-    setting: Setting
-    epsilon: float | None
-    """The largest admissible epsilon, None where none will do."""
-    risk: float | None
-    """The risk at that epsilon, of the sensitive attribute with the highest."""
-    admissible: tuple[tuple[float, float], ...]
-    """Every admissible interval, ends included, each on its safe side."""
-    within_risk_limits: tuple[tuple[float, float], ...]
-    """The same, whatever the limit on the TVD."""
-    lowest_epsilon: float
-    """The epsilon in the range that comes nearest to the limits, or stays farthest below them."""
-    lowest_risk: float
-    """The risk at that epsilon."""
-    limits: Limits
-    """Chance and raw risk of the attribute with the highest raw risk."""
-    searched: tuple[float, float]
-    why: str
-
-
-@dataclass(frozen=True)
 class Alternative:
     """What one epsilon would mean."""
 
@@ -74,16 +61,24 @@ class Alternative:
     """People exposed, for each sensitive attribute."""
     tvd: float | None
     verdict: str
+    caused: tuple[float, ...] = ()
+    """People given away because of their own record, for each sensitive attribute."""
+    ceiling: float | None = None
+    """How often anybody tells which of two equally likely values a person has, at most."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Result):
-    """The answer of `choose`. ``epsilon`` is None where no epsilon keeps the limits; ``why`` gives the reason."""
+    """The answer of `choose`.
+
+    ``epsilon`` is None where no epsilon keeps the limits, and where they bind none: ``why`` gives the reason.
+    """
 
     picture = "draw_choice"
 
     table: FrequencyTable
-    requirement: Requirement
+    requirement: Requirement | None
+    """On the risk that was asked for; None where only figures to decide by are limited."""
     question: Question
     options: tuple[Option, ...]
     """One for each mechanism and delta; the first is the answer."""
@@ -93,6 +88,21 @@ class Choice(Result):
     """Every requirement that was met: the one asked for first, then those of policies on other risks."""
     policies: Policies
     """The policies that were obeyed."""
+    figure_limits: tuple[FigureLimit, ...] = ()
+    """The limits on caused, certainty, the ceiling and epsilon, those of policies too."""
+    attacker: Attacker = field(default_factory=Attacker)
+    """Whose certainty is told."""
+
+    @cached_property
+    def figures(self) -> tuple[DecisionFigures, ...]:
+        """The figures to decide by at the epsilon chosen, for each sensitive attribute; none where none was chosen."""
+        if self.epsilon is None:
+            return ()
+        mechanism, attack = self.options[0].setting.at(self.epsilon), self.question.attack
+        return tuple(
+            find_figures(attribute, mechanism, people, attack, self.attacker)
+            for attribute, people in zip(self.question.attributes, self.alternatives[1].people, strict=True)
+        )
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:
@@ -121,22 +131,41 @@ class Choice(Result):
         return self.options[0].why
 
     @property
+    def open_ended(self) -> bool:
+        """Whether the limits hold up to the end of the range, so that nothing is recommended."""
+        return self.options[0].open_ended
+
+    @property
+    def wanted(self) -> str:
+        """The limits in words."""
+        return self._describe_limits(self.figure_limits)
+
+    def _describe_limits(self, figure_limits: Sequence[FigureLimit]) -> str:
+        parts = [limit.describe() for limit in figure_limits]
+        parts += [describe_conditions(self.conditions)] if self.conditions else []
+        parts += [f"a TVD of at most {self.trade_off.limit.max_tvd:g}"] if self.trade_off is not None else []
+        return " and ".join(parts)
+
+    @property
     def headline(self) -> str:
-        """What a curator can repeat."""
+        """What a member of a board can repeat."""
         first = self.options[0]
-        wanted = describe_conditions(self.conditions)
-        if self.trade_off is not None:
-            wanted += f" and a TVD of at most {self.trade_off.limit.max_tvd:g}"
+        noise = _name_noise(first.setting)
+        if first.open_ended:
+            return f"With {noise}, nothing is recommended: {first.why}."
         if first.epsilon is None or first.risk is None:
-            return f"No epsilon of {first.setting.describe()} gives {wanted}: {first.why}."
+            return f"With {noise}, no epsilon gives {self.wanted}: {first.why}."
+        if any(reach.binds_itself and reach.largest == first.epsilon for reach in first.reaches):
+            others = self._describe_limits([each for each in self.figure_limits if not isinstance(each, EpsilonLimit)])
+            said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon allowed"
+            said += f", and it keeps the other limits: {others}." if others else "."
+        else:
+            said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon with {self.wanted}."
         people = "; ".join(
             f"{attribute.name}: {found.describe()} of {self.table.n_records:,} people exposed"
             for attribute, found in zip(self.question.attributes, self.alternatives[1].people, strict=True)
         )
-        return (
-            f"Choose epsilon {show_down(first.epsilon)}, the largest of {first.setting.describe()} with {wanted}. "
-            f"The {self.question.name}, is then {percent(first.risk)}; {people}."
-        )
+        return f"{said} The {self.question.name}, is then {percent(first.risk)}; {people}." if self.conditions else said
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One row an admissible interval of each mechanism and delta; one without numbers where there is none."""
@@ -151,11 +180,12 @@ class Choice(Result):
         first, *_ = options = [_option(option) for option in self.options]
         return {
             **first,
-            "limits": {key: value for key, value in vars(self.requirement).items() if value is not None},
+            "limits": self._limits(),
             "policy": self.policies.to_dict(),
             "question": self.question.name,
             "chance": self.limits.chance,
             "raw": self.limits.raw,
+            "decision": [each.to_dict() for each in self.figures],
             "alternatives": [
                 {**vars(each), "people": [vars(people) for people in each.people]} for each in self.alternatives
             ],
@@ -164,25 +194,36 @@ class Choice(Result):
             "headline": self.headline,
         }
 
+    def _limits(self) -> dict[str, Any]:
+        """The limits by their names, with the certainty and the belief that they depend on."""
+        given = {} if self.requirement is None else vars(self.requirement)
+        found = {name: value for name, value in given.items() if value is not None}
+        for limit in reversed(self.figure_limits):  # the first of a name is the one asked for
+            found |= limit.to_dict()
+        return found
+
     def _paragraphs(self) -> list[str]:
-        parts = [self.why[:1].upper() + self.why[1:] + "."]
+        parts = [] if self.epsilon is None and not self.options[1:] else [self.why[:1].upper() + self.why[1:] + "."]
+        for each, limits in zip(self.figures, self.question.people.limits(self.options[0].setting), strict=False):
+            shown = self.options[0].setting.at(round_down(self.epsilon or 0.0))  # as in the headline
+            parts.append(replace(each, mechanism=shown).sentence(limits.chance))
         if len(self.options) > 1:
-            rows = [
-                [option.setting.describe(), *(["none", "-"] if option.epsilon is None else _numbers(option))]
-                for option in self.options
-            ]
+            rows = [[option.setting.describe(), *_numbers(option)] for option in self.options]
             parts.append(aligned(["mechanism", "largest epsilon", "risk"], rows))
         if self.alternatives:
             rows = [
                 [each.role, show_down(each.epsilon), percent(each.risk)]
                 + [f"{people.mean:,.0f}" for people in each.people]
+                + [f"{caused:,.0f}" for caused in each.caused]
+                + ["-" if each.ceiling is None else f"{each.ceiling:.4f}"]
                 + ([] if each.tvd is None else [f"{each.tvd:.4f}"])
                 + [each.verdict]
                 for each in self.alternatives
             ]
             people = [f"people ({attribute.name})" for attribute in self.question.attributes]
+            caused = [f"caused ({attribute.name})" for attribute in self.question.attributes]
             tvd = ["TVD"] if self.trade_off is not None else []
-            parts.append(aligned(["", "epsilon", "risk", *people, *tvd, "verdict"], rows))
+            parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
         if self.policies:
             parts.append(self.policies.describe())
         return [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
@@ -193,10 +234,16 @@ def choose(
     table: FrequencyTable,
     mechanism: Mechanism | MechanismName | Sequence[Mechanism | MechanismName] = USUAL_MECHANISM,
     *,
+    max_caused: float | None = None,
+    max_certain: float | None = None,
+    max_ceiling: float | None = None,
+    max_epsilon: float | None = None,
     max_risk: float | None = None,
     max_people: float | None = None,
     margin: float | None = None,
     max_tvd: float | None = None,
+    certainty: float = USUAL_CERTAINTY,
+    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
     measure: MeasureName = "local",
     form: Form = "tight",
     weights: Weights = "records",
@@ -214,15 +261,18 @@ def choose(
     policy: Policy | Policies | None = None,
     progress: Progress | None = None,
 ) -> Choice:
-    """Which is the largest epsilon that keeps the risk, the people exposed, or the excess over chance within a limit?
+    """Which is the largest epsilon that keeps the limits?
 
-    Risk is not monotone in epsilon, so the whole admissible set between ``least_epsilon`` and ``largest_epsilon`` comes
-    back, each edge on its safe side and within one part in a million. With several mechanisms or deltas each has its
-    own answer; the first is the headline. With ``max_tvd`` the mean total variation distance of the ``way``-way
-    marginals of simulated releases must stay within it too, which sets a smallest epsilon.
+    Under ``max_caused``, ``max_certain``, ``max_ceiling`` and ``max_epsilon`` more privacy is never inadmissible: the
+    answer is the largest epsilon up to which every smaller one, from 0.001 on, keeps the limit. Under ``max_risk``,
+    ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible, as noise itself shows
+    single values by accident; the whole admissible set comes back, each edge on its safe side and within one part in a
+    million. All limits must hold, for every sensitive attribute. Where they hold up to the end of the range, none of
+    them says which epsilon to choose: ``epsilon`` is None, and ``why`` says what to do.
 
-    A policy that is in force (`Policies.in_force`) is obeyed whatever is asked for, and so is ``policy``: the tightest
-    limit of each kind holds, and where nothing is asked for, theirs alone.
+    What is proved: nothing that exceeds a limit on caused, or on a risk, by 1e-10 is overlooked; the ceiling rises with
+    epsilon. Certainty jumps, and is scanned at 12 epsilons a decade or more: a rise above the limit and back between
+    two of them can be overlooked.
 
     Parameters
     ----------
@@ -230,12 +280,21 @@ def choose(
         Made by `tabulate`.
     mechanism
         One name or several; of an object, the epsilon does not matter, and its delta, neighbours and threshold are
-        taken.
+        taken. With several mechanisms or deltas each has its own answer; the first is the headline.
+    max_caused
+        The largest share of people who may be given away because of their own record, above 0.
+    max_certain, certainty, belief
+        The largest share of people whose value an attacker may name rightly with at least that certainty; what he
+        believes beforehand is as in `assess`. With three labels or more the upper end of the figure counts.
+    max_ceiling
+        How often anybody may tell which of two equally likely values a person has: above 0.5, up to 1. Uses no data.
+    max_epsilon
+        The largest epsilon, whatever the figures.
     max_risk, max_people, margin
         The largest risk, the most people exposed on average, and the largest risk above chance.
     max_tvd, way, releases, seed, cells
-        The largest mean total variation distance of the ``way``-way marginals, and the simulated releases that it is
-        estimated from, as in `utility`.
+        The largest mean total variation distance of the ``way``-way marginals, which sets a smallest epsilon, and the
+        simulated releases that it is estimated from, as in `utility`.
     measure, form, weights
         The words of the risk, as in `assess`.
     delta
@@ -247,26 +306,50 @@ def choose(
     neighbours, threshold
         Those of a mechanism that is named.
     attack
-        As in `assess`.
+        As in `assess`; caused is of this attack too.
     policy
-        One to obey beside those that are in force.
+        One to obey beside those that are in force (`Policies.in_force`): the tightest limit of each kind holds, and
+        where nothing is asked for, theirs alone.
     progress
         Called now and then with the share that is done.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "education"], "income", bins={"age": 5})
-    >>> choice = choose(table, max_risk=0.2)
-    >>> round(choice.epsilon, 4), len(choice.admissible)
-    (100.0, 1)
+    >>> round(choose(table, max_ceiling=0.75).epsilon, 4)  # ln 3
+    1.0986
+    >>> unbound = choose(table, max_risk=0.2)
+    >>> unbound.epsilon is None, len(unbound.admissible)
+    (True, 1)
     """
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
-    conditions = policies.join(table, risk, max_risk=max_risk, max_people=max_people, margin=margin)
+    given = FigureLimit.read(
+        max_caused=max_caused,
+        max_certain=max_certain,
+        max_ceiling=max_ceiling,
+        max_epsilon=max_epsilon,
+        certainty=certainty,
+        belief=belief,
+        attack=attack,
+    )
+    figure_limits = policies.join_figures(given)
+    conditions = policies.join_some(
+        table, risk, bool(figure_limits), max_risk=max_risk, max_people=max_people, margin=margin
+    )
     delta = policies.choose_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)
     return choose_within(
-        table, conditions, settings, tvd_limit, policies, (least_epsilon, largest_epsilon), progress=progress
+        table,
+        conditions,
+        settings,
+        tvd_limit,
+        policies,
+        (least_epsilon, largest_epsilon),
+        figure_limits,
+        risk,
+        Attacker.of(certainty, belief),
+        progress=progress,
     )
 
 
@@ -277,25 +360,46 @@ def choose_within(
     tvd_limit: TvdLimit | None = None,
     policies: Policies = Policies(),  # noqa: B008 (it cannot be changed)
     searched: tuple[float, float | None] = (LEAST_EPSILON, None),
+    figure_limits: tuple[FigureLimit, ...] = (),
+    risk: RiskDefinition = RiskDefinition(),  # noqa: B008 (it cannot be changed)
+    attacker: Attacker = Attacker(),  # noqa: B008 (it cannot be changed)
     progress: Progress | None = None,
 ) -> Choice:
-    """`choose` for conditions and mechanisms that were read already, with the policies that the conditions obey."""
-    question = conditions[0].question
+    """`choose` for limits and mechanisms that were read already, with the policies that the limits obey.
+
+    ``risk`` is the one to be told where no condition is on a risk.
+    """
+    question = conditions[0].question if conditions else risk.question(table)
     n_levels = max(attribute.n_levels for attribute in question.attributes)
     trade_off = None
     options = []
     for number, setting in enumerate(settings):
         low, high = _range(setting, *searched)
-        found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, low, high)
+        found = Admissible(((low, high),), 0.0, low)
+        if conditions:
+            found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, low, high)
+        reaches = find_reaches(figure_limits, question.attributes, setting, (low, high))
         if number == 0 and tvd_limit is not None:
             trade_off = find_trade_off(table, question, setting, (low, high), tvd_limit, progress)
-        options.append(_answer(setting, question, found, (low, high), trade_off if number == 0 else None))
+        searching = SearchedRange(setting, question, conditions, found, reaches, (low, high))
+        options.append(searching.answer(trade_off if number == 0 else None))
         if progress is not None:
             progress((number + 1) / len(settings))
     first = options[0]
-    alternatives = () if first.epsilon is None else weigh(question, settings[0], first.epsilon, conditions, trade_off)
+    alternatives: tuple[Alternative, ...] = ()
+    if first.epsilon is not None:
+        alternatives = weigh(question, settings[0], first.epsilon, conditions, trade_off, figure_limits)
     return Choice(
-        table, conditions[0].requirement, question, tuple(options), alternatives, trade_off, conditions, policies
+        table,
+        conditions[0].requirement if conditions else None,
+        question,
+        tuple(options),
+        alternatives,
+        trade_off,
+        conditions,
+        policies,
+        figure_limits,
+        attacker,
     )
 
 
@@ -307,63 +411,15 @@ def _range(setting: Setting, least: float, largest: float | None) -> tuple[float
     return float(least), float(high)
 
 
-def _answer(
-    setting: Setting,
-    question: Question,
-    found: Admissible,
-    searched: tuple[float, float],
-    trade_off: TradeOff | None,
-) -> Option:
-    within = found.intervals if trade_off is None else trade_off.restrict(found.intervals)
-    epsilon = within[-1][1] if within else None
-    lowest = _worst(question, setting, found.where)
-    limits, lower = max(question.limits(setting), key=lambda each: each.raw), setting.lower_end
-    if epsilon is not None:
-        spans = ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in within)
-        why = f"admissible is epsilon {spans}"
-        if epsilon == searched[1]:
-            why += " (the end of the range searched)"
-        if math.isinf(setting.largest_epsilon) and epsilon == searched[1]:
-            why += (
-                f"; the raw table's own risk is {percent(limits.raw)}, so that this attack alone sets no largest "
-                "epsilon: choose by other standards"
-            )
-        if within[0][0] > searched[0] and trade_off is None:
-            why += f"; below that, noise itself shows one value alone too often ({lower} is {percent(limits.chance)})"
-    elif found.intervals and trade_off is not None:
-        why = (
-            f"the limits on risk allow epsilon up to {show_down(found.intervals[-1][1])}, the limit on the TVD asks "
-            f"for {trade_off.describe_least()}"
-        )
-    else:
-        why = (
-            f"between epsilon {searched[0]:g} and {searched[1]:g} it comes nearest at {found.where:.4g}, where the "
-            f"risk is {percent(lowest)}"
-        )
-        alone = "chance alone gives" if lower == "chance" else f"{lower} is"
-        why += f"; {alone} {percent(limits.chance)}, the raw table {percent(limits.raw)}"
-    return Option(
-        setting=setting,
-        epsilon=epsilon,
-        risk=None if epsilon is None else _worst(question, setting, epsilon),
-        admissible=within,
-        within_risk_limits=found.intervals,
-        lowest_epsilon=found.where,
-        lowest_risk=lowest,
-        limits=limits,
-        searched=searched,
-        why=why,
-    )
-
-
 def weigh(
     question: Question,
     setting: Setting,
     epsilon: float,
     conditions: Sequence[Condition] = (),
     trade_off: TradeOff | None = None,
+    figure_limits: Sequence[FigureLimit] = (),
 ) -> tuple[Alternative, ...]:
-    """What an epsilon, half of it and twice it would mean: the risk, the people exposed, the TVD, the limits broken.
+    """What an epsilon, half of it and twice it would mean: risk, people, caused, ceiling, TVD, and limits broken.
 
     Twice the epsilon is cut to the largest for which the mechanism has a guarantee.
     """
@@ -378,19 +434,29 @@ def weigh(
         tvd = None if trade_off is None else trade_off.at(value)
         broken = []
         if excesses is not None and excesses((mechanism.noise,)).max() > 0:
-            broken.append("risk")
+            broken.append("the risk")
+        broken += [each.about for each in figure_limits if each.find(question.attributes, mechanism) > each.most]
         if trade_off is not None and trade_off.breaks(value):
-            broken.append("TVD")
-        verdict = f"breaks the limit on the {' and the '.join(broken)}" if broken else "within every limit"
-        risk = _worst(question, setting, value)
+            broken.append("the TVD")
+        verdict = f"breaks the limit on {' and '.join(broken)}" if broken else "within every limit"
+        survival = Survival((mechanism.noise,), mechanism.threshold)
+        caused = [
+            each.profiles.n_records * float(caused_shares(each.profiles, survival, attack=question.attack)[0])
+            for each in question.attributes
+        ]
         found.append(
-            Alternative(role, value, risk, people, tvd, verdict if conditions or trade_off else "no limit was set")
+            Alternative(
+                role,
+                value,
+                find_worst(question, setting, value),
+                people,
+                tvd,
+                verdict if conditions or trade_off or figure_limits else "no limit was set",
+                tuple(caused),
+                find_success(mechanism.noise, Labels.even(2)),
+            )
         )
     return tuple(found)
-
-
-def _worst(question: Question, setting: Setting, epsilon: float) -> float:
-    return float(question.ask(setting, np.array([epsilon])).max())
 
 
 def _option(option: Option) -> dict[str, Any]:
@@ -407,4 +473,11 @@ def _option(option: Option) -> dict[str, Any]:
 
 
 def _numbers(option: Option) -> list[str]:
-    return [show_down(option.epsilon or 0.0), percent(option.risk or 0.0)]
+    if option.epsilon is None or option.risk is None:
+        return ["no limit binds" if option.open_ended else "none", "-"]
+    return [show_down(option.epsilon), percent(option.risk)]
+
+
+def _name_noise(setting: Setting) -> str:
+    """After "with"."""
+    return f"{setting.name} noise" if setting.pure else f"{setting.name} noise (delta {setting.delta:g})"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.policy import Policy, RiskDefinition
+from cellrisk.decide.figure_limits import FigureLimit, join_figure_limits
+from cellrisk.decide.policy import LIMITS, Policy, RiskDefinition
 from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
@@ -52,12 +53,13 @@ class Obeyed:
 
     def to_dict(self) -> dict[str, Any]:
         own = self.policy
-        limits = vars(own.requirement) if own.requirement is not None else {}
+        limits = {name: getattr(own, name) for name in LIMITS}
         return {
             "file": self.file,
             "sha256": self.digest,
             "limits": {name: value for name, value in limits.items() if value is not None},
             "risk": {"measure": own.measure, "form": own.form, "weights": own.weights, "attack": own.attack},
+            "attacker": {"certainty": own.certainty, "belief": own.belief},
             "delta": own.delta,
             "remark": self.remark,
         }
@@ -102,6 +104,15 @@ class Policies:
         found = [(each.policy.risk, each.policy.requirement) for each in self.obeyed]
         return tuple((risk, required) for risk, required in found if required is not None)
 
+    @property
+    def figure_limits(self) -> tuple[FigureLimit, ...]:
+        """The strictest limit on each figure to decide by."""
+        return join_figure_limits([limit for each in self.obeyed for limit in each.policy.figure_limits])
+
+    def join_figures(self, given: Sequence[FigureLimit]) -> tuple[FigureLimit, ...]:
+        """The limits given, made stricter by the policies' on the same figure, then the others of theirs."""
+        return join_figure_limits([*given, *self.figure_limits])
+
     def join(self, table: FrequencyTable, risk: RiskDefinition, **limits: float | None) -> tuple[Condition, ...]:
         """The conditions to be kept: the limits given, made tighter by policies on the same risk, then the others.
 
@@ -120,6 +131,13 @@ class Policies:
             else:
                 required.append((other, own))
         return tuple(Condition(limit, known.question(table)) for known, limit in required)
+
+    def join_some(
+        self, table: FrequencyTable, risk: RiskDefinition, enough: bool, **limits: float | None
+    ) -> tuple[Condition, ...]:
+        """As `join`, with no condition where no risk is limited and there are limits ``enough`` without."""
+        limited = bool(self.on_risks) or any(value is not None for value in limits.values())
+        return () if enough and not limited else self.join(table, risk, **limits)
 
     def _leading(self, risk: RiskDefinition) -> tuple[tuple[RiskDefinition, Requirement], ...]:
         """The risks that policies limit, the one asked for first; refuses to be asked for one that none limits."""
@@ -156,6 +174,16 @@ class Policies:
                 if given is not None and own is not None and given > own:
                     option = name.replace("_", "-")
                     raise InvalidInput(f"--{option} is looser than the policy", got=given, allowed=f"up to {own:g}")
+
+    def check_figures(self, given: Sequence[FigureLimit]) -> None:
+        """Refuses a limit that is looser than a policy's on the same figure."""
+        for limit in given:
+            for own in self.figure_limits:
+                if own.is_like(limit) and limit.most > own.most:
+                    option = limit.name.replace("_", "-")
+                    raise InvalidInput(
+                        f"--{option} is looser than the policy", got=limit.most, allowed=f"up to {own.most:g}"
+                    )
 
     def largest_delta(self, records: int) -> float | None:
         """The largest delta for that many records; None where there is no rule."""

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.decide.figure_limits import FigureLimit
 from cellrisk.decide.requirement import Condition, Requirement, check_limits
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import choose_risks
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief, read_certainties
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import Question, Setting
@@ -28,6 +30,7 @@ LEAST_CONSTANT, LARGEST_EXPONENT = 1e-100, 10.0
 """Within these, a rule for delta neither overflows nor becomes zero, whatever the number of records."""
 DELTA_RULE = re.compile(r"(\d+(?:\.\d+)?(?:[eE]-?\d+)?)\s*/\s*n(?:\s*\^\s*(\d+(?:\.\d+)?))?")
 
+LIMITS = ("max_risk", "max_people", "margin", "max_caused", "max_certain", "max_ceiling", "max_epsilon")
 DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its order of magnitude."
 CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
 
@@ -69,6 +72,11 @@ class Policy:
     ----------
     max_risk, max_people, margin
         The largest risk, the most people exposed on average, and the largest risk above chance.
+    max_caused, max_ceiling, max_epsilon
+        The largest share of people given away because of their own record, by ``attack``; how often anybody may tell two
+        equally likely values apart; and the largest epsilon, as in `choose`.
+    max_certain, certainty, belief
+        The largest share of people named rightly with that certainty by an attacker with that belief.
     measure, form, weights, attack
         The words of the risk, as in `assess`.
     alpha, sizes, sizes_fit
@@ -83,6 +91,12 @@ class Policy:
     max_risk: float | None = None
     max_people: float | None = None
     margin: float | None = None
+    max_caused: float | None = None
+    max_certain: float | None = None
+    max_ceiling: float | None = None
+    max_epsilon: float | None = None
+    certainty: float = USUAL_CERTAINTY
+    belief: str = USUAL_BELIEF
     measure: MeasureName = "local"
     form: Form = "tight"
     weights: Weights = "records"
@@ -93,16 +107,20 @@ class Policy:
     delta: float | str | None = None
 
     def __post_init__(self) -> None:
-        limits = {"max-risk": self.max_risk, "max-people": self.max_people, "margin": self.margin}
+        limits = {name.replace("_", "-"): getattr(self, name) for name in LIMITS}
         check_limits(limits)
         if self.delta is None and all(value is None for value in limits.values()):
-            allowed = "max-risk, max-people, margin or delta"
-            raise InvalidInput("the policy has no limit", allowed=allowed, fix="for example max-risk = 0.3")
-        for name in ("attack", "measure", "form", "weights", "sizes", "sizes_fit"):
+            allowed = f"{', '.join(limits)} or delta"
+            raise InvalidInput("the policy has no limit", allowed=allowed, fix="for example max-caused = 0.01")
+        for name in ("attack", "measure", "form", "weights", "sizes", "sizes_fit", "belief"):
             if not isinstance(getattr(self, name), str):
                 raise InvalidInput(f"{name.replace('_', '-')} must be one word", got=type(getattr(self, name)).__name__)
         choose_risks(self.attack, self.measure, self.form, self.weights)
         Priors(self.alpha, self.sizes, self.sizes_fit)
+        if not is_number(self.certainty):
+            raise InvalidInput("certainty must be a number", got=type(self.certainty).__name__, allowed="such as 0.95")
+        read_certainties(self.certainty)
+        check_belief(self.belief)
         self.largest_delta(2)
 
     @staticmethod
@@ -118,15 +136,29 @@ class Policy:
 
     @property
     def requirement(self) -> Requirement | None:
-        """The limits on the risk; None where the policy is about delta alone."""
+        """The limits on the risk; None where the policy is about other figures, or delta, alone."""
         if self.max_risk is None and self.max_people is None and self.margin is None:
             return None
         return Requirement(self.max_risk, self.max_people, self.margin)
 
     @property
+    def figure_limits(self) -> tuple[FigureLimit, ...]:
+        """The limits on the figures to decide by."""
+        return FigureLimit.read(
+            max_caused=self.max_caused,
+            max_certain=self.max_certain,
+            max_ceiling=self.max_ceiling,
+            max_epsilon=self.max_epsilon,
+            certainty=self.certainty,
+            belief=self.belief,
+            attack=self.attack,
+        )
+
+    @property
     def disclosures(self) -> list[str]:
         """Sentences on what the public learns of the raw data from the fact that this policy is kept."""
         rules = [] if self.requirement is None else [self.requirement.describe()]
+        rules += [limit.describe() for limit in self.figure_limits if limit.uses_data]
         if isinstance(self.delta, str) and DELTA_RULE.fullmatch(self.delta.strip()):
             rules.append(f"a delta of at most {self.delta.strip()}, n being the number of records")
         return [f"{CHECKED.removesuffix('.')}: the policy asks for {' and '.join(rules)}."] if rules else []
@@ -178,6 +210,11 @@ class Policy:
             if Condition(required, question).excesses(setting)((mechanism.noise,)).max() > 0:
                 risk = percent(float(question.ask(setting, np.array([mechanism.epsilon])).max()))
                 found.append(f"the policy asks for {required.describe()} ({question.name}); it is {risk}")
+        attributes = table.attributes if sensitive is None else (table.attribute(sensitive),)
+        for limit in self.figure_limits:
+            figure = limit.find(attributes, mechanism)
+            if figure > limit.most:
+                found.append(f"the policy asks for {limit.describe()}; {limit.say(figure)}")
         largest = self.largest_delta(table.n_records)
         if largest is not None and mechanism.delta > largest:
             found.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")

@@ -32,8 +32,8 @@ class Requirement:
         if self.max_risk is None and self.max_people is None and self.margin is None:
             raise InvalidInput(
                 "no limit was given to choose by",
-                allowed="max_risk, max_people or margin",
-                fix="for example max_risk=0.3, or --max-risk 0.3",
+                allowed="max_caused, max_certain, max_ceiling, max_epsilon, max_risk, max_people or margin",
+                fix="for example max_caused=0.01, or --max-caused 0.01",
             )
         check_limits(vars(self))
 
@@ -114,6 +114,19 @@ def check_limits(limits: Mapping[str, object]) -> None:
         if name.endswith("people"):
             if not (is_number(value) and value >= 0):
                 raise InvalidInput(f"{name} must be a number of people", got=_shown(value), allowed="0 or more")
+        elif name.endswith("epsilon"):
+            if not (is_number(value) and value > 0):
+                raise InvalidInput(f"{name} must be a number above 0", got=_shown(value), allowed="for example 1")
+        elif name.endswith("ceiling"):
+            if not (is_number(value) and 0.5 < value <= 1):
+                raise InvalidInput(
+                    f"{name} must be above 0.5, as one of two equally likely values is guessed half the time",
+                    got=_shown(value),
+                    allowed="above 0.5, up to 1",
+                )
+        elif name.endswith(("caused", "certain")):
+            if not (is_number(value) and 0 < value <= 1):
+                raise InvalidInput(f"{name} must be a share of people", got=_shown(value), allowed="above 0, up to 1")
         elif not (is_number(value) and 0 <= value <= 1):
             raise InvalidInput(f"{name} must be a share", got=_shown(value), allowed="from 0 to 1")
 

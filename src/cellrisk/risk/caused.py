@@ -131,13 +131,15 @@ def _find_laws(profiles: Profiles, mechanism: Mechanism) -> list[Law]:
     ]
 
 
-def caused_shares(profiles: Profiles, survival: Survival, measure: Measure | None = None) -> Floats:
+def caused_shares(
+    profiles: Profiles, survival: Survival, measure: Measure | None = None, attack: str = "homogeneity"
+) -> Floats:
     """The expected share of people given away because of their own record, under each noise. Exact.
 
     ``measure`` is `Local`, for the table in hand, unless `Shrinkage` or `MarginalShrinkage` is given, for a table that
     is being planned: D(n) = n sum_k (a_k/a.) E[d(N_k + 1) prod_{j != k} q(N_j)] with N ~ Dirichlet-multinomial(n - 1,
     a + e_k), which is the tight risk with d in place of s. A size that is random too is weighted by itself, because
-    people are counted and not cells.
+    people are counted and not cells. An ``attack`` that guesses is looked at on the table in hand alone.
 
     >>> from cellrisk import Laplace
     >>> noises = Survival((Laplace(epsilon=1.0).noise, Laplace(epsilon=100.0).noise))
@@ -149,6 +151,10 @@ def caused_shares(profiles: Profiles, survival: Survival, measure: Measure | Non
         return _caused_at_random_sizes(measure, profiles.n_levels, survival)
     shares = np.zeros(len(survival))
     finite = [place for place, noise in enumerate(survival.noises) if not isinstance(noise, EndlessNoise)]
+    if attack in GUESSES:
+        for place in finite:
+            shares[place] = caused_by_guess(profiles, survival.noises[place], survival.threshold, attack)
+        return shares / profiles.n_records
     if finite:
         pivots = Pivots(tuple(survival.noises[place] for place in finite), survival.threshold)
         shares[finite] = measure.average(profiles, pivots, ("tight",))["tight", "records"]

@@ -149,7 +149,7 @@ class Positions(Model):
 
 
 class AdmissibleAnswer(Model):
-    epsilon: float | None = Field(description="The largest admissible one; null where none will do.")
+    epsilon: float | None = Field(description="The largest admissible one; null where none will do or no limit binds.")
     risk: float | None
     intervals: list[list[float]] = Field(description="Every admissible interval, ends included.")
     why: str

@@ -13,7 +13,7 @@ from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, GeometricNoise, LaplaceNoise, Noise, NoNoise
-from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, read_belief
+from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, check_belief, read_belief
 from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
 from cellrisk.risk.certainty.many_labels import name_many
 from cellrisk.risk.certainty.table_belief import name_by_table
@@ -37,6 +37,7 @@ __all__ = [
     "NamedPeople",
     "NegativeBinomial",
     "certain_shares",
+    "check_belief",
     "count_by_certainty",
     "find_certainty",
     "find_spread",

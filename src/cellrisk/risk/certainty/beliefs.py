@@ -97,6 +97,12 @@ def read_belief(given: str | Belief, levels: LevelCounts, n_cells: int) -> Belie
     return found
 
 
+def check_belief(given: str) -> None:
+    """Refuses what is a belief about no table."""
+    if given not in ("negbin", "table"):
+        _parse(given)
+
+
 def _parse(given: Any) -> NegativeBinomial:
     allowed = "negbin, table, or shapes and theta, such as 0.4,0.15/0.9"
     if not isinstance(given, str):

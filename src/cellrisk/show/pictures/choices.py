@@ -122,7 +122,9 @@ def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callab
         chance, y = f"chance {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
         labels = [Label(chance, ends, y, GREY, 0.0, must=True)]
         levels_inside = [*labels, *label_right_inside(axes, right)] if inside else []
-        if first.epsilon is None:
+        if first.open_ended:
+            taken = place_labels(axes, levels_inside, paths, [], faint) or []
+        elif first.epsilon is None:
             taken = _mark_nearest(axes, choice, paths, faint, levels_inside)
         else:
             across = [each.epsilon for each in choice.alternatives]
@@ -168,6 +170,7 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
             axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
         end = option.searched[1] if option.epsilon is None else option.epsilon
         words = "none" if option.epsilon is None else f"up to {show_down(option.epsilon)}"
+        words = "no limit binds" if option.open_ended else words
         axes.annotate(
             words,
             (end, place),
@@ -314,7 +317,9 @@ def _mark_nearest(
 def _levels(choice: Choice) -> list[tuple[float, str]]:
     """The limits that are levels of the risk shown, each in words."""
     required, question = choice.requirement, choice.question
-    found = []
+    found: list[tuple[float, str]] = []
+    if required is None:
+        return found
     if required.max_risk is not None:
         found.append((required.max_risk, f"limit {percent(required.max_risk)}"))
     if required.margin is not None and len(question.attributes) == 1:
@@ -328,6 +333,8 @@ def _levels(choice: Choice) -> list[tuple[float, str]]:
 
 def _title(choice: Choice) -> str:
     name = choice.options[0].setting.describe()
+    if choice.open_ended:
+        return f"No limit binds, and no epsilon is recommended ({name})"
     if choice.epsilon is None or choice.risk is None:
         return f"No epsilon meets the limits ({name})"
     recommended = next(each for each in choice.alternatives if each.role == "recommended")
@@ -336,11 +343,8 @@ def _title(choice: Choice) -> str:
 
 
 def _subtitle(choice: Choice) -> str:
-    required = choice.requirement.describe()
-    if choice.trade_off is not None:
-        required += f" and a TVD of at most {choice.trade_off.limit.max_tvd:g}"
     worst = ", the worst attribute at each epsilon" if len(choice.question.attributes) > 1 else ""
-    return f"Required: {required}. Shown: {choice.question.name}{worst}"
+    return f"Required: {choice.wanted}. Shown: {choice.question.name}{worst}"
 
 
 def _note() -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.show.reporting.document import Report, check_report_path, render
 from cellrisk.system.progress import Progress, share_of
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import Policy
     from cellrisk.publish.noisy_risk import PublishedRisk
+    from cellrisk.risk.certainty import Belief
 
 __all__ = ["Report", "check_public_delta", "check_report_path", "report"]
 
@@ -28,10 +30,16 @@ def report(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
+    max_caused: float | None = None,
+    max_certain: float | None = None,
+    max_ceiling: float | None = None,
+    max_epsilon: float | None = None,
     max_risk: float | None = None,
     max_people: float | None = None,
     margin: float | None = None,
     max_tvd: float | None = None,
+    certainty: float = USUAL_CERTAINTY,
+    belief: str | Belief | Mapping[str, str | Belief] = USUAL_BELIEF,
     measure: MeasureName = "local",
     form: Form = "tight",
     weights: Weights = "records",
@@ -67,8 +75,10 @@ def report(
         The loss that is put to the board; without it, the limits choose it.
     delta, neighbours, threshold
         Those of a mechanism that is named.
-    max_risk, max_people, margin, max_tvd
-        The limits, as in `choose`.
+    max_caused, max_certain, max_ceiling, max_epsilon, max_risk, max_people, margin, max_tvd
+        The limits, as in `choose`; where none of them binds, the report says so and recommends nothing.
+    certainty, belief
+        Of the attacker whom ``max_certain`` is about, as in `assess`.
     measure, form, weights
         The words of the risk, as in `assess`.
     priors
@@ -94,12 +104,14 @@ def report(
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
-    >>> found = report(table, max_risk=0.3, public=True)
+    >>> found = report(table, max_ceiling=0.75, public=True)
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
+    from cellrisk.decide.figure_limits import FigureLimit
     from cellrisk.decide.policies import Policies, RiskDefinition
     from cellrisk.decide.tradeoff import TvdLimit
+    from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.contents import board_page, find
     from cellrisk.show.reporting.decision import ReportRequest, decide
@@ -115,11 +127,21 @@ def report(
     policies = Policies.in_force(policy)
     limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
     limited = bool(policies.on_risks) or any(limit is not None for limit in limits.values())
-    if said.epsilon is None and not limited:
+    figure_limits = policies.join_figures(
+        FigureLimit.read(
+            max_caused=max_caused,
+            max_certain=max_certain,
+            max_ceiling=max_ceiling,
+            max_epsilon=max_epsilon,
+            certainty=certainty,
+            belief=belief,
+        )
+    )
+    if said.epsilon is None and not limited and not figure_limits:
         raise InvalidInput(
             "a report needs a decision to ask for",
-            allowed="an epsilon, or a limit to choose one by: max_risk, max_people or margin",
-            fix="give --epsilon 1 or --max-risk 0.3",
+            allowed="an epsilon, or a limit to choose one by, as in choose",
+            fix="give --epsilon 1 or --max-caused 0.01",
         )
     chosen_delta = policies.choose_delta(said.name, said.delta, table.n_records)
     (setting,) = read_settings(said.name, chosen_delta, said.neighbours, said.threshold, table.n_records)
@@ -132,6 +154,8 @@ def report(
         epsilon=said.epsilon,
         risk=risk,
         conditions=policies.join(table, risk, **limits) if limited else (),
+        figure_limits=figure_limits,
+        attacker=Attacker.of(certainty, belief),
         tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),
         cells=cells,
         policies=policies,

@@ -14,11 +14,11 @@ from cellrisk.system.text import percent
 def alternatives_section(decision: Decision) -> Section:
     """Section 3: what each epsilon that was considered would mean; where none will do, what comes nearest."""
     names = decision.request.table.sensitive
-    none, with_tvd, many = decision.kind == "none", decision.trade_off is not None, len(names) > 1
+    none, with_tvd, many = decision.epsilon is None, decision.trade_off is not None, len(names) > 1
     people = [f"People exposed{f', {name}' if many else ''} (95% interval)" for name in names]
     header = ("Which", "Epsilon", "Noise scale", "Risk", *people, *(["TVD"] if with_tvd else []), "What it means")
     grid = TableBlock(
-        "What comes nearest" if none else "Three epsilons side by side",
+        _name_candidates(decision, "Three epsilons side by side"),
         header,
         tuple(tuple(_row(decision, place)) for place in range(len(decision.candidates))),
         texts=(0, len(header) - 1),
@@ -29,8 +29,12 @@ def alternatives_section(decision: Decision) -> Section:
         notes.append("It is that of the sensitive attribute with the highest.")
     if with_tvd:
         notes.append("TVD: the share of records that would have to move for a released marginal to equal the true one.")
-    title = "No epsilon will do: what comes nearest" if none else "The epsilon and two alternatives"
+    title = _name_candidates(decision, "The epsilon and two alternatives", "No epsilon will do: what comes nearest")
     return Section("alternatives", title, (_lead(decision),), (grid, Words((" ".join(notes),))))
+
+
+def _name_candidates(decision: Decision, usual: str, nearest: str = "What comes nearest") -> str:
+    return {"none": nearest, "unbound": "The end of the range, which is not recommended"}.get(decision.kind, usual)
 
 
 def _row(decision: Decision, place: int) -> Iterator[str]:
@@ -44,7 +48,7 @@ def _row(decision: Decision, place: int) -> Iterator[str]:
         yield f"{people.mean:,.0f} ({people.low:,} to {people.high:,})"
     if at.tvd is not None:
         yield f"{at.tvd:.3g}"
-    apart = decision.kind != "none" and place != decision.shown
+    apart = decision.epsilon is not None and place != decision.shown
     yield make_sentence(_compare(decision, place) if apart else at.verdict)
 
 
@@ -52,6 +56,8 @@ def _lead(decision: Decision) -> str:
     choice = decision.choice
     if decision.kind == "none":
         return "Each row keeps some of the limits, or comes nearest to them; none keeps all."
+    if decision.kind == "unbound" and choice is not None:
+        return make_sentence(choice.why)
     if choice is not None:
         return make_sentence(f"by the limits, {explain_allowed(choice)}")
     return "No limit on the risk was set to choose by; half and twice the epsilon show what a change would do."
@@ -69,7 +75,7 @@ def _compare(decision: Decision, place: int) -> str:
         return changes if decision.kind == "open" else f"{changes}; {candidate.at.verdict}"
     if not within:
         return f"{people}; rejected because it {candidate.at.verdict}"
-    beyond = "it lies beyond the range searched" if less else "the limits are kept with less noise"
+    beyond = "it lies beyond what the limits admit" if less else "the limits are kept with less noise"
     return f"{people}; not chosen because {beyond}"
 
 

@@ -126,6 +126,8 @@ def risk_section(findings: Findings) -> Section:
     lead = findings.assessment.headline.split("\n")
     if decision.kind == "none":
         lead.insert(0, f"No epsilon will do. What follows is at {at}, which {decision.candidates[0].label}.")
+    if decision.kind == "unbound":
+        lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
     return Section("risk", "Risk before, after and by chance", tuple(lead), (*blocks, Words((HOW_TO_READ,))))
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import Alternative, Choice, choose_within, weigh
+from cellrisk.decide.figure_limits import FigureLimit
 from cellrisk.decide.policies import Policies, RiskDefinition
 from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
+from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Question, Setting
 from cellrisk.show.reporting.phrases import describe_risk, join_names
 from cellrisk.system.progress import Progress
@@ -24,6 +26,8 @@ WITHIN = "within every limit"
 """What `weigh` says of an epsilon that breaks none."""
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 """Where no epsilon will do, those that are shown instead."""
+UNBOUND = "the end of the range, not recommended"
+"""Where no limit binds, what is shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,9 @@ class ReportRequest:
     risk: RiskDefinition
     conditions: tuple[Condition, ...]
     """The limits on risks, those of policies too; empty where there is none."""
+    figure_limits: tuple[FigureLimit, ...]
+    """The limits on the figures to decide by, those of policies too."""
+    attacker: Attacker
     tvd_limit: TvdLimit | None
     cells: str
     """Which counts get noise: those of the whole "domain", or of the "observed" cells."""
@@ -70,7 +77,8 @@ class ReportRequest:
 
     def describe_limits(self) -> str:
         """The limits in words; empty where none was set."""
-        parts = [describe_conditions(self.conditions)] if self.conditions else []
+        parts = [limit.describe() for limit in self.figure_limits]
+        parts += [describe_conditions(self.conditions)] if self.conditions else []
         if self.tvd_limit is not None:
             parts.append(f"a TVD of at most {self.tvd_limit.max_tvd:g}")
         return " and ".join(parts)
@@ -90,7 +98,7 @@ class Decision:
 
     request: ReportRequest
     kind: str
-    """recommended, kept, broken, none or open"""
+    """recommended, kept, broken, none, unbound or open"""
     epsilon: float | None
     """The one to be approved; None where none will do."""
     question: Question
@@ -123,27 +131,37 @@ class Decision:
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
     """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
     conditions, setting, asked_for = request.conditions, request.setting, request.epsilon
+    limits = request.figure_limits
     choice = None
-    if conditions:
+    if conditions or limits:
         choice = choose_within(
-            request.table, conditions, (setting,), request.tvd_limit, request.policies, progress=progress
+            request.table,
+            conditions,
+            (setting,),
+            request.tvd_limit,
+            request.policies,
+            figure_limits=limits,
+            risk=request.risk,
+            attacker=request.attacker,
+            progress=progress,
         )
         question, trade_off = choice.question, choice.trade_off
     else:
         question = request.risk.question(request.table)
         trade_off = _find_trade_off(request, question, progress)
-    if request.public and asked_for is not None and not conditions and trade_off is None:
+    limited = bool(conditions or limits or trade_off is not None)
+    if request.public and asked_for is not None and not limited:
         return Decision(request, "open", asked_for, question, None, None, (), 0)  # nothing depends on the records
     if asked_for is not None:
-        weighed = weigh(question, setting, asked_for, conditions, trade_off)
-        kind = "open" if not conditions and trade_off is None else _kind(weighed[1])
+        weighed = weigh(question, setting, asked_for, conditions, trade_off, limits)
+        kind = _kind(weighed[1]) if limited else "open"
         return Decision(request, kind, asked_for, question, choice, trade_off, _label(weighed, "asked for"), 1)
     if choice is None or choice.epsilon is None:
         return _none(request, question, choice, trade_off)
     epsilon = round_down(choice.epsilon)
     if epsilon < choice.admissible[-1][0]:
         epsilon = choice.epsilon
-    weighed = weigh(question, setting, epsilon, conditions, trade_off)
+    weighed = weigh(question, setting, epsilon, conditions, trade_off, limits)
     first = replace(choice.options[0], epsilon=epsilon, risk=weighed[1].risk)
     choice = replace(choice, options=(first,), alternatives=weighed)
     return Decision(request, "recommended", epsilon, question, choice, trade_off, _label(weighed, "recommended"), 1)
@@ -168,14 +186,21 @@ def _label(weighed: tuple[Alternative, ...], middle: str) -> tuple[Candidate, ..
 
 
 def _none(request: ReportRequest, question: Question, choice: Choice | None, trade_off: TradeOff | None) -> Decision:
-    """Where no epsilon will do: what comes nearest, or what each of two limits in conflict would take alone."""
+    """Where no epsilon will do: what comes nearest, or what each of two limits in conflict would take alone.
+
+    Where no limit binds, the end of the range is shown, and not recommended.
+    """
     if choice is None:
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
 
     def consider(label: str, epsilon: float) -> Candidate:
-        return Candidate(label, weigh(question, request.setting, epsilon, request.conditions, trade_off)[1])
+        weighed = weigh(question, request.setting, epsilon, request.conditions, trade_off, request.figure_limits)
+        return Candidate(label, weighed[1])
 
     option = choice.options[0]
+    if option.open_ended:
+        end = (consider(UNBOUND, option.admissible[-1][1]),)
+        return Decision(request, "unbound", None, question, choice, trade_off, end, 0)
     if option.within_risk_limits:
         found = [consider(KEEPS_RISK, round_down(option.within_risk_limits[-1][1]))]
     else:

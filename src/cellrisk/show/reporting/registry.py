@@ -183,6 +183,8 @@ def _explain_epsilon(decision: Decision) -> str:
         return f"The largest epsilon with {limits}"
     if decision.kind == "none":
         return f"No epsilon gives {limits}"
+    if decision.kind == "unbound":
+        return f"None was chosen: no limit binds ({limits})"
     return f"Given beforehand; checked for {limits}" if limits else "Given beforehand"
 
 

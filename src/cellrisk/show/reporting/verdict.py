@@ -16,6 +16,11 @@ def describe_decision(decision: Decision) -> str:
     setting, table = decision.setting, decision.request.table_name
     if decision.epsilon is None:
         delta = "" if setting.pure else f" with delta {setting.delta:g}"
+        if decision.kind == "unbound":
+            return (
+                f"Decide how to go on with the frequency table of {table}: with {setting.name} noise{delta}, no limit "
+                f"says which epsilon to choose."
+            )
         return (
             f"Decide how to go on with the frequency table of {table}: no epsilon of {setting.name} "
             f"noise{delta} keeps the limits."
@@ -37,6 +42,8 @@ def board_verdict(decision: Decision) -> Verdict:
         texts = (choice.headline,)
     elif decision.kind == "none" and choice is not None:
         texts = tuple(_explain_none(decision, choice))
+    elif decision.kind == "unbound" and choice is not None:
+        texts = (make_sentence(choice.why),)
     elif decision.kind == "open":
         texts = (risk, "Whether that will do is for the board to decide.")
     elif decision.kind == "broken" and choice is not None:
@@ -52,12 +59,15 @@ def public_verdict(decision: Decision) -> Verdict:
         "kept": f"Required was {limits}.",
         "broken": f"Required was {limits}.",
         "none": f"Required was {limits}.",
+        "unbound": f"Required was {limits}.",
         "open": "No limit on a risk was set.",
     }
     return Verdict(decision.kind, _title(decision), (texts[decision.kind],))
 
 
 def _title(decision: Decision) -> str:
+    if decision.kind == "unbound":
+        return "Nothing is recommended: no limit binds"
     if decision.epsilon is None:
         return "Not recommended: no epsilon keeps the limits"
     epsilon = f"{decision.epsilon:.12g}"
@@ -72,7 +82,8 @@ def _title(decision: Decision) -> str:
 
 def explain_allowed(choice: Choice) -> str:
     """Which epsilons the limits allow."""
-    return "no epsilon of this mechanism keeps the limits" if choice.epsilon is None else choice.why
+    none = choice.epsilon is None and not choice.open_ended
+    return "no epsilon of this mechanism keeps the limits" if none else choice.why
 
 
 def _explain_none(decision: Decision, choice: Choice) -> Iterator[str]:

@@ -48,11 +48,13 @@ export async function findAdmissible() {
   drawLimits();
   const { epsilon, intervals, sentence } = answer;
   const ranges = intervals.map(([low, high]) => `${inward(low, Math.ceil)} to ${inward(high, Math.floor)}`).join("; ");
-  at("verdict").className = `verdict ${epsilon === null ? "bad" : "good"}`;
-  const verdict = epsilon === null ? "No epsilon keeps this limit." : `Admissible: epsilon ${ranges}`;
+  const unbound = epsilon === null && intervals.length > 0;
+  at("verdict").className = `verdict ${unbound ? "" : epsilon === null ? "bad" : "good"}`;
+  const kept = epsilon === null ? "No epsilon keeps this limit." : `Admissible: epsilon ${ranges}`;
+  const verdict = unbound ? "No limit binds: nothing is recommended." : kept;
   at("verdict").replaceChildren(make("p", { class: "answer" }, verdict), make("p", {}, sentence), make("p", { class: "quiet" }, answer.policy));
   const place = admissiblePlace();
-  at("use-epsilon").hidden = place < 0;
+  at("use-epsilon").hidden = place < 0 || epsilon === null;
   if (page.server.policy) showSetting();
   if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}, the slider's step within the limit`;
 }
