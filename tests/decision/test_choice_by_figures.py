@@ -244,9 +244,7 @@ def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
     assert roles["looser"]["verdict"] == "breaks the limit on caused"
     assert roles["recommended"]["caused"] == [pytest.approx(figures["caused"]["people"])]
     assert choice.headline.startswith("With geometric noise, ")
-    assert (
-        "is the largest epsilon with at most 5.0% of people given away because of their own record" in choice.headline
-    )
+    assert "is the largest epsilon with at most 5% of people given away because of their own record" in choice.headline
 
 
 BAD = [
@@ -307,8 +305,8 @@ def test_the_strictest_limit_on_each_figure_holds() -> None:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        (cr.Policy(max_caused=0.05), "at most 5.0% of people given away because of their own record; "),
-        (cr.Policy(max_certain=0.05, certainty=0.8), "at most 5.0% of people named rightly with 80% certainty; "),
+        (cr.Policy(max_caused=0.05), "at most 5% of people given away because of their own record; "),
+        (cr.Policy(max_certain=0.05, certainty=0.8), "at most 5% of people named rightly with 80% certainty; "),
         (cr.Policy(max_ceiling=0.75), "more than 75 times in 100; somebody could tell"),
         (cr.Policy(max_epsilon=2.0), "an epsilon of at most 2; epsilon is 3"),
     ],

@@ -27,7 +27,6 @@ from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -68,7 +67,7 @@ class FigureLimit(ABC):
         """The limits that were given, checked.
 
         >>> [limit.describe() for limit in FigureLimit.read(max_caused=0.03, max_epsilon=2)]
-        ['at most 3.0% of people given away because of their own record', 'an epsilon of at most 2']
+        ['at most 3% of people given away because of their own record', 'an epsilon of at most 2']
         """
         given = {
             "max_caused": max_caused,
@@ -134,10 +133,10 @@ class CausedLimit(FigureLimit):
     attack: str = "homogeneity"
 
     def describe(self) -> str:
-        return f"at most {percent(self.most)} of people given away because of their own record"
+        return f"at most {_percent(self.most)} of people given away because of their own record"
 
     def say(self, figure: float) -> str:
-        return f"{percent(figure)} of people are given away because of their own record"
+        return f"{_percent(figure)} of people are given away because of their own record"
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism) -> float:
         survival = Survival((mechanism.noise,), mechanism.threshold)
@@ -169,10 +168,10 @@ class CertainLimit(FigureLimit):
     """As in `Attacker`."""
 
     def describe(self) -> str:
-        return f"at most {percent(self.most)} of people named rightly with {self._sure} certainty"
+        return f"at most {_percent(self.most)} of people named rightly with {self._sure} certainty"
 
     def say(self, figure: float) -> str:
-        return f"{percent(figure)} of people can be named rightly with {self._sure} certainty"
+        return f"{_percent(figure)} of people can be named rightly with {self._sure} certainty"
 
     @property
     def _sure(self) -> str:
@@ -328,3 +327,12 @@ def _halve(keeps: Callable[[float], bool], low: float, high: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low
+
+
+def _percent(share: float) -> str:
+    """To four digits: a limit of 0.75% is not shown as 0.8%.
+
+    >>> _percent(0.0075), _percent(0.03)
+    ('0.75%', '3%')
+    """
+    return f"{100 * share:.4g}%"

@@ -137,8 +137,8 @@ class SearchedRange:
             return ""
         lower = self.setting.lower_end
         return (
-            f"; below {show_up(within[0][0])}, noise itself shows one value alone too often ({lower} is "
-            f"{percent(self.limits.chance)}), which tells nobody anything: {INSTEAD}"
+            f"; below {show_up(within[0][0])}, noise itself shows one value alone too often, by accident ({lower} is "
+            f"{percent(self.limits.chance)}): {INSTEAD}"
         )
 
     def explain_none(self, within_limits: Intervals, trade_off: TradeOff | None) -> str:
