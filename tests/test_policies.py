@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -193,6 +194,20 @@ def test_a_plan_may_not_have_a_looser_limit(table: cr.FrequencyTable, folder: Pa
     with pytest.raises(InvalidInput, match="looser than the policy"):
         cr.largest_epsilon(table, [], attribute=name, max_risk=0.4)
     assert cr.largest_epsilon(table, [], attribute=name, max_risk=0.04).max_risk == 0.04
+
+
+def test_a_plan_ends_where_a_policy_on_the_ceiling_or_on_epsilon_does(
+    table: cr.FrequencyTable, folder: Path, capsys: Capture
+) -> None:
+    (folder / "cellrisk.toml").write_text("[policy]\nmax-ceiling = 0.75\nmax-epsilon = 2\n", encoding="utf-8")
+    found = cr.largest_epsilon(table, [], attribute=table.attribute().name, max_risk=1.0)
+    assert found.epsilon == pytest.approx(math.log(3), rel=1e-6)
+    assert main(["ledger", "create", "l.db"]) == 0
+    assert main(["ledger", "limit", "l.db", "--epsilon", "5"]) == 0
+    plan = ["ledger", "plan", "l.db", "people.csv", "--qid", "q,r", "--attribute", "y", "--mechanism", "geometric"]
+    assert main([*plan, "--epsilon", "1"]) == 0
+    assert main([*plan, "--epsilon", "1.2"]) == 3
+    assert "two equally likely values apart more than 75 times in 100" in capsys.readouterr().err
 
 
 def test_commands_of_a_ledger_obey_and_name_a_policy(folder: Path, capsys: Capture) -> None:

@@ -31,6 +31,7 @@ from cellrisk.system.words import OverallKind
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.policies import Policies
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.sequences import Step
 
@@ -140,11 +141,13 @@ def plan_command(
         if max_risk is not None:
             asked = {"measure": "local", "form": "tight", "weights": "records"}
             policies.check_tighter({name: options.get(name, word) for name, word in asked.items()}, max_risk=max_risk)
-            found = find_largest(table, steps, loss, attribute, max_risk, overall, options)
+            found = find_largest(table, steps, loss, attribute, max_risk, overall, options, policies)
             answer(found, output.as_json, policies=policies)
             return
         planned = loss.loss()
         refusal = refuse(opened, planned, name)
+        if loss.mechanism is not None:
+            refusal = "; ".join([*([refusal] if refusal else []), *policies.breaches_without_data(loss.one())])
         losses = [*opened.losses(name), planned]
     if table.source is None:
         answer_losses(losses, sequence, options["delta"], refusal, output.as_json)
@@ -216,6 +219,7 @@ def find_largest(
     max_risk: float,
     overall: OverallKind,
     options: dict[str, Any],
+    policies: Policies,
 ) -> Any:
     """The largest epsilon of the next release that keeps the overall risk."""
     from cellrisk.noise.mechanisms import USUAL_MECHANISM
@@ -235,6 +239,7 @@ def find_largest(
         neighbours=loss.neighbours,
         threshold=loss.threshold,
         total_delta=options.pop("delta"),
+        policy=policies,
         **options,
     )
 

@@ -113,6 +113,10 @@ class FigureLimit(ABC):
         None where the smallest does not keep it.
         """
 
+    def explain_breach(self, figure: float) -> str:
+        """What a policy asks for, and what the figure is."""
+        return f"the policy asks for {self.describe()}; {self.say(figure)}"
+
     def is_like(self, other: FigureLimit) -> bool:
         """Whether both limit the same figure, so that the smaller of them is the stricter."""
         return self == replace(other, most=self.most) if type(self) is type(other) else False

@@ -6,18 +6,19 @@ limit of each kind holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.figure_limits import FigureLimit, join_figure_limits
+from cellrisk.decide.figure_limits import FigureLimit, find_reaches, join_figure_limits
 from cellrisk.decide.policy import LIMITS, Policy, RiskDefinition
 from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
-from cellrisk.risk.sweep import list_mechanisms
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting, list_mechanisms
 from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
@@ -213,6 +214,21 @@ class Policies:
         """What this mechanism breaks on this table, one line a breach; none where every policy is kept."""
         found = [line for each in self.obeyed for line in each.policy.breaches(table, mechanism, sensitive)]
         return list(dict.fromkeys(found))
+
+    def breaches_without_data(self, mechanism: Mechanism) -> list[str]:
+        """What this mechanism breaks on any table: the limits on the ceiling and on epsilon."""
+        limits = [limit for limit in self.figure_limits if not limit.uses_data]
+        found = [(limit, limit.find((), mechanism)) for limit in limits]
+        return [limit.explain_breach(figure) for limit, figure in found if figure > limit.most]
+
+    def largest_epsilon(self, setting: Setting) -> float:
+        """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
+        limits = [limit for limit in self.figure_limits if not limit.uses_data]
+        searched = LEAST_EPSILON, min(LARGEST_EPSILON, setting.largest_epsilon)
+        reaches = [each.largest for each in find_reaches(limits, (), setting, searched)]
+        if any(each is None for each in reaches):
+            raise InvalidInput(f"no epsilon of {setting.describe()} from {LEAST_EPSILON:g} on keeps the policy")
+        return min((each for each in reaches if each is not None), default=math.inf)
 
     def forbid(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> None:
         """Refuses a release that breaks a policy."""

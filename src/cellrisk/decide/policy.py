@@ -214,7 +214,7 @@ class Policy:
         for limit in self.figure_limits:
             figure = limit.find(attributes, mechanism)
             if figure > limit.most:
-                found.append(f"the policy asks for {limit.describe()}; {limit.say(figure)}")
+                found.append(limit.explain_breach(figure))
         largest = self.largest_delta(table.n_records)
         if largest is not None and mechanism.delta > largest:
             found.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
-from cellrisk.decide.policies import Policies
+from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
@@ -141,6 +141,7 @@ def largest_epsilon(
     measure: MeasureName = "local",
     form: Form = "tight",
     priors: Priors = USUAL_PRIORS,
+    policy: Policy | Policies | None = None,
 ) -> NextEpsilon:
     """Which is the largest epsilon for the next release that keeps the overall risk at ``max_risk`` or below?
 
@@ -170,6 +171,9 @@ def largest_epsilon(
         As in `assess_sequence`.
     total_delta
         The ``delta`` of `assess_sequence`.
+    policy
+        One to obey beside those that are in force: a limit on the risk looser than theirs is refused, and their limits
+        on the ceiling and on epsilon end the search.
 
     >>> import cellrisk as cr
     >>> adult = cr.datasets.adult_as_published()
@@ -184,7 +188,8 @@ def largest_epsilon(
     if not (is_number(max_risk) and max_risk > 0):
         raise InvalidInput("max_risk must be a number above 0", got=max_risk, allowed="for example 0.1")
     words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}
-    Policies.in_force().check_tighter(words_of_risk, max_risk=max_risk)
+    policies = Policies.in_force(policy)
+    policies.check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
     question = make_question(table, measure, form, priors)
@@ -192,7 +197,9 @@ def largest_epsilon(
     assessor = SequenceAssessor.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))
     so_far, rows = assessor.assess(tuple(past))
     before = rows[-1].overall if rows else NOTHING
-    search = Search(assessor, tuple(past), first, setting, so_far, float(max_risk), kind, weights)
+    search = Search(
+        assessor, tuple(past), first, setting, so_far, float(max_risk), kind, weights, policies.largest_epsilon(setting)
+    )
     admissible, lowest, where = search.find()
     words = (say_risk(kind, before.value(kind, weights)), say_risk(kind, lowest))
     why = explain(admissible, search.searched, *words, where)
@@ -218,6 +225,8 @@ class Search:
     max_risk: float
     kind: str
     weights: str
+    largest: float = math.inf
+    """What policies allow, whatever the data."""
 
     def steps(self, epsilon: float) -> tuple[Step, ...]:
         """The past releases and the next one at an epsilon."""
@@ -244,7 +253,7 @@ class Search:
     @cached_property
     def searched(self) -> tuple[float, float]:
         """The range of the next epsilon: where its own mechanism and the one assessed in have a guarantee."""
-        high = min(LARGEST_EPSILON, self.setting.largest_epsilon)
+        high = min(LARGEST_EPSILON, self.setting.largest_epsilon, self.largest)
         if self.advance.anew and self.assessed.largest_epsilon < math.inf:  # classical: epsilons add up to below 1
             spent = self.compose(LEAST_EPSILON) - LEAST_EPSILON
             high = max(LEAST_EPSILON, min(high, (self.assessed.largest_epsilon - spent) * (1 - 1e-12)))
