@@ -202,7 +202,7 @@ REFUSED = {
     "ways of words": (("utility", "--epsilon", "1", "--ways", "two"), "whole number"),
     "releases": (("utility", "--epsilon", "1", "--releases", "0"), "releases"),
     "seed": (("utility", "--epsilon", "1", "--seed", "-1"), "seed"),
-    "cells": (("utility", "--epsilon", "1", "--cells", "some"), "unknown cells"),
+    "cells": (("utility", "--epsilon", "1", "--cells", "some"), "--cells must be a known word"),
     "explain without epsilon": (("explain",), "no epsilon"),
     "explain expected": (("explain", "--epsilon", "1", "--measure", "expected"), "local risk only"),
     "merge unreadable": (("explain", "--epsilon", "1", "--merge", "ward"), "--merge cannot be read"),
