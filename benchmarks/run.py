@@ -19,7 +19,9 @@ import numpy as np
 import pandas as pd
 
 import cellrisk as cr
-from cellrisk.counts.profiles import LevelCounts, Profiles
+from cellrisk.counts.profiles import LabelledCounts, LevelCounts, Profiles
+from cellrisk.counts.table import Attribute
+from cellrisk.risk.certainty import find_certainty, read_belief
 from cellrisk.risk.measures import (
     MEASURES,
     Expected,
@@ -266,6 +268,31 @@ def bench_command() -> None:
                     show(what, f"{took:.1f} s", f"goal {limit}; local alone {alone:.1f} s")
 
 
+def bench_certainty() -> None:
+    """Certainty, processor time: the ends are printed beside it, as a wide gap would be quick."""
+    four = (0.8, 0.9, 0.95, 0.99)
+    adult = cr.tabulate(cr.datasets.adult_as_published(), QIDS, "income", bins=BINS).attribute()
+    belief = read_belief("negbin", adult.levels, adult.profiles.n_cells)
+    for number, goal in ((1, "0.3 s"), (61, "5 s")):
+        noises = [cr.Laplace(epsilon=float(e)).noise for e in np.geomspace(1.0 if number == 1 else 0.01, 10, number)]
+        took = processor_seconds(lambda noises=noises: [find_certainty(adult, n, 0.5, four, belief) for n in noises])
+        show(f"Adult, certainty: four of them at {number} epsilons", f"{took:.2f} s", f"goal {goal}")
+    generator = np.random.default_rng(6)
+    sizes = generator.negative_binomial(0.5, 0.02, 300) + 1
+    small = np.stack([generator.multinomial(n, generator.dirichlet(np.full(100, 0.02))) for n in sizes])
+    cases = [(made_cells(334, 7, 1_400_000, 104_087), epsilon, "5 s") for epsilon in (1.0, 0.01)]
+    for cells, epsilon, goal in [*cases, (small, 1.0, "10 s")]:
+        vectors = LabelledCounts.from_cells(cells)
+        levels = LevelCounts.from_cells(cells, [str(level) for level in range(vectors.n_levels)])
+        attribute = Attribute("y", levels, vectors.profiles(), False, False, vectors)
+        belief, noise = read_belief("negbin", levels, len(cells)), cr.Laplace(epsilon=epsilon).noise
+        took = processor_seconds(lambda a=attribute, n=noise, b=belief: find_certainty(a, n, 0.5, four, b))
+        found = find_certainty(attribute, noise, 0.5, (0.8,), belief)[0]
+        ends = f"80% sure of {found.right_low:,.1f} to {found.right_high:,.1f} of {vectors.n_records:,}"
+        what = f"certainty: {len(cells)} cells, K = {vectors.n_levels}, epsilon {epsilon:g}, four of them"
+        show(what, f"{took:.1f} s", f"goal {goal}; {ends}")
+
+
 def bench_start() -> None:
     def starts(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True), 7)
@@ -285,6 +312,7 @@ BENCHES = {
     "large_cell": bench_large_cell,
     "growth": bench_growth,
     "command": bench_command,
+    "certainty": bench_certainty,
     "many_profiles": bench_many_profiles,
     "together": bench_together,
 }
