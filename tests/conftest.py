@@ -33,8 +33,10 @@ APART = ("tests/docs/test_pages.py",)
 """Files whose tests share nothing and take long: each may go to another process."""
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
+    "accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
     "attacks/test_enumeration.py": ("test_many_records_in_very_wide_noise[noise0-",),
     "auditing/test_peers.py": ("test_entropy_l_is_not_cut_to_a_whole_number",),
+    "averaging/test_average.py": ("test_many_releases_tend_to_the_raw_table",),
     "decision/test_certainty.py": (
         "test_many_labels[100-12-",
         "test_many_labels[20-40-",
@@ -43,6 +45,10 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "docs/test_site.py": (
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
+    ),
+    "docs/test_site_browser.py": (
+        "test_formulas_have_a_shape",
+        "test_the_search_works_from_a_disk",
     ),
     "ledger/test_ledger_pairing.py": (
         "test_death_at_any_line[create-",
@@ -53,11 +59,13 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "ledger/test_ledger_sharing.py": (
         "test_a_disk_that_can_be_read_only",
+        "test_a_disk_that_fills",
         "test_several_processes_at_once",
     ),
     "ledger/test_ledger_stopping.py": ("test_a_release_without_a_ledger",),
     "ledger/test_soak.py": ("",),
     "measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
+    "noisy_risk/test_figure_in_report.py": ("test_the_command",),
     "pictures/test_saving.py": ("test_bytes_are_the_same_in_another_process",),
     "releasing/test_release.py": ("test_a_domain_of_a_billion_takes_seconds",),
     "reporting/test_report.py": ("test_the_same_bytes_in_every_process",),
@@ -66,6 +74,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_errors_are_those_of_many_simulations",
         "test_tables_too_large_to_draw_at_once",
     ),
+    "simulation/test_laws.py": ("test_agrees_on_adult",),
     "tables/test_cells.py": ("test_drop_is_tabulating_without",),
     "tables/test_counter.py": (
         "test_spark[7",
@@ -97,12 +106,14 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "tables/test_spark_cluster.py": ("",),
     "tables/test_spark_connect.py": ("",),
     "tables/test_tables_bins.py": ("test_a_thousand_edges",),
+    "tables/test_tables_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
     "tables/test_tables_scale.py": (
         "test_a_disk_that_is_really_full",
         "test_progress_is_reported",
         "test_spilling_gives_the_same_answer",
         "test_text_with_very_many_values_keeps_to_the_limit",
     ),
+    "test_choice_bends.py": ("test_guesses",),
     "test_constrained_simulation.py": ("test_simulated_releases_are_those_of_release",),
     "test_curve.py": ("test_every_point_is_an_assessment",),
     "test_examples.py": (  # those of the statistics office and of the hospital; the company's stay
@@ -123,7 +134,10 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "test_people.py": ("test_simulated_releases_of_adult",),
     "test_search.py": ("test_against_a_fine_scan",),
-    "test_stopping.py": ("test_several_signals_are_as_good_as_one",),
+    "test_stopping.py": (
+        "test_a_signal_ends_the_risks_of_large_cells",
+        "test_several_signals_are_as_good_as_one",
+    ),
     "web/test_browser.py": (
         "TestDoor",
         "TestFromFileToReport::test_a_file_that_is_dropped",
@@ -141,7 +155,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestManyAndLarge",
         "TestRefusals::test_a_file_that_is_too_large",
         "TestRefusals::test_no_sensitive_column",
-        "TestRelease::test_it_says_what_it_costs",
+        "TestRelease",
     ),
     "web/test_browser_looks.py": (
         "TestTheme::test_it_follows",
@@ -174,6 +188,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "web/test_serving.py": (
         "TestWorkspace::test_cells_of_one_large_table",
         "TestWorkspace::test_the_oldest_previews",
+        "test_uploads_and_workers_are_gone_after_a_signal",
     ),
 }
 SHOWN = tuple(
@@ -193,7 +208,6 @@ THINNED = {
     "tests/decision/test_certainty.py::test_cells_of_any_size": 3,
     "tests/decision/test_certainty.py::test_people_expected_behind_a_value": 11,
     "tests/docs/test_site_browser.py::test_pages_open_without_complaint_and_fit": 5,
-    "tests/docs/test_site_browser.py::test_the_search_works_from_a_disk": 2,
     "tests/ledger/test_ledger_damage.py::test_a_byte_that_changed": 2,
     "tests/ledger/test_ledger_hostile.py::test_rows_at_random_do_no_harm": 3,
     "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 17,
@@ -213,11 +227,10 @@ THINNED = {
     "tests/tables/test_tables_counts.py::test_any_table": 2,
     "tests/test_stopping.py::test_a_signal_ends_a_command_in_time": 11,
     "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 5,
-    "tests/web/test_serving.py::test_uploads_and_workers_are_gone_after_a_signal": 3,
 }
 """Tests of long cases: of each, one in so many is in `make test`, the first among them; `make check` runs them all.
 A number that shares no factor with the number of a parameter's values lets every one of them have its turn."""
-FEW = 3
+FEW = 2
 """How many cases of any other test are in `make test`: drawn by its name, so that they are always the same."""
 EVERY = ("tests/test_house.py", "tests/docs/", "tests/tables/test_spark")
 """Where every case is about something else, or was chosen one by one: no others are left out than those in FULL."""
