@@ -14,6 +14,7 @@ from cellrisk.risk import totals
 from cellrisk.risk.totals import Interval, Law, find_interval
 from cellrisk.system.arrays import Integers
 from tests.examples import examples
+from tests.near import near
 
 TAIL = 0.025
 Cell = tuple[list[int], list[float]]
@@ -222,3 +223,11 @@ def test_many_equal_cells_are_binomial(chance: float, large: float) -> None:
     assert found.exact
     assert below(found.low) <= TAIL < below(found.low + 1)
     assert above(found.high) <= TAIL < above(found.high - 1)
+
+
+@pytest.mark.parametrize(("spread", "largest"), [(1.0, 1.0), (1e6, 3.0), (0.5, 1e4), (9.0, 0.2)])
+def test_the_reach_is_where_bennett_leaves_what_is_asked_for(spread: float, largest: float) -> None:
+    reach = totals.find_reach(spread, largest, 1e-7)
+    u = reach * largest / spread
+    assert -spread / largest**2 * ((1 + u) * math.log1p(u) - u) == near(math.log(1e-7))
+    assert totals.find_reach(0.0, largest, 1e-7) == 0
