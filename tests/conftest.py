@@ -105,6 +105,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "tables/test_spark_cluster.py": ("",),
     "tables/test_spark_connect.py": ("",),
+    "tables/test_spark_together.py": ("",),
     "tables/test_tables_bins.py": ("test_a_thousand_edges",),
     "tables/test_tables_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
     "tables/test_tables_scale.py": (

@@ -16,9 +16,12 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 from tests.tables.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
+from tests.together.test_counting import read as read_sets
 
 from cellrisk.counts import counting, tabulation, vectors
 from cellrisk.counts.databases.database import read_address
+from cellrisk.counts.joint import Asked, count_together
+from cellrisk.counts.parts import read_part
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
@@ -105,6 +108,17 @@ def test_postgresql_gives_what_the_embedded_engine_gives(
         monkeypatch.setattr(vectors, "FEW", 0)  # what is counted stays on the server, however little it is
     there = tabulate(server.address(user), quasi, sensitive, table="people", **options)
     assert numbers(there) == numbers(here)
+
+
+@pytest.mark.parametrize("user", ["owner", "reader"])
+def test_several_tables_are_counted_as_the_embedded_engine_counts_them(server: Server, user: str) -> None:
+    tables = [
+        Asked(("place", "Age"), {"Age": 10}),
+        Asked(("Age", "flag"), {"Age": 20}, read_part({"height": {"from": 0}, "flag": True})),
+        Asked(("code", "pay"), {}, read_part({"place": {"not": "Ulm"}, "pay": [1, 1.5, -0.1], "rank": {"below": 4}})),
+    ]
+    there = count_together(server.address(user), tables, "job", table="people", missing="drop")
+    assert read_sets(there) == read_sets(count_together(SOURCE, tables, "job", missing="drop"))
 
 
 @pytest.mark.parametrize("table", ["people", "public.people", "Other.place.People", "seen_people", "kept_people"])

@@ -16,6 +16,7 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism
+from cellrisk.repeat.together import spread
 from cellrisk.repeat.together.costs import find_ceiling, find_cost
 from cellrisk.repeat.together.sets import find_together, read_tables
 from tests.near import near
@@ -279,3 +280,31 @@ def test_structure_is_told(folder: Path) -> None:
     partly = {"qid": ["town", "age"], "where": young}
     assert "share columns" in say({"qid": ["sex", "town"]}, partly)
     assert "share columns" not in say({"qid": ["sex", "town"]}, {"qid": ["town", "age"]})
+
+
+def test_a_second_opinion(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, HEAD + TABLES, "--check", "--releases", "300", "--json") == 0
+    told = json.loads(capsys.readouterr().out)["check"]
+    assert told["releases"] == 300
+    assert [(row["rule"], row["figure"]) for row in told["rows"]] == list(
+        product(("elimination", "any", "unanimous"), ("right", "named"))
+    )
+    assert all(abs(row["z"]) < 5 for row in told["rows"])
+    assert run(folder, HEAD + TABLES, "--check", "--releases", "300", "--seed", "1") == 0
+    assert "A second opinion: 300 releases of all tables were simulated" in capsys.readouterr().out
+    assert run(folder, HEAD + TABLES, "--check", "--releases", "1") == 2
+    assert "needs 2 releases or more" in capsys.readouterr().err
+
+
+def test_a_wrong_number_is_seen_by_the_second_opinion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in the survival of counts makes the two disagree."""
+    tables = [{"qid": ["sex", "age"]}, {"qid": "town"}]
+    right = spread.simulate_rules
+
+    def half(joint: Any, noises: Any, thresholds: Any, *rest: Any) -> Any:
+        return right(joint, noises, [threshold + 1.0 for threshold in thresholds], *rest)
+
+    monkeypatch.setattr("cellrisk.repeat.together.simulate_rules", half)
+    found = cr.assess_together(folder / "people.csv", tables, "job", epsilon=1.0, bins={"age": 10}, check=300)
+    assert found.check is not None
+    assert max(abs(row.z) for row in found.check.rows) > 5

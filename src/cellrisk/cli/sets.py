@@ -9,8 +9,9 @@ import typer
 
 from cellrisk.cli.answers import answer
 from cellrisk.cli.config import OutputOptions
-from cellrisk.cli.groups import grouped
+from cellrisk.cli.groups import grouped, whole
 from cellrisk.cli.progress import progress_bar
+from cellrisk.errors import InvalidInput
 
 
 @grouped
@@ -20,6 +21,11 @@ def together_command(
         typer.Argument(metavar="SET", help="TOML file with the source, what all tables share, and each [[table]]."),
     ],
     output: OutputOptions,
+    check: Annotated[
+        bool, typer.Option("--check", help="Simulate releases as a second opinion; print z-scores.")
+    ] = False,
+    releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
+    seed: Annotated[int, whole("Seed of what is simulated.")] = 0,
 ) -> None:
     """What several tables about the same people give away, if they are released together.
 
@@ -29,4 +35,9 @@ def together_command(
     from cellrisk.repeat.together import assess_together
     from cellrisk.repeat.together.set_file import read_set_file
 
-    answer(assess_together(**read_set_file(set_file), progress=progress_bar("counting")), output.as_json)
+    if check and releases < 2:
+        raise InvalidInput("--check needs 2 releases or more", got=releases)
+    asked = read_set_file(set_file)
+    simulated = releases if check else 0
+    found = assess_together(**asked, check=simulated, seed=seed, progress=progress_bar("counting"))
+    answer(found, output.as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -25,10 +26,16 @@ from cellrisk.repeat.together.rules import (
     look_up,
 )
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables, same_table_twice
-from cellrisk.repeat.together.spread import Spread, find_spreads
-from cellrisk.repeat.together.together_result import RuleFigures, TableFigures, TogetherAssessment
+from cellrisk.repeat.together.spread import Spread, find_spreads, simulate_rules
+from cellrisk.repeat.together.together_result import (
+    Checked,
+    RuleFigures,
+    TableFigures,
+    TogetherAssessment,
+    TogetherCheck,
+)
 from cellrisk.risk.measures.survival import each_alone
-from cellrisk.system.checks import require_whole_number
+from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of
 from cellrisk.system.words import MechanismName, Neighbours
@@ -53,6 +60,7 @@ def assess_together(
     table: str | None = None,
     engine: str | None = None,
     memory_limit: str | int | None = None,
+    check: int = 0,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> TogetherAssessment:
@@ -79,6 +87,8 @@ def assess_together(
     levels, count, missing, table, engine, memory_limit, progress
         As for `tabulate`. With ``missing="drop"`` a record is left out of those tables whose columns it has no value
         for.
+    check
+        Releases of the whole set that are simulated as a second opinion; none unless asked for.
     seed
         Of what is simulated.
 
@@ -90,6 +100,7 @@ def assess_together(
     (2.0604, 1.2151, 3)
     """
     seed = require_whole_number("seed", seed, least=0)
+    check = require_whole_number("check", check, least=0, most=MOST_RELEASES)
     asked = read_tables(
         tables,
         sensitive,
@@ -112,7 +123,8 @@ def assess_together(
         memory_limit=memory_limit,
         progress=progress,
     )
-    return assess_joint(joint, asked, missing, seed)
+    found = assess_joint(joint, asked, missing, seed)
+    return replace(found, check=_check(joint, found, check, seed)) if check else found
 
 
 def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, seed: int) -> TogetherAssessment:
@@ -156,6 +168,21 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         refinement,
         tuple(_state(joint, asked, missing, spreads, refinement)),
     )
+
+
+def _check(joint: JointCells, found: TogetherAssessment, releases: int, seed: int) -> TogetherCheck:
+    """Releases that are only simulated, beside what was computed."""
+    mechanisms = [each.table.mechanism for each in found.tables]
+    noises, thresholds = [each.noise for each in mechanisms], [each.threshold for each in mechanisms]
+    drawn = simulate_rules(joint, noises, thresholds, releases, seed)
+    rows = []
+    for rule in found.rules:
+        for figure, assessed in (("right", rule.right), ("named", rule.named)):
+            numbers = drawn[rule.rule][figure]
+            known = figure == "right" and rule.sd_error is None
+            deviation = rule.sd if known else float(np.std(numbers))
+            rows.append(Checked(rule.rule, figure, assessed, float(numbers.mean()), deviation / math.sqrt(releases)))
+    return TogetherCheck(releases, tuple(rows))
 
 
 def _make_figures(

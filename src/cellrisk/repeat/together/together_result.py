@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -105,6 +106,8 @@ class TogetherAssessment(Result):
     refinement: Refinement | None
     """Least squares over common margins; None where the tables have none, or are not all of the same people."""
     statements: tuple[str, ...]
+    check: TogetherCheck | None = None
+    """A simulation beside the figures, where it was asked for."""
 
     def __post_init__(self) -> None:
         if not self.rules or not self.tables:
@@ -188,6 +191,7 @@ class TogetherAssessment(Result):
             "least_squares": None if self.refinement is None else self.refinement.to_dict(),
             "sentence": self.headline,
             "statements": list(self.statements),
+            **({} if self.check is None else {"check": self.check.to_dict()}),
         }
 
     def _paragraphs(self) -> list[str]:
@@ -196,7 +200,8 @@ class TogetherAssessment(Result):
         blocks.append("\n".join(each.headline for each in self.differences))
         blocks.append("" if self.refinement is None else self.refinement.headline)
         nobody = self.ceiling.headline if self.ceiling is not None else f"No ceiling is told: {self.ceiling_unknown}."
-        blocks += [f"{self.cost.headline} {nobody}", "\n".join(f"- {each}" for each in self.statements), CURATOR_NOTE]
+        blocks += [f"{self.cost.headline} {nobody}", "\n".join(f"- {each}" for each in self.statements)]
+        blocks += ["" if self.check is None else str(self.check), CURATOR_NOTE]
         return [block for block in blocks if block]
 
     def _rules_table(self) -> str:
@@ -248,6 +253,45 @@ class TogetherAssessment(Result):
         if len(self.tables) > MOST_SUBSETS:
             said.append(f"Of more than {MOST_SUBSETS} tables, only all, all but one and each by itself were compared.")
         return " ".join(said)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One number of a set and its simulated counterpart, in people."""
+
+    rule: str
+    figure: str
+    assessed: float
+    simulated: float
+    standard_error: float
+    """Of the simulated number: from the exact deviation where that is known, else from the simulated releases."""
+
+    @property
+    def z(self) -> float:
+        """(assessed - simulated) / standard error."""
+        off = self.assessed - self.simulated
+        return off / self.standard_error if self.standard_error > 0 else 0.0 if abs(off) < 1e-9 else math.inf
+
+
+@dataclass(frozen=True)
+class TogetherCheck:
+    """Releases of the whole set that were simulated, as a second opinion on what was computed."""
+
+    releases: int
+    rows: tuple[Checked, ...]
+
+    def __str__(self) -> str:
+        table = [
+            [f"{each.rule}: {each.figure}", f"{each.assessed:,.2f}", f"{each.simulated:,.2f}", f"{each.z:+.2f}"]
+            for each in self.rows
+        ]
+        said = (
+            f"A second opinion: {self.releases:,} releases of all tables were simulated, and the rules applied to them."
+        )
+        return f"{said}\n{aligned(['in people', 'computed', 'simulated', 'z'], table)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"releases": self.releases, "rows": [{**vars(each), "z": each.z} for each in self.rows]}
 
 
 def _people(number: float) -> str:
