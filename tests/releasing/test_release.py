@@ -22,6 +22,7 @@ from cellrisk.counts.cells import Domain
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.publish.releasing import Release, covered_counts, exclusions, release
 from cellrisk.publish.releasing.exclusions import Exclusions, read_rules
+from tests.near import near
 
 pytest.importorskip("opendp")
 
@@ -375,3 +376,24 @@ def test_a_release_that_contradicts_itself_is_refused(table: cr.FrequencyTable) 
         replace(whole, clamp=False, dense=False)
     with pytest.raises(InvalidInput, match="a column for each attribute"):
         replace(whole, frame=whole.frame[["sex", "count"]])
+
+
+def test_the_ceiling_is_that_of_the_mechanism_and_the_declared_labels(frame: pd.DataFrame) -> None:
+    declared = {**LEVELS, "job": ["secret-a", "secret-b", "secret-c"]}
+    released = release(cr.tabulate(frame, ["sex", "age"], "job", levels=declared, outside="drop"), GEOMETRIC)
+    expected = cr.ceiling(GEOMETRIC, labels=3)
+    told = released.to_dict()["ceiling"]
+    assert (told["even_two"], told["even"], told["labels"]) == (near(expected.even_two), near(expected.even), 3)
+    assert "more than 74 times in 100, instead of 50" in told["sentence"]
+    assert any(told["sentence"] in said and "not in this figure" not in said for said in released.statements)
+
+
+def test_observed_labels_do_not_move_the_ceiling(frame: pd.DataFrame) -> None:
+    told = []
+    for more in (frame, pd.concat([frame, frame.assign(job="secret-c")])):
+        table = cr.tabulate(more, ["sex", "age"], "job", levels={name: LEVELS[name] for name in ("sex", "age")})
+        released = release(table, GEOMETRIC, observed_levels=["job"])
+        assert any("does not cover is not in this figure" in said for said in released.statements)
+        told.append(released.to_dict()["ceiling"])
+    assert told[0] == told[1]
+    assert (told[0]["even"], told[0]["labels"]) == (None, None)

@@ -144,6 +144,15 @@ class Ceiling(Result):
         gained = self.success - self.prior > NOTHING
         return f"{told[0].upper()}{told[1:]}{f' instead of {without}' if gained else ', as without any release'}."
 
+    @property
+    def of_two(self) -> str:
+        """The same for two equally likely values, however many there are."""
+        success, prior = say_times(self.even_two, 0.5)
+        return (
+            f"Nobody, whatever he knows about everybody else, would tell which of two equally likely values a person "
+            f"has more than {success} times in 100, instead of {prior}."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; an odds factor past all numbers is None."""
         named: dict[str, Any] = {"even_two": self.even_two, "even": self.even, "labels": self.labels}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import Caused, count_caused
-from cellrisk.risk.ceilings import Ceiling, ceiling, say_times
+from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.risk.certainty import (
     USUAL_BELIEF,
     USUAL_CERTAINTY,
@@ -86,12 +86,7 @@ class DecisionFigures:
                 f"Somebody who knows the method and does the mathematics could name the {self.sensitive} of "
                 f"{surest.people} people rightly and with at least {100 * surest.certainty:g}% certainty."
             )
-        success, prior = say_times(self.ceiling.even_two, 0.5)
-        parts.append(
-            f"Nobody, whatever he knows about everybody else, would tell which of two equally likely values a person "
-            f"has more than {success} times in 100, instead of {prior}."
-        )
-        return " ".join(parts)
+        return " ".join([*parts, self.ceiling.of_two])
 
     def describe_certainty(self) -> str:
         """What the attacker names, in a sentence for each certainty."""

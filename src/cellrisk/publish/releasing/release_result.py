@@ -16,6 +16,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.saving import check_free, write_pair
+from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
 from cellrisk.system.text import aligned
@@ -87,13 +88,24 @@ class Release(Result):
         """What was released, and with which guarantee."""
         delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
         what = "all" if self.dense else "the positive ones among"
-        more = self.observed_levels or self.observed_cells_only or self.not_covered
-        covers = ", except for what is said below" if more else ""
+        covers = ", except for what is said below" if self.says_more else ""
         by = ", ".join(self.quasi_identifiers)
         return (
             f"{len(self.frame):,} released counts, {what} {self.domain_size:,}, of {self.sensitive} by {by}: "
             f"differentially private with epsilon {self.mechanism.epsilon:g}{delta}{covers}."
         )
+
+    @property
+    def says_more(self) -> bool:
+        """Whether the release tells something of the records that the guarantee does not cover."""
+        return bool(self.observed_levels or self.observed_cells_only or self.not_covered)
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """How often anybody at all would guess a person's value right after this release. It uses no data: the
+        mechanism, and the declared labels; where the labels are observed ones, it is that of two."""
+        declared = 2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive])
+        return ceiling(self.mechanism, labels=max(declared, 2))
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -105,6 +117,8 @@ class Release(Result):
             f"Each count got {self.measurement.distribution} noise of scale {self.measurement.scale:.6g}, sampled "
             "exactly from secure random bits.",
         ]
+        beside = " What the guarantee does not cover is not in this figure." if self.says_more else ""
+        said.append(f"{self.ceiling.of_two} That is for this release alone.{beside}")
         if self.observed_cells_only:
             said.append(
                 "Only combinations of quasi-identifiers that occur in the records got noise: the guarantee does not "
@@ -194,6 +208,7 @@ class Release(Result):
                 "privacy_loss": {self.measurement.unit: self.measurement.loss},
                 "delta_of_approximation": 0.0,
             },
+            "ceiling": self._describe_ceiling(),
             "quasi_identifiers": list(self.quasi_identifiers),
             "sensitive": self.sensitive,
             "count": str(self.frame.columns[-1]),
@@ -216,6 +231,16 @@ class Release(Result):
         if self.spreadsheet_safe:
             described["spreadsheet_safe"] = list(self.formula_columns)
         return copy.deepcopy(described)
+
+    def _describe_ceiling(self) -> dict[str, Any]:
+        found = self.ceiling
+        declared = self.sensitive not in self.observed_levels
+        return {
+            "even_two": found.even_two,
+            "even": found.even if declared else None,
+            "labels": found.labels if declared else None,
+            "sentence": found.of_two,
+        }
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
