@@ -218,12 +218,38 @@ def test_plan_finds_the_largest_epsilon(
     assert 0.001 < told["epsilon"] < 100
 
 
+def test_plan_keeps_limits_on_caused_and_ceiling(
+    ledger: str, people: pd.DataFrame, answered: Callable[..., Any], run: Run
+) -> None:
+    given = ("--attribute", "illness", "--qid", "sex,ward", "--mechanism", "laplace")
+    table = cr.tabulate(people, ["sex", "ward"], ["job", "illness"])
+    asked: dict[str, Any] = {"mechanism": "laplace", "attribute": "illness"}
+    caused = cr.plan(table, steps(), cr.Step(cr.Laplace(epsilon=0.6), "illness")).caused_after.max_records
+    for name, limit in (("max_caused", caused), ("max_ceiling", 0.8)):
+        option = f"--{name.replace('_', '-')}"
+        told = answered("ledger", "plan", ledger, "people.csv", *given, option, repr(limit))
+        expected = cr.largest_epsilon(table, steps(), **asked, **{name: limit})
+        assert told["epsilon"] == near_epsilon(expected.epsilon)
+        assert told["binding"] == [name.removeprefix("max_")]
+    alone = answered("ledger", "plan", ledger, *given, "--max-ceiling", "0.8")
+    assert alone["epsilon"] == near_epsilon(told["epsilon"])
+    assert "note" not in alone
+    loose = answered("ledger", "plan", ledger, "people.csv", *given, "--max-caused", "0.9")
+    assert (loose["epsilon"], loose["binding"], loose["admissible"]) == (None, [], [[0.001, 100.0]])
+    assert "nothing is recommended" in loose["why"]
+    code, out, _ = run("ledger", "plan", ledger, "people.csv", *given, "--max-caused", "1e-6")
+    assert (code, out.startswith("No epsilon for illness")) == (0, True)
+    bare = answered("ledger", "plan", ledger, "--mechanism", "laplace", "--epsilon", "0.5")
+    assert bare["before"]["ceiling"]["even_two"] < bare["after"]["ceiling"]["even_two"]
+
+
 def test_average(people: pd.DataFrame, answered: Callable[..., Any]) -> None:
     told = answered("average", "people.csv", "--qid", "sex,ward", "--sensitive", "job", "--epsilon", "0.1",
                     "--releases", "10", "--measure", "local")  # fmt: skip
     table = cr.tabulate(people, ["sex", "ward"], "job")
     expected = cr.average(table, cr.Geometric(epsilon=0.1), releases=10, measures="local").to_dict()
     assert same(told["risks"], expected["risks"])
+    assert same(told["decision"], expected["decision"])
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "yaml"])
@@ -274,6 +300,12 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         ("epsilon", ("add", LEDGER, "--qid", "sex")),
         ("either --epsilon", ("plan", LEDGER)),
         ("needs the cohort's records", ("plan", LEDGER, "--mechanism", "laplace", "--max-risk", "0.3")),
+        ("needs the cohort's records", ("plan", LEDGER, "--max-caused", "0.1", "--max-ceiling", "0.8")),
+        ("either --epsilon", ("plan", LEDGER, "--epsilon", "1", "--max-ceiling", "0.8")),
+        ("above 0.5, which is chance", ("plan", LEDGER, "--max-ceiling", "0.5")),
+        ("above 0.5, which is chance", ("plan", LEDGER, "--max-ceiling", "1")),
+        ("max_caused must be a number above 0", ("plan", LEDGER, "people.csv", "--attribute", "illness",
+                                                 "--max-caused", "0")),
         ("no records", ("risk", LEDGER)),
         ("told by its ending", ("export", LEDGER, "--output", "x.txt")),
         ("no output file", ("export", LEDGER)),

@@ -15,10 +15,12 @@ import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise, Noise
+from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.averaging import Averaged, Averaging, Rule, average
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.measures import Local, Survival
-from tests.near import same
+from tests.near import near, same
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [1, 1, 0]]
 MECHANISMS = {
@@ -60,6 +62,13 @@ def test_agrees_with_simulated_averages(mechanism: cr.Mechanism, number: int) ->
     for values, form, weights in ((exact, "exact", "uniform"), (tight, "tight", "records")):
         error = values.std(ddof=1) / math.sqrt(times)
         assert abs(found.row(form=form, weights=weights).averaging - values.mean()) < 4.5 * error
+    # One record less, under the same noise: who is read off with everybody, and not without oneself.
+    less = (averages - number) / number >= mechanism.threshold
+    caused = (alone & ~less) * counts
+    values = caused.sum(axis=(1, 2)) / counts.sum()
+    error = values.std(ddof=1) / math.sqrt(times)
+    [told] = found.caused
+    assert abs(told.averaging - values.mean()) < 4.5 * error
 
 
 @pytest.mark.parametrize("name", ["gaussian-pdp", "gaussian-analytic"])
@@ -175,8 +184,8 @@ def test_output_is_tidy_and_says_whom_it_is_for() -> None:
     found = average(make(CELLS), mechanism, releases=5, measures=["local", "marginal_shrinkage"], forms="tight")
     frame = found.to_frame()
     assert list(frame.columns) == ["sensitive", "measure", "form", "weights", "attacker", "operator", "risk"]
-    assert len(frame) == 3 * 4
-    assert sorted(frame.attacker.unique()) == ["averaging", "one release", "rule"]
+    assert len(frame) == 3 * 4 + 4 + 1
+    assert sorted(frame.attacker.unique()) == ["any", "averaging", "one release", "rule"]
     document = json.loads(json.dumps(found.to_dict()))
     assert document["releases"] == 5
     assert [rule["operator"] for rule in document["rules"]] == ["basic", "gaussian"]
@@ -214,3 +223,45 @@ def test_bad_questions_are_refused() -> None:
         Averaging(table, laplace, 2, found.rules, (Averaged("y", "local", "tight", None, 0.1, 0.1, ()),), {})
     with pytest.raises(InvalidInput, match="a mechanism, or a reason"):
         Rule("basic", 1.0, 0.0, None)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_the_figures_to_decide_by_of_one_release_are_those_of_assess(mechanism: cr.Mechanism) -> None:
+    table = make(CELLS)
+    found = average(table, mechanism, releases=1, measures="local")
+    [decision] = cr.assess(table, mechanism).to_dict()["decision"]
+    [told] = json.loads(json.dumps(found.to_dict()))["decision"]
+    for who in ("one", "averaging"):
+        assert told["caused"][who]["people"] == pytest.approx(decision["caused"]["people"], rel=1e-9)
+        assert told["caused"][who]["share"] == pytest.approx(decision["caused"]["share"], rel=1e-9)
+    for name in ("even_two", "even", "labels"):
+        assert told["ceiling"][name] == near(decision["ceiling"][name])
+
+
+def test_caused_after_averaging_is_enumerated() -> None:
+    """Two geometric noises: every pair of them, and the mean with a person less by one."""
+    epsilon, counts = 1.0, [2, 1]
+    a = math.exp(-epsilon)
+    weight = {j: (1 - a) / (1 + a) * a ** abs(j) for j in range(-45, 46)}
+    mean: dict[float, float] = {}
+    for one, other in itertools.product(weight, repeat=2):
+        mean[(one + other) / 2] = mean.get((one + other) / 2, 0.0) + weight[one] * weight[other]
+
+    def gone(count: int) -> float:
+        return sum(chance for noise, chance in mean.items() if count + noise < 0.5)
+
+    expected = sum(counts[k] * (gone(counts[k] - 1) - gone(counts[k])) * gone(counts[1 - k]) * gone(0) for k in (0, 1))
+    [told] = average(make([[2, 1, 0]]), cr.Geometric(epsilon=epsilon), releases=2, measures="local").caused
+    assert told.averaging * told.records == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_ceiling_of_all_releases_is_said() -> None:
+    found = average(make(CELLS), cr.Geometric(epsilon=0.3), releases=4, measures="local")
+    expected = compose_ceiling([Loss.of(cr.Geometric(epsilon=0.3))] * 4, labels=3)
+    [told] = found.to_dict()["decision"]
+    assert told["ceiling"]["even"] == near(expected.even)
+    assert told["ceiling"]["even_two"] == near(expected.even_two)
+    assert expected.of_two in str(found)
+    frame = found.to_frame()
+    assert frame.query("measure == 'ceiling'").risk.item() == near(expected.even_two)
+    assert frame.query("measure == 'caused' and attacker == 'averaging'").risk.item() == found.caused[0].averaging

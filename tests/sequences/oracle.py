@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,19 @@ def cell_risk(counts: Mapping[Any, int], levels: Sequence[Any], epsilon: float, 
     return risk
 
 
-def follow(people: People, told: Sequence[Told], form: str = "tight") -> list[dict[str, float | None]]:
+def cell_caused(counts: Mapping[Any, int], levels: Sequence[Any], epsilon: float, form: str) -> float:
+    """The share of the people in a cell who are read off correctly, less what it were, had each been left out alone."""
+    size, caused = sum(counts.values()), 0.0
+    for level, count in counts.items():
+        others = math.prod(vanish(counts.get(other, 0), epsilon) for other in levels if other != level)
+        with_everybody, one_less = 1 - vanish(count, epsilon), 1 - vanish(count - 1, epsilon)
+        caused += count / size * (with_everybody - one_less) * others
+    return caused
+
+
+def follow(
+    people: People, told: Sequence[Told], form: str = "tight", risk_of: Callable[..., float] = cell_risk
+) -> list[dict[str, float | None]]:
     """After each release: the attribute's own risk and the overall one, each way."""
     levels = {name: sorted({person[name] for person in people}) for name in people[0]}
     held: list[dict[str, float]] = [{} for _ in people]
@@ -67,7 +79,7 @@ def follow(people: People, told: Sequence[Told], form: str = "tight") -> list[di
             for members in cells.values():
                 counts = Counter(people[number][name] for number in members)
                 for number in members:
-                    now[name][number] = cell_risk(counts, levels[name], epsilon, form)
+                    now[name][number] = risk_of(counts, levels[name], epsilon, form)
                     held[number][name] = max(held[number].get(name, 0.0), now[name][number])
         firsts = [members[0] for members in cells.values()]
         row: dict[str, float | None] = {"epsilon": epsilon, "cells": len(cells), "uniform": None, "records": None}

@@ -46,7 +46,9 @@ def test_before_the_first_release_nothing_is_spent_or_given_away(table: cr.Frequ
     assert set(vars(found.overall_before).values()) == {0.0}
     assert "the cumulative loss to epsilon 0.5" in found.headline
     assert found.to_dict()["before"]["cumulative"] is None
-    assert found.to_frame().query("when == 'before'").value.sum() == 0
+    nothing = found.to_frame().query("when == 'before'").set_index("quantity").value
+    assert nothing.drop("ceiling").sum() == 0
+    assert nothing["ceiling"] == 0.5
 
 
 def test_a_plan_prints_and_converts(table: cr.FrequencyTable) -> None:
@@ -55,7 +57,7 @@ def test_a_plan_prints_and_converts(table: cr.FrequencyTable) -> None:
     assert "not themselves differentially private" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["after"]["cumulative"]["epsilon"] == 0.75
     frame = found.to_frame()
-    assert len(frame) == 12
+    assert len(frame) == 18
     assert frame.query("when == 'after' and quantity == 'max' and weights == 'records'").value.item() == (
         found.overall_after.max_records
     )

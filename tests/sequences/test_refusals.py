@@ -218,8 +218,10 @@ def test_plans_and_results_are_checked(table: cr.FrequencyTable, found: RiskSequ
 def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     text = str(found)
     assert text.startswith(
-        "After 4 releases the cumulative loss is epsilon 1; the overall risk, of each cell's riskiest"
+        "After 4 releases the cumulative loss is epsilon 1; about 1 of 60 people (1.8%) would have one of 2 attributes "
     )
+    assert "The overall risk, of each cell's riskiest" in text
+    assert "neither exact nor a bound" in text
     assert "no probability" in text
     assert "not themselves differentially private" in text
     assert [row.assessed for row in found.rows] == [(), ("job",), ("job", "pay"), ("job",)]
@@ -232,14 +234,18 @@ def test_a_sequence_prints_and_converts(found: RiskSequence) -> None:
     }
     assert document["releases"][0]["risk"] is None
     frame = found.to_frame()
-    assert len(frame) == 4 * 4 + 3 * 2
+    assert len(frame) == 4 * 4 + 3 * 2 + 3 + 4 * 3
+    ceilings = frame.query("kind == 'ceiling'").risk.tolist()
+    assert ceilings == [row["ceiling"]["even_two"] for row in document["releases"]] == sorted(ceilings)
     last = frame.query("release == 4 and kind == 'max' and weights == 'records'").risk.item()
     assert last == found.overall() == found.overall("records", "max", after=4)
 
 
 def test_a_sentence_speaks_of_what_there_is(table: cr.FrequencyTable) -> None:
     one = assess_sequence(table, [Step(LAPLACE, "job")])
-    assert one.headline.startswith("After 1 release the cumulative loss is epsilon 0.5; the risk of job is ")
+    assert one.headline.startswith("After 1 release the cumulative loss is epsilon 0.5; about 1 of 60 people ")
+    assert "read off correctly only because their own record is in the table." in one.headline
+    assert " The risk of job is " in one.headline
     cells = assess_sequence(table, [Step(ANALYTIC)])
     assert cells.headline.endswith(
         "epsilon 0.5, delta 0.001; no sensitive attribute was released, so that none is at risk."

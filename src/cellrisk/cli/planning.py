@@ -91,9 +91,10 @@ def risk_command(
     plot: Plot = None,
     by: By = "loss",
 ) -> None:
-    """Risk along the releases so far.
+    """Risk along the releases so far, and the figures to decide by.
 
-    Each attribute at the loss spent when it was released, and the overall risk of the cells.
+    Each attribute at the loss spent when it was released, and the overall risk of the cells; people given away only
+    because of their own record, and what nobody exceeds who has seen all releases so far.
     """
     from cellrisk.repeat.sequences import assess_sequence
     from cellrisk.show.pictures import check_picture_path
@@ -126,23 +127,36 @@ def plan_command(
     attribute: Attribute = None,
     cohort: CohortOption = None,
     max_risk: Annotated[Number, number("Find the largest epsilon that keeps the overall risk within R.", "R")] = None,
+    max_caused: Annotated[
+        Number, number("The same for the share of people given away because of their own record.", "R")
+    ] = None,
+    max_ceiling: Annotated[
+        Number, number("The same for what nobody exceeds who tells two values apart; needs no records.", "R")
+    ] = None,
     overall: Annotated[OverallKind, word("Overall risk of a cell, over its attributes", OverallKind)] = "max",
 ) -> None:
     """What would one more release cost and reveal?
 
-    With --epsilon: the loss and the overall risk then. With --max-risk: the largest epsilon that keeps it.
+    With --epsilon: the loss, the figures to decide by and the overall risk then. With --max-caused, --max-ceiling or
+    --max-risk: the largest epsilon that keeps them; where no limit binds, none.
     """
     options, policies = sequence.arguments(risk), policy_of(context)
-    if (max_risk is None) == (not loss.given):
-        raise InvalidInput("say what to plan", allowed="either --epsilon 0.5, or --max-risk 0.3")
+    limits: dict[str, Any] = {"max_risk": max_risk, "max_caused": max_caused, "max_ceiling": max_ceiling}
+    limited = any(limit is not None for limit in limits.values())
+    if limited == loss.given:
+        raise InvalidInput(
+            "say what to plan", allowed="either --epsilon 0.5, or limits: --max-caused 0.01, --max-ceiling 0.75"
+        )
     with ledger.open() as opened:
         name = choose_cohort(opened, cohort)
         steps = list_steps(opened, name)
-        if max_risk is not None:
-            asked = {"measure": "local", "form": "tight", "weights": "records"}
-            policies.check_tighter({name: options.get(name, word) for name, word in asked.items()}, max_risk=max_risk)
-            found = find_largest(table, steps, loss, attribute, max_risk, overall, options, policies)
-            answer(found, output.as_json, policies=policies)
+        if limited:
+            if max_risk is not None:
+                asked = {"measure": "local", "form": "tight", "weights": "records"}
+                words = {name: options.get(name, usual) for name, usual in asked.items()}
+                policies.check_tighter(words, max_risk=max_risk)
+            found = find_largest(table, steps, loss, attribute, limits, overall, options, policies)
+            answer(found, output.as_json, raw=table.source is not None, policies=policies)
             return
         planned = loss.loss()
         refusal = refuse(opened, planned, name)
@@ -216,30 +230,31 @@ def find_largest(
     steps: list[Step],
     loss: LossOptions,
     attribute: str | None,
-    max_risk: float,
+    limits: dict[str, Any],
     overall: OverallKind,
     options: dict[str, Any],
     policies: Policies,
 ) -> Any:
-    """The largest epsilon of the next release that keeps the overall risk."""
+    """The largest epsilon of the next release that keeps the limits."""
     from cellrisk.noise.mechanisms import USUAL_MECHANISM
     from cellrisk.repeat.sequences import largest_epsilon
 
     if table.source is None:
-        raise InvalidInput("--max-risk needs the cohort's records", fix="name their file after the ledger")
+        needs = [f"--{name.replace('_', '-')}" for name in ("max_risk", "max_caused") if limits[name] is not None]
+        if needs:
+            raise InvalidInput(f"{needs[0]} needs the cohort's records", fix="name their file after the ledger")
     return largest_epsilon(
-        table.cover(steps, attribute),
+        None if table.source is None else table.cover(steps, attribute),
         steps,
         mechanism=loss.mechanism or USUAL_MECHANISM,
         attribute=attribute,
         delta=loss.delta,
-        max_risk=max_risk,
         kind=overall,
         quasi_identifiers=parsing.split_names(table.qid) or None,
         neighbours=loss.neighbours,
         threshold=loss.threshold,
         total_delta=options.pop("delta"),
-        policy=policies,
+        **limits,
         **options,
     )
 
@@ -261,8 +276,20 @@ def answer_losses(
 
     before = compose(losses[:-1], operator=sequence.operator, delta=delta)
     after = compose(losses, operator=sequence.operator, delta=delta)
+    ceilings = [tell_ceiling(losses[:-1]), tell_ceiling(losses)]
     if as_json:
-        kept = {"refused": refusal or None}
-        say(json.dumps({"before": before.to_dict(), "after": after.to_dict(), **kept}, ensure_ascii=False))
+        told = [
+            {**each.to_dict(), "ceiling": ceiling} for each, (ceiling, _) in zip((before, after), ceilings, strict=True)
+        ]
+        say(json.dumps({"before": told[0], "after": told[1], "refused": refusal or None}, ensure_ascii=False))
     else:
-        say(f"Before: {before.headline}\nAfter: {after}")
+        say(f"Before: {before.headline} {ceilings[0][1]}\nAfter: {after}\n\n{ceilings[1][1]}")
+
+
+def tell_ceiling(losses: list[Any]) -> tuple[dict[str, Any] | None, str]:
+    """What nobody exceeds who has seen these releases, for programs and for people."""
+    from cellrisk.repeat.sequences.cumulative import find_ceiling
+    from cellrisk.repeat.sequences.sequence_result import describe_ceiling
+
+    found, why_not = find_ceiling(losses, [None])
+    return describe_ceiling(found), f"The ceiling is not known: {why_not}." if found is None else found.of_two

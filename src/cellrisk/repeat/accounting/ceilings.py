@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -184,6 +184,19 @@ def compose_ceiling(
         releases=len(losses),
         exact=ask.exact,
     )
+
+
+@lru_cache(maxsize=512)
+def find_ceiling(losses: tuple[Loss, ...], labels: int = 2) -> tuple[Ceiling | None, str]:
+    """The ceiling of several releases, computed once; or None, and why it is not known.
+
+    >>> find_ceiling((Loss(flavour="concentrated", rho=0.1),))[0] is None
+    True
+    """
+    try:
+        return compose_ceiling(losses, labels=labels), ""
+    except InvalidInput as refusal:
+        return None, str(refusal)
 
 
 @dataclass(frozen=True)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting import Loss, compose
-from cellrisk.repeat.averaging.averaging_result import Averaged, Averaging, Rule
+from cellrisk.repeat.averaging.averaging_result import Averaged, AveragedCaused, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.measures import Survival, average_risks
+from cellrisk.risk.attacks.released import first_value, mass
+from cellrisk.risk.measures import Local, Survival, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
+from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_within
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Operator, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
-__all__ = ["Averaged", "Averaging", "MeanNoise", "Rule", "average"]
+__all__ = ["Averaged", "AveragedCaused", "Averaging", "MeanNoise", "Rule", "average"]
 
 
 @takes_priors
@@ -48,6 +52,9 @@ def average(
     risk of one release by the same mechanism at the cumulative loss, by basic composition and by ``operator`` (of
     `cellrisk.repeat.accounting`) at a ``total_delta``, by default the sum of theirs. Where the mechanism cannot be set
     at that loss, the answer says so.
+
+    The figures to decide by are in ``caused`` and ``ceiling``: people whom the same attack gives away only because of
+    their own record, exact; and what nobody exceeds who has seen all the releases, from their losses composed.
 
     Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
     two agree. Laplace noise at T epsilon has a standard deviation of sqrt(2) b/T, where averaging leaves sqrt(2/T) b,
@@ -95,7 +102,9 @@ def average(
     rules = _find_rules(mechanism, mean.releases, operator, total_delta)
     set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
     survival = Survival((mechanism.noise, mean, *set_up), mechanism.threshold)
+    pivots = MeanPivots(survival.noises, mechanism.threshold)
     rows: list[Averaged] = []
+    caused: list[AveragedCaused] = []
     fitted: dict[str, Fitted] = {}
     for name in table.sensitive:
         attribute = table.attribute(name)
@@ -104,11 +113,31 @@ def average(
         for measure, form, weight, values in average_risks(
             attribute.profiles, chosen, survival, asked.forms, asked.weights
         ):
-            one, averaging, *others = (float(value) for value in values)
-            by_rule = iter(others)
-            risks = tuple(None if rule.mechanism is None else next(by_rule) for rule in rules)
-            rows.append(Averaged(name, measure, form, weight, one, averaging, risks))
-    return Averaging(table, mechanism, mean.releases, rules, tuple(rows), fitted)
+            rows.append(Averaged(name, measure, form, weight, *_assign(values, rules)))
+        shares = Local().average(attribute.profiles, pivots, ("tight",))["tight", "records"]
+        caused.append(AveragedCaused(name, attribute.profiles.n_records, attribute.n_levels, *_assign(shares, rules)))
+    return Averaging(table, mechanism, mean.releases, rules, tuple(rows), fitted, tuple(caused))
+
+
+class MeanPivots(Survival):
+    """The same noises, means among them, where a label counts as shown only if one record less had made it vanish:
+    d(m) = q(m - 1) - q(m), as for `cellrisk.risk.caused.Pivots`."""
+
+    def _show(self, counts: Any) -> Floats:
+        found = []
+        for noise in self.noises:
+            if isinstance(noise, MeanNoise):
+                found.append(noise.fall_between(counts, self.threshold))
+            else:
+                found.append(mass(noise, np.asarray(counts, np.float64) - first_value(self.threshold)))
+        return np.stack(found, axis=-1)
+
+
+def _assign(values: Floats, rules: Sequence[Rule]) -> tuple[float, float, tuple[float | None, ...]]:
+    """Values under the noises that were asked about: of one release, of the mean, and of each rule that has noise."""
+    one, averaging, *others = (float(value) for value in values)
+    by_rule = iter(others)
+    return one, averaging, tuple(None if rule.mechanism is None else next(by_rule) for rule in rules)
 
 
 def _find_rules(mechanism: Mechanism, number: int, operator: Operator, delta: float | None) -> tuple[Rule, ...]:

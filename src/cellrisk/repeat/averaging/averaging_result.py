@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.ceilings import find_ceiling
 from cellrisk.repeat.averaging.mean_noise import WHOLE, MeanNoise
 from cellrisk.risk.assessment import CURATOR_NOTE, find_row
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.results import Result
@@ -75,6 +78,28 @@ class Averaged:
         return "rule" if rule > self.averaging else "averaging"
 
 
+@dataclass(frozen=True)
+class AveragedCaused:
+    """The share of people given away only because of their own record: after one release, after averaging all, and by
+    each rule. Local, for the table in hand."""
+
+    sensitive: str
+    records: int
+    labels: int
+    """How many labels the attribute has."""
+    one: float
+    averaging: float
+    rules: tuple[float | None, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry of ``decision`` in JSON, but for the ceiling."""
+        return {
+            "one": {"people": self.one * self.records, "share": self.one},
+            "averaging": {"people": self.averaging * self.records, "share": self.averaging},
+            "rules": [None if each is None else {"people": each * self.records, "share": each} for each in self.rules],
+        }
+
+
 @dataclass(frozen=True, repr=False)
 class Averaging(Result):
     """What an attacker gains by averaging repeated releases. Made by `average`; prints as sentences and a table."""
@@ -86,10 +111,22 @@ class Averaging(Result):
     """The rule by basic composition, and the rule by the operator asked for where that is another."""
     rows: tuple[Averaged, ...]
     fitted: Mapping[str, Fitted]
+    caused: tuple[AveragedCaused, ...] = ()
+    """One for each sensitive attribute."""
 
     def __post_init__(self) -> None:
         if not self.rows or any(len(row.rules) != len(self.rules) for row in self.rows):
             raise InvalidInput("an averaging has a row at least, with a risk for each rule")
+
+    def ceiling(self, labels: int = 2) -> Ceiling | None:
+        """What nobody exceeds who has seen all the releases, for so many labels; None where it is not known.
+
+        From the losses composed, whatever an attacker makes of the releases: no average is better than its parts.
+        """
+        return self._find_ceiling(labels)[0]
+
+    def _find_ceiling(self, labels: int = 2) -> tuple[Ceiling | None, str]:
+        return find_ceiling((Loss.of(self.mechanism),) * self.releases, labels)
 
     @property
     def noise(self) -> MeanNoise:
@@ -118,7 +155,20 @@ class Averaging(Result):
     @property
     def headline(self) -> str:
         """What a curator can repeat: for each sensitive attribute, its leading risk and which is larger, and why."""
-        return "\n".join(self._say(self._lead(name)) for name in dict.fromkeys(row.sensitive for row in self.rows))
+        names = dict.fromkeys(row.sensitive for row in self.rows)
+        return "\n".join([*map(self._say_caused, self.caused), *(self._say(self._lead(name)) for name in names)])
+
+    def _say_caused(self, found: AveragedCaused) -> str:
+        """The figures to decide by, of one attribute."""
+        times = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
+        told = (
+            f"{found.sensitive}: somebody who averages {times} would read off the value of about "
+            f"{round(found.averaging * found.records):,} of {found.records:,} people ({percent(found.averaging)}) only "
+            f"because of their own record; of one release alone, {round(found.one * found.records):,} "
+            f"({percent(found.one)})."
+        )
+        most = self.ceiling()
+        return told if most is None else f"{told} {most.of_two}"
 
     def _lead(self, name: str) -> Averaged:
         """The row that stands for an attribute: tight and by records where it was asked for."""
@@ -163,6 +213,11 @@ class Averaging(Result):
             "computed from the mean of the noises itself.",
             SEES,
         ]
+        most, why_not = self._find_ceiling()
+        if most is not None:
+            said.append("The ceiling is that of all releases together, whatever is made of them: exact.")
+        else:
+            said.append(f"The ceiling of all releases together is not known: {why_not}.")
         if self.noise.kind in WHOLE and self.releases % 2 == 0:
             said.append("A mean that meets the threshold exactly is not below it, so that count does not vanish.")
         if self.mechanism.pure and any(rule.delta for rule in self.rules):
@@ -180,6 +235,27 @@ class Averaging(Result):
                 {**key, "attacker": "rule", "operator": rule.operator, "risk": risk}
                 for rule, risk in zip(self.rules, row.rules, strict=True)
             ]
+        for found in self.caused:
+            key = {"sensitive": found.sensitive, "measure": "caused", "form": None, "weights": "records"}
+            rows.append({**key, "attacker": "one release", "operator": None, "risk": found.one})
+            rows.append({**key, "attacker": "averaging", "operator": None, "risk": found.averaging})
+            rows += [
+                {**key, "attacker": "rule", "operator": rule.operator, "risk": share}
+                for rule, share in zip(self.rules, found.rules, strict=True)
+            ]
+        most = self.ceiling()
+        if most is not None:
+            rows.append(
+                {
+                    "sensitive": None,
+                    "measure": "ceiling",
+                    "form": None,
+                    "weights": None,
+                    "attacker": "any",
+                    "operator": None,
+                    "risk": most.even_two,
+                }
+            )
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,9 +274,19 @@ class Averaging(Result):
                 }
                 for row in self.rows
             ],
+            "decision": [self._decide(found) for found in self.caused],
             "fitted": {name: fit.to_dict() for name, fit in self.fitted.items()},
             "sentence": self.headline,
             "statements": list(self.statements),
+        }
+
+    def _decide(self, found: AveragedCaused) -> dict[str, Any]:
+        most = self.ceiling(max(found.labels, 2))
+        told = {} if most is None else {"even_two": most.even_two, "even": most.even, "labels": most.labels}
+        return {
+            "sensitive": found.sensitive,
+            "caused": found.to_dict(),
+            "ceiling": {**told, "advantage": most.advantage, "sentence": most.of_two} if most is not None else None,
         }
 
     def _paragraphs(self) -> list[str]:

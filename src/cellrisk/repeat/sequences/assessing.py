@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.sequences.cumulative import Cumulative
 from cellrisk.repeat.sequences.risks_so_far import Advance, CellQuestion, RisksSoFar
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.repeat.sequences.step import Step, check_steps
-from cellrisk.risk.measures import FORMS, MEASURES, Survival
+from cellrisk.risk.caused import Caused, Pivots, count_caused
+from cellrisk.risk.measures import FORMS, MEASURES, Local, Survival
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.system.arrays import Floats
 from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """How every cell stands after some releases: its risks, and what was caused in it."""
+
+    risks: RisksSoFar
+    caused: RisksSoFar
+    """The share of the people in each cell who were given away because of their own record, as the risks are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +46,7 @@ class SequenceAssessor:
     attributes: tuple[str, ...]
     """The attributes that some release releases."""
     _grids: dict[tuple[str, ...], SharedCells] = field(default_factory=dict, init=False, repr=False)
+    _profiles: dict[tuple[str, ...], Profiles] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def of(
@@ -55,37 +69,81 @@ class SequenceAssessor:
             self._grids[names] = self.finest.coarsen(names)
         return self._grids[names]
 
-    def advance(self, before: RisksSoFar | None, steps: Sequence[Step]) -> Advance:
-        """What the last of these releases does to the cells."""
-        return Advance.of(self.question, before, self.grid(steps), steps[-1].attribute)
+    @cached_property
+    def caused_question(self) -> CellQuestion:
+        """The tight local risk of every cell, which under `Pivots` is what was caused in it."""
+        own = self.question.measure == "local" and self.question.form == "tight"
+        return self.question if own else replace(self.question, measure="local", form="tight")
 
-    def take(self, before: RisksSoFar | None, steps: Sequence[Step]) -> tuple[RisksSoFar, Released]:
+    def advance(self, before: SoFar | None, steps: Sequence[Step]) -> Advance:
+        """What the last of these releases does to the cells."""
+        held = None if before is None else before.risks
+        return Advance.of(self.question, held, self.grid(steps), steps[-1].attribute)
+
+    def advance_caused(self, before: SoFar | None, steps: Sequence[Step]) -> Advance:
+        """The same of what was caused in them."""
+        held = None if before is None else before.caused
+        return Advance.of(self.caused_question, held, self.grid(steps), steps[-1].attribute)
+
+    def follow(self, before: SoFar | None, steps: Sequence[Step]) -> SoFar:
         """How the cells stand after the last of these releases."""
-        step, advance, found = steps[-1], self.advance(before, steps), self.cumulative.compose(steps)
-        after, mechanism, uniform, records = advance.before, None, None, None
-        if advance.anew:
-            mechanism = self.cumulative.mechanism(steps)
-            after, now = advance.take(Survival((mechanism.noise,), mechanism.threshold))
-            if step.attribute is not None:
-                own, sizes = after.grid.places[step.attribute], after.grid.cells[step.attribute].sizes
-                risk = now[step.attribute][own]
-                uniform, records = float(np.mean(risk)), float(sizes @ risk / sizes.sum())
+        return self._go(before, steps)[0]
+
+    def take(self, before: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
+        """How the cells stand after the last of these releases, and its row."""
+        step, found = steps[-1], self.cumulative.compose(steps)
+        after, now, mechanism, assessed = self._go(before, steps)
+        uniform, records, caused = None, None, None
+        if step.attribute is not None and mechanism is not None:
+            grid = after.risks.grid
+            own, sizes = grid.places[step.attribute], grid.cells[step.attribute].sizes
+            risk = now[step.attribute][own]
+            uniform, records = float(np.mean(risk)), float(sizes @ risk / sizes.sum())
+            caused = self._count_caused(steps, mechanism)
         row = Released(
             len(steps),
             step.attribute,
             step.quasi_identifiers or self.table.quasi_identifiers,
             step.loss,
             found,
-            after.grid.n_cells,
-            advance.anew,
+            after.risks.grid.n_cells,
+            assessed,
             mechanism,
             uniform,
             records,
-            Overall.of(after),
+            Overall.of(after.risks),
+            caused,
+            Overall.of(after.caused),
+            tuple(each.loss for each in steps),
+            tuple(each.attribute for each in steps),
         )
         return after, row
 
-    def assess(self, steps: Sequence[Step]) -> tuple[RisksSoFar | None, tuple[Released, ...]]:
+    def _go(
+        self, before: SoFar | None, steps: Sequence[Step]
+    ) -> tuple[SoFar, dict[str, Floats], Mechanism | None, tuple[str, ...]]:
+        """How the cells stand after the last of these releases; the risks as assessed now, in which mechanism, and of
+        which attributes."""
+        risks, caused = self.advance(before, steps), self.advance_caused(before, steps)
+        if not risks.anew:
+            return SoFar(risks.before, caused.before), {}, None, ()
+        mechanism = self.cumulative.mechanism(steps)
+        after, now = risks.take(Survival((mechanism.noise,), mechanism.threshold))
+        after_caused, _ = caused.take(Pivots((mechanism.noise,), mechanism.threshold))
+        return SoFar(after, after_caused), now, mechanism, risks.anew
+
+    def _count_caused(self, steps: Sequence[Step], mechanism: Mechanism) -> Caused:
+        """People given away because of their own record, of the attribute released, at the cumulative loss."""
+        grid, name = self.grid(steps), str(steps[-1].attribute)
+        key = (*grid.names, name)
+        if key not in self._profiles:
+            self._profiles[key] = grid.cells[name].profiles()
+        profiles = self._profiles[key]
+        survival = Survival((mechanism.noise,), mechanism.threshold)
+        exposed = profiles.n_records * float(Local().average(profiles, survival, ("tight",))["tight", "records"][0])
+        return count_caused(profiles, mechanism, exposed)
+
+    def assess(self, steps: Sequence[Step]) -> tuple[SoFar | None, tuple[Released, ...]]:
         """How the cells stand after all these releases, and a row for each."""
         so_far, rows = None, []
         for number in range(1, len(steps) + 1):
@@ -94,7 +152,9 @@ class SequenceAssessor:
         return so_far, tuple(rows)
 
     def result(self, rows: tuple[Released, ...]) -> RiskSequence:
-        return RiskSequence(self.table.n_records, self.question.measure, self.question.form, rows)
+        last = next((row.attribute for row in reversed(rows) if row.attribute is not None), None)
+        labels = 2 if last is None else max(self.table.attribute(last).n_levels, 2)
+        return RiskSequence(self.table.n_records, self.question.measure, self.question.form, rows, labels)
 
 
 def make_question(table: FrequencyTable, measure: str, form: str, priors: Priors) -> CellQuestion:
@@ -130,6 +190,12 @@ def assess_sequence(
     - What was given away stays given away: in each cell, an attribute keeps the larger of its old risk and its new
       one, and a child starts from its parent's risks. The overall risk of a cell is the largest over the attributes
       (max, bounded by 1) or their sum (unbounded; an attribute released again adds what is beyond its old risk).
+
+    Beside the risk stand figures to decide by. ``caused``: people given away only because of their own record, by the
+    same rule, local and tight whatever the measure; ``overall_caused`` is kept like the overall risk. Of one release
+    both are exact; of several they are neither exact nor a bound, but ``cap`` is a bound on what any attack on all
+    releases causes. ``ceiling``: what nobody exceeds who has seen all of them, from their losses composed
+    (`compose_ceiling`); exact where all are of one attribute and their noise is known, else an upper bound.
 
     Averaged by records, the overall risk never falls, of either kind. Averaged with each cell alike it never falls
     while the cells stay the same; splitting a cell of low risk into many can lower it.

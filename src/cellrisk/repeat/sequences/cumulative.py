@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_THRESHOLD, Mechanism
 from cellrisk.repeat.accounting import Composition, Loss, compose
+from cellrisk.repeat.accounting import ceilings as accounting
 from cellrisk.repeat.sequences.step import Step
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
 from cellrisk.system.words import Flavour, MechanismName, Operator, require_word
 
@@ -102,6 +104,19 @@ class Cumulative:
                 f"{loss} cannot be assessed by {kind}: {refusal.message.partition(';')[0]}",
                 fix=f"assess it by another: {INSTEAD}",
             ) from refusal
+
+
+def find_ceiling(
+    losses: Sequence[Loss], attributes: Sequence[str | None], labels: int = 2
+) -> tuple[Ceiling | None, str]:
+    """What nobody exceeds who has seen all these releases; or None, and why it is not known.
+
+    Exact where all are of one attribute and their noise is known. A release of another attribute, or of the counts of
+    cells alone, may say nothing of a person's value, and is counted as if it did: then it is an upper bound.
+    """
+    found, why_not = accounting.find_ceiling(tuple(losses), labels)
+    alike = None not in attributes and len(set(attributes)) == 1
+    return None if found is None else replace(found, exact=found.exact and alike), why_not
 
 
 @lru_cache(maxsize=512)

@@ -1,10 +1,10 @@
-"""`largest_epsilon`: how much the next release may spend, so that the overall risk stays within a limit."""
+"""`largest_epsilon`: how much the next release may spend, so that what all releases reveal stays within limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,15 @@ from cellrisk.decide.policies import Policies, Policy
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.repeat.sequences.assessing import SequenceAssessor, make_question
-from cellrisk.repeat.sequences.cumulative import Cumulative
-from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, RisksSoFar
-from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, say_loss
+from cellrisk.repeat.accounting import Composition
+from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar, make_question
+from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
+from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance
+from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.caused import Pivots
+from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
@@ -46,29 +49,95 @@ EDGE = 4e-7
 Intervals = tuple[tuple[float, float], ...]
 
 
+@dataclass(frozen=True)
+class NextLimits:
+    """What the next release has to keep, together with all before it."""
+
+    risk: float | None = None
+    """The overall risk at most."""
+    caused: float | None = None
+    """The share of people given away because of their own record at most."""
+    ceiling: float | None = None
+    """How often anybody at all tells two equally likely values of a person apart, at most."""
+    kind: OverallKind = "max"
+    weights: Weights = "records"
+
+    def __post_init__(self) -> None:
+        require_word("kind", self.kind, KINDS)
+        require_word("weights", self.weights, WEIGHTS)
+        if self.risk is None and self.caused is None and self.ceiling is None:
+            raise InvalidInput("no limit was given", allowed="max_risk, max_caused or max_ceiling")
+        for name in ("risk", "caused"):
+            limit = getattr(self, name)
+            if limit is not None and not (is_number(limit) and limit > 0):
+                raise InvalidInput(f"max_{name} must be a number above 0", got=limit, allowed="for example 0.1")
+        if self.ceiling is not None and not (is_number(self.ceiling) and 0.5 < self.ceiling < 1):
+            raise InvalidInput(
+                "max_ceiling must be a number above 0.5, which is chance, and below 1",
+                got=self.ceiling,
+                allowed="for example 0.75",
+            )
+
+    @property
+    def named(self) -> dict[str, float]:
+        """The limits that were given, by name."""
+        named = {"risk": self.risk, "caused": self.caused, "ceiling": self.ceiling}
+        return {name: limit for name, limit in named.items() if limit is not None}
+
+    def describe(self) -> str:
+        """What is kept, in words."""
+        said = []
+        if self.risk is not None:
+            said.append(f"the overall risk ({self.kind}, {self.weights}) at {say_risk(self.kind, self.risk)} or below")
+        if self.caused is not None:
+            shown = say_risk(self.kind, self.caused)
+            said.append(f"people given away because of their own record ({self.kind}) at {shown} or below")
+        if self.ceiling is not None:
+            said.append(f"the ceiling at {100 * self.ceiling:g} times in 100 or below")
+        return " and ".join(said)
+
+
 @dataclass(frozen=True, repr=False)
 class NextEpsilon(Result):
-    """The answer of `largest_epsilon`; ``epsilon`` is None where none will do, and ``why`` says the reason."""
+    """The answer of `largest_epsilon`; ``epsilon`` is None where none will do, or where no limit binds, and ``why``
+    says the reason."""
 
     setting: Setting
     attribute: str | None
-    max_risk: float
-    kind: str
-    weights: str
+    limits: NextLimits
     epsilon: float | None
     """The largest admissible epsilon of the next release."""
     admissible: Intervals
     """Every admissible interval, both ends included, each on its safe side and within one part in a million."""
-    before: Overall
-    """The overall risk of the past releases."""
-    lowest_risk: float
-    """The smallest overall risk that the search found; it looks closely for it where nothing is admissible."""
-    lowest_epsilon: float
+    binding: tuple[str, ...]
+    """The limits that do not let epsilon be larger; none where no limit binds."""
+    before: Overall | None
+    """The overall risk of the past releases; None where there is no table."""
+    lowest_risk: float | None
+    """The smallest overall risk that the search found; it looks closely for it where nothing is admissible. None where
+    the risk has no limit."""
+    lowest_epsilon: float | None
     """The epsilon at which the risk is smallest."""
     searched: tuple[float, float]
+    cumulative: Composition | None
+    """The loss of all releases, the next one at ``epsilon``; None where there is none."""
+    ceiling: Ceiling | None
+    """What nobody exceeds then; None where it is not known."""
     sequence: RiskSequence | None
-    """All releases, the next one at ``epsilon``; None where there is none."""
+    """All releases, the next one at ``epsilon``; None where there is none, and where there is no table."""
     why: str
+
+    @property
+    def max_risk(self) -> float | None:
+        return self.limits.risk
+
+    @property
+    def kind(self) -> str:
+        return self.limits.kind
+
+    @property
+    def weights(self) -> str:
+        return self.limits.weights
 
     @property
     def risk(self) -> float | None:
@@ -76,18 +145,27 @@ class NextEpsilon(Result):
         return None if self.sequence is None else self.sequence.overall(self.weights, self.kind)
 
     @property
+    def caused(self) -> float | None:
+        """The share of people given away because of their own record then."""
+        return None if self.sequence is None else self.sequence.rows[-1].overall_caused.value(self.kind)
+
+    @property
     def headline(self) -> str:
         """What a curator can repeat."""
         what = f"{self.attribute or 'the counts of the cells'} through {self.setting.describe()}"
-        limit = say_risk(self.kind, self.max_risk)
-        keeps = f"keeps the overall risk ({self.kind}, {self.weights}) at {limit} or below"
-        if self.epsilon is None or self.sequence is None:
-            return f"No epsilon for {what} {keeps}: {self.why}."
-        return (
-            f"The largest epsilon for {what} that {keeps} is {show_down(self.epsilon)}. The cumulative loss is then "
-            f"{say_loss(self.sequence.rows[-1].cumulative)}, and the risk {say_risk(self.kind, self.risk or 0.0)}; "
-            f"{self.why}."
-        )
+        keeps = f"keeps {self.limits.describe()}"
+        if self.epsilon is None or self.cumulative is None:
+            start = f"No limit binds for {what}" if self.admissible else f"No epsilon for {what} {keeps}"
+            return f"{start}: {self.why}."
+        then = [f"The cumulative loss is then {say_loss(self.cumulative)}"]
+        if self.risk is not None:
+            then.append(f"the risk {say_risk(self.kind, self.risk)}")
+        if self.caused is not None and self.limits.caused is not None:
+            then.append(f"caused {say_risk(self.kind, self.caused)}")
+        if self.ceiling is not None and self.limits.ceiling is not None:
+            then.append(f"the ceiling {say_times(self.ceiling.even_two, 0.5)[0]} times in 100")
+        listed = f"{', '.join(then[:-1])}, and {then[-1]}" if len(then) > 1 else then[0]
+        return f"The largest epsilon for {what} that {keeps} is {show_down(self.epsilon)}. {listed}; {self.why}."
 
     def _numbers(self) -> list[dict[str, float | None]]:
         """One row an admissible interval; one without numbers where there is none."""
@@ -95,18 +173,24 @@ class NextEpsilon(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
+        lowest = None if self.lowest_risk is None else {"epsilon": self.lowest_epsilon, "risk": self.lowest_risk}
         return {
             "mechanism": self.setting.name,
             "delta": self.setting.delta,
             "attribute": self.attribute,
-            "max_risk": self.max_risk,
+            "max_risk": self.limits.risk,
+            "max_caused": self.limits.caused,
+            "max_ceiling": self.limits.ceiling,
             "kind": self.kind,
             "weights": self.weights,
             "epsilon": self.epsilon,
             "risk": self.risk,
+            "caused": self.caused,
+            "ceiling": describe_ceiling(self.ceiling),
             "admissible": [list(interval) for interval in self.admissible],
-            "before": vars(self.before),
-            "lowest": {"epsilon": self.lowest_epsilon, "risk": self.lowest_risk},
+            "binding": list(self.binding),
+            "before": None if self.before is None else vars(self.before),
+            "lowest": lowest,
             "searched": list(self.searched),
             "sequence": None if self.sequence is None else self.sequence.to_dict(),
             "why": self.why,
@@ -118,17 +202,19 @@ class NextEpsilon(Result):
         if self.admissible:
             rows = [[show_up(low), show_down(high)] for low, high in self.admissible]
             parts.append(aligned(["admissible from", "to"], rows, left=0))
-        return [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
+        return parts if self.before is None else [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
 
 
 @takes_priors
 def largest_epsilon(
-    table: FrequencyTable,
+    table: FrequencyTable | None,
     past: Sequence[Step],
     *,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     attribute: str | None,
-    max_risk: float,
+    max_risk: float | None = None,
+    max_caused: float | None = None,
+    max_ceiling: float | None = None,
     kind: OverallKind = "max",
     weights: Weights = "records",
     delta: float | None = None,
@@ -143,34 +229,37 @@ def largest_epsilon(
     priors: Priors = USUAL_PRIORS,
     policy: Policy | Policies | None = None,
 ) -> NextEpsilon:
-    """Which is the largest epsilon for the next release that keeps the overall risk at ``max_risk`` or below?
+    """Which is the largest epsilon for the next release that keeps the limits, together with all before it?
 
     Risk is not monotone in epsilon, so the whole admissible set between 0.001 and 100 comes back. It is looked for
     along the cumulative epsilon and taken back to the next release's own, which grows with it; each end is admissible
-    by `assess_sequence` itself, and one part in a million beyond it is not. A limit looser than that of a policy in
-    force on the same risk is refused.
+    by `assess_sequence` itself, and one part in a million beyond it is not. Under ``max_caused`` and ``max_ceiling``
+    more privacy is never inadmissible: the answer is the largest epsilon up to which every smaller one keeps them.
+    Where they are given and no limit binds, nothing is recommended: ``epsilon`` is None, and ``why`` says so. A limit
+    looser than that of a policy in force on the same risk is refused.
 
     Parameters
     ----------
     table
-        As in `assess_sequence`.
+        With all quasi-identifiers and sensitive attributes of the sequence. None where ``max_ceiling`` is the only
+        limit, which uses no data.
     past
-        The releases so far.
-    mechanism
-        That of the next release; of an object, the epsilon does not matter, and its delta, neighbours and threshold are
-        taken.
-    attribute, quasi_identifiers
-        What is released next, as in `Step`.
+        The releases so far, in their order.
+    mechanism, delta, neighbours, threshold, attribute, quasi_identifiers
+        The next release. Of a mechanism that is an object, the epsilon does not matter, and its delta, neighbours and
+        threshold are taken.
     max_risk
-        The limit on the overall risk.
+        The overall risk at most, of the ``kind`` and ``weights``.
+    max_caused
+        The share of people at most who are given away only because of their own record, of the ``kind``.
+    max_ceiling
+        How often anybody at all may tell which of two equally likely values a person has: above 0.5, below 1.
     kind, weights
         How the overall risk of a cell is made of those of its attributes, "max" or "sum", and averaged.
-    delta, neighbours, threshold
-        Those of a mechanism that is named.
-    operator, assess_as, measure, form, priors
-        As in `assess_sequence`.
     total_delta
         The ``delta`` of `assess_sequence`.
+    operator, assess_as, measure, form, priors
+        As for `assess_sequence`.
     policy
         One to obey beside those that are in force: a limit on the risk looser than theirs is refused, and their limits
         on the ceiling and on epsilon end the search.
@@ -182,49 +271,198 @@ def largest_epsilon(
     >>> found = largest_epsilon(table, past, mechanism="laplace", attribute="income", max_risk=0.1)
     >>> [(round(low, 5), round(high, 5)) for low, high in found.admissible]
     [(0.04255, 4.13765)]
+    >>> found = largest_epsilon(None, [], attribute="income", max_ceiling=0.75)  # geometric: e^eps/(1 + e^eps)
+    >>> round(found.epsilon, 5)
+    1.09861
     """
-    require_word("kind", kind, KINDS)
-    require_word("weights", weights, WEIGHTS)
-    if not (is_number(max_risk) and max_risk > 0):
-        raise InvalidInput("max_risk must be a number above 0", got=max_risk, allowed="for example 0.1")
-    words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}
+    limits = NextLimits(max_risk, max_caused, max_ceiling, kind, weights)
     policies = Policies.in_force(policy)
-    policies.check_tighter(words_of_risk, max_risk=max_risk)
+    if max_risk is not None:
+        words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}
+        policies.check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
-    question = make_question(table, measure, form, priors)
     first = Step(setting.at(LEAST_EPSILON), attribute, quasi_identifiers)
-    assessor = SequenceAssessor.of(table, [*past, first], question, Cumulative(operator, total_delta, assess_as))
+    cumulative = Cumulative(operator, total_delta, assess_as)
+    if table is None:
+        if max_risk is not None or max_caused is not None:
+            raise InvalidInput("max_risk and max_caused need a table", fix="give it, or max_ceiling alone")
+        return _search_without_table(tuple(past), first, setting, limits, cumulative, policies.largest_epsilon(setting))
+    question = make_question(table, measure, form, priors)
+    assessor = SequenceAssessor.of(table, [*past, first], question, cumulative)
     so_far, rows = assessor.assess(tuple(past))
-    before = rows[-1].overall if rows else NOTHING
-    search = Search(
-        assessor, tuple(past), first, setting, so_far, float(max_risk), kind, weights, policies.largest_epsilon(setting)
-    )
-    admissible, lowest, where = search.find()
-    words = (say_risk(kind, before.value(kind, weights)), say_risk(kind, lowest))
-    why = explain(admissible, search.searched, *words, where)
-    epsilon = admissible[-1][1] if admissible else None
+    search = Search(assessor, tuple(past), first, setting, so_far, limits, policies.largest_epsilon(setting))
+    found = search.find()
     sequence = None
-    if epsilon is not None:
-        sequence = assessor.result((*rows, assessor.take(so_far, search.steps(epsilon))[1]))
-    fixed = setting, attribute, search.max_risk, kind, weights
-    return NextEpsilon(*fixed, epsilon, admissible, before, lowest, where, search.searched, sequence, why)
+    if found.epsilon is not None:
+        sequence = assessor.result((*rows, assessor.take(so_far, search.steps(found.epsilon))[1]))
+    last = None if sequence is None else sequence.rows[-1]
+    return NextEpsilon(
+        setting=setting,
+        attribute=attribute,
+        limits=limits,
+        epsilon=found.epsilon,
+        admissible=found.admissible,
+        binding=found.binding,
+        before=rows[-1].overall if rows else NOTHING,
+        lowest_risk=found.lowest_risk,
+        lowest_epsilon=found.lowest_epsilon,
+        searched=search.searched,
+        cumulative=None if last is None else last.cumulative,
+        ceiling=None if last is None else last.ceiling,
+        sequence=sequence,
+        why=found.why,
+    )
+
+
+def _search_without_table(
+    past: tuple[Step, ...],
+    first: Step,
+    setting: Setting,
+    limits: NextLimits,
+    cumulative: Cumulative,
+    largest: float,
+) -> NextEpsilon:
+    """The ceiling alone, which uses no data."""
+    searched = LEAST_EPSILON, min(LARGEST_EPSILON, setting.largest_epsilon, largest)
+    search = CeilingSearch(past, first, setting, float(limits.ceiling or 0.0), searched)
+    found = decide(limits, searched, {"ceiling": search.find()}, [search.before_in_words])
+    steps = None if found.epsilon is None else search.steps(found.epsilon)
+    return NextEpsilon(
+        setting=setting,
+        attribute=first.attribute,
+        limits=limits,
+        epsilon=found.epsilon,
+        admissible=found.admissible,
+        binding=found.binding,
+        before=None,
+        lowest_risk=None,
+        lowest_epsilon=None,
+        searched=searched,
+        cumulative=None if steps is None else cumulative.compose(steps),
+        ceiling=None if steps is None else search.ceiling(steps),
+        sequence=None,
+        why=found.why,
+    )
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the limits allow together."""
+
+    epsilon: float | None
+    admissible: Intervals
+    binding: tuple[str, ...]
+    why: str
+    lowest_risk: float | None = None
+    lowest_epsilon: float | None = None
+
+
+def decide(
+    limits: NextLimits,
+    searched: tuple[float, float],
+    allowed: Mapping[str, Intervals],
+    before: Sequence[str],
+    lowest: str = "",
+) -> Decided:
+    """The epsilons that all limits allow, the largest of them, which limits do not let it be larger, and why.
+
+    ``before``: how things stand before the release, in words; ``lowest``: where the risk comes lowest.
+    """
+    together: Intervals = (searched,)
+    for intervals in allowed.values():
+        together = intersect(together, intervals)
+    stands = f"before this release {', '.join(before)}"
+    if not together:
+        alone = [name for name, intervals in allowed.items() if not intervals]
+        if not alone:
+            spans = "; ".join(f"{name} allows epsilon {_say(intervals)}" for name, intervals in allowed.items())
+            return Decided(None, (), (), f"the limits exclude each other: {spans}")
+        reasons = dict.fromkeys(alone, f"epsilon {searched[0]:g} is too much already")
+        if "risk" in reasons:
+            reasons["risk"] = lowest
+        told = [f"{reason} ({name})" if len(allowed) > 1 else reason for name, reason in reasons.items()]
+        return Decided(None, (), (), f"{stands}, and {', and '.join(told)}")
+    epsilon = together[-1][1]
+    binding = tuple(
+        name
+        for name, intervals in allowed.items()
+        if epsilon < searched[1] and not any(low <= epsilon < high for low, high in intervals)
+    )
+    if not binding and list(allowed) != ["risk"]:
+        every = "every epsilon" if len(together) == 1 and together[0][0] == searched[0] else "the largest epsilon"
+        why = (
+            f"{every} up to {searched[1]:.6g}, the end of the range searched, keeps {limits.describe()}; nothing is "
+            f"recommended: choose by what the release is for, or set a tighter limit; {stands}"
+        )
+        return Decided(None, together, (), why)
+    end = " (the end of the range searched)" if not binding else ""
+    binds = f", where {' and '.join(binding)} binds" if binding and len(allowed) > 1 else ""
+    return Decided(epsilon, together, binding, f"admissible is epsilon {_say(together)}{end}{binds}; {stands}")
+
+
+def intersect(one: Intervals, other: Intervals) -> Intervals:
+    """What is in both.
+
+    >>> intersect(((1.0, 3.0), (5.0, 9.0)), ((2.0, 6.0),))
+    ((2.0, 3.0), (5.0, 6.0))
+    """
+    both = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
+    return tuple((low, high) for low, high in both if low <= high)
+
+
+def _say(intervals: Intervals) -> str:
+    return ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in intervals)
+
+
+@dataclass(frozen=True, eq=False)
+class CeilingSearch:
+    """The ceiling after the next release, which rises with its epsilon."""
+
+    past: tuple[Step, ...]
+    first: Step
+    setting: Setting
+    limit: float
+    searched: tuple[float, float]
+
+    def steps(self, epsilon: float) -> tuple[Step, ...]:
+        """The past releases and the next one at an epsilon."""
+        return *self.past, Step(self.setting.at(epsilon), self.first.attribute, self.first.quasi_identifiers)
+
+    def ceiling(self, steps: Sequence[Step]) -> Ceiling:
+        found, why_not = find_ceiling([step.loss for step in steps], [step.attribute for step in steps])
+        if found is None:
+            raise InvalidInput(f"these releases have no ceiling: {why_not}", fix="leave max_ceiling out")
+        return found
+
+    @property
+    def before_in_words(self) -> str:
+        """The ceiling of the past releases."""
+        return f"the ceiling is {say_times(self.ceiling(self.past).even_two, 0.5)[0]} times in 100"
+
+    def find(self) -> Intervals:
+        """The epsilons that keep the limit: all up to one, or none."""
+        low, high = self.searched
+        if self._at(low) > self.limit:
+            return ()
+        return ((low, invert(self._at, self.limit, low, high)),)
+
+    def _at(self, epsilon: float) -> float:
+        return self.ceiling(self.steps(epsilon)).even_two
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """The overall risk after the next release as a function of its epsilon, and where it is within the limit."""
+    """The epsilons of the next release that keep the limits."""
 
     assessor: SequenceAssessor
     past: tuple[Step, ...]
     first: Step
     """The next release at the smallest epsilon."""
     setting: Setting
-    so_far: RisksSoFar | None
+    so_far: SoFar | None
     """After the past releases."""
-    max_risk: float
-    kind: str
-    weights: str
+    limits: NextLimits
     largest: float = math.inf
     """What policies allow, whatever the data."""
 
@@ -236,54 +474,104 @@ class Search:
         """The cumulative epsilon at which the risk is assessed. It grows with the epsilon of the next release."""
         return self.assessor.cumulative.assess(self.steps(epsilon))[1]
 
-    def excess(self, epsilon: float) -> float:
-        """How far the overall risk is above the limit at one epsilon of the next release, by `assess_sequence`."""
-        row = self.assessor.take(self.so_far, self.steps(epsilon))[1]
-        return row.overall.value(self.kind, self.weights) - self.max_risk
-
-    @cached_property
-    def advance(self) -> Advance:
-        return self.assessor.advance(self.so_far, (*self.past, self.first))
-
-    @cached_property
-    def assessed(self) -> Setting:
-        """What the risk is assessed in, but for the cumulative epsilon."""
-        return self.assessor.cumulative.assess((*self.past, self.first))[0]
-
     @cached_property
     def searched(self) -> tuple[float, float]:
         """The range of the next epsilon: where its own mechanism and the one assessed in have a guarantee."""
         high = min(LARGEST_EPSILON, self.setting.largest_epsilon, self.largest)
-        if self.advance.anew and self.assessed.largest_epsilon < math.inf:  # classical: epsilons add up to below 1
+        if self.risk.advance.anew and self.risk.assessed.largest_epsilon < math.inf:  # classical: sum below 1
             spent = self.compose(LEAST_EPSILON) - LEAST_EPSILON
-            high = max(LEAST_EPSILON, min(high, (self.assessed.largest_epsilon - spent) * (1 - 1e-12)))
+            high = max(LEAST_EPSILON, min(high, (self.risk.assessed.largest_epsilon - spent) * (1 - 1e-12)))
         return LEAST_EPSILON, high
 
+    @cached_property
+    def risk(self) -> ShareSearch:
+        advance = self.assessor.advance(self.so_far, (*self.past, self.first))
+        return ShareSearch(self, advance, float(self.limits.risk or 0.0), self.limits.weights, caused=False)
+
+    @cached_property
+    def caused(self) -> ShareSearch:
+        advance = self.assessor.advance_caused(self.so_far, (*self.past, self.first))
+        return ShareSearch(self, advance, float(self.limits.caused or 0.0), "records", caused=True)
+
+    def find(self) -> Decided:
+        """What the limits allow together, and why."""
+        kind, allowed, before = self.limits.kind, dict[str, Intervals](), list[str]()
+        lowest, where, words = None, None, ""
+        if self.limits.risk is not None:
+            allowed["risk"], lowest, where = self.risk.find()
+            before.append(f"the risk is {say_risk(kind, self.risk.before)}")
+            words = (
+                f"between epsilon {self.searched[0]:g} and {self.searched[1]:.6g} it comes lowest at {where:.4g}, to "
+                f"{say_risk(kind, lowest)}"
+            )
+        if self.limits.caused is not None:
+            found = self.caused.find()[0]
+            allowed["caused"] = found[:1] if found and found[0][0] == self.searched[0] else ()
+            before.append(f"caused is {say_risk(kind, self.caused.before)}")
+        if self.limits.ceiling is not None:
+            search = CeilingSearch(self.past, self.first, self.setting, self.limits.ceiling, self.searched)
+            allowed["ceiling"] = search.find()
+            before.append(search.before_in_words)
+        decided = decide(self.limits, self.searched, allowed, before, words)
+        return replace(decided, lowest_risk=lowest, lowest_epsilon=where)
+
+
+@dataclass(frozen=True, eq=False)
+class ShareSearch:
+    """One share after the next release as a function of its epsilon, overall risk or caused, and where it keeps its
+    limit."""
+
+    search: Search
+    advance: Advance
+    limit: float
+    weights: str
+    caused: bool
+
+    @property
+    def before(self) -> float:
+        """After the past releases."""
+        so_far = self.search.so_far
+        return 0.0 if so_far is None else self._average(so_far)
+
+    def _average(self, so_far: SoFar) -> float:
+        return (so_far.caused if self.caused else so_far.risks).average(self.search.limits.kind, self.weights)
+
+    def excess(self, epsilon: float) -> float:
+        """How far the share is above the limit at one epsilon of the next release, by `assess_sequence`."""
+        return self._average(self.search.assessor.follow(self.search.so_far, self.search.steps(epsilon))) - self.limit
+
+    @cached_property
+    def assessed(self) -> Setting:
+        """What the risk is assessed in, but for the cumulative epsilon."""
+        return self.search.assessor.cumulative.assess((*self.search.past, self.search.first))[0]
+
     def find(self) -> tuple[Intervals, float, float]:
-        """The admissible epsilons, the lowest risk that was found, and its epsilon."""
-        low, high = self.searched
+        """The admissible epsilons, the lowest share that was found, and its epsilon."""
+        low, high = self.search.searched
         if not self.advance.anew:  # no attribute is released and no cell is split: epsilon does not matter
             excess = self.excess(low)
-            return ((low, high),) if excess <= 0 else (), excess + self.max_risk, low
-        found = find_admissible(self._excesses, self.compose(low), self.compose(high))
+            return ((low, high),) if excess <= 0 else (), excess + self.limit, low
+        found = find_admissible(self._excesses, self.search.compose(low), self.search.compose(high))
         ends = [
             (self._find_end(self._own(start), -1), self._find_end(self._own(end), 1)) for start, end in found.intervals
         ]
         kept = tuple((start, end) for start, end in ends if start is not None and end is not None)
-        return kept, found.least + self.max_risk, self._own(found.where)
+        return kept, found.least + self.limit, self._own(found.where)
 
     def _own(self, cumulative: float) -> float:
         """The epsilon of the next release at which the cumulative one is this."""
-        return invert(self.compose, cumulative, *self.searched)
+        return invert(self.search.compose, cumulative, *self.search.searched)
 
     def _excesses(self, cumulative: Floats) -> Floats:
-        """How far the overall risk is above the limit, at many cumulative epsilons at once."""
+        """How far the share is above the limit, at many cumulative epsilons at once."""
         survival = self.assessed.survival(cumulative)
-        return self.advance.overall(survival, self.kind, self.weights) - self.max_risk
+        if self.caused:
+            survival = Pivots(survival.noises, survival.threshold)
+        return self.advance.overall(survival, self.search.limits.kind, self.weights) - self.limit
 
     def _find_end(self, epsilon: float, outward: int) -> float | None:
         """The last admissible epsilon near an end, on the way outward; None where there is none."""
-        inner, outer = self.searched[::outward]
+        inner, outer = self.search.searched[::outward]
         step = EDGE / 16
         while self.excess(epsilon) > 0:
             if epsilon == inner:
@@ -305,24 +593,12 @@ class Search:
         return epsilon
 
     def _move(self, epsilon: float, share: float) -> float:
-        return min(max(epsilon * (1 + share), self.searched[0]), self.searched[1])
+        return min(max(epsilon * (1 + share), self.search.searched[0]), self.search.searched[1])
 
 
 def say_risk(kind: str, risk: float) -> str:
     """A share of people for the bounded kind; a plain number for the sum, which is no share."""
     return percent(risk) if kind == "max" else f"{risk:.4g}"
-
-
-def explain(admissible: Intervals, searched: tuple[float, float], before: str, lowest: str, where: float) -> str:
-    """Why the answer is what it is; risks come in words."""
-    if admissible:
-        spans = ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in admissible)
-        end = " (the end of the range searched)" if admissible[-1][1] == searched[1] else ""
-        return f"admissible is epsilon {spans}{end}; before this release the risk is {before}"
-    return (
-        f"before this release the risk is {before}, and between epsilon {searched[0]:g} and {searched[1]:.6g} it comes "
-        f"lowest at {where:.4g}, to {lowest}"
-    )
 
 
 def invert(rising: Callable[[float], float], target: float, low: float, high: float) -> float:

@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting import Composition
+from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.repeat.sequences.assessing import assess_sequence
 from cellrisk.repeat.sequences.risks_so_far import KINDS
-from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_composition, say_loss
+from cellrisk.repeat.sequences.sequence_result import (
+    NOTHING,
+    Overall,
+    RiskSequence,
+    describe_ceiling,
+    describe_composition,
+    say_loss,
+)
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.old_words import takes_old_words
@@ -58,6 +67,26 @@ class Plan(Result):
         return self.sequence.rows[-1].overall
 
     @property
+    def caused_before(self) -> Overall:
+        """What was caused so far: shares of the people given away because of their own record; 0 before any release."""
+        rows = self.sequence.rows
+        return rows[-2].overall_caused if len(rows) > 1 else NOTHING
+
+    @property
+    def caused_after(self) -> Overall:
+        return self.sequence.rows[-1].overall_caused
+
+    @property
+    def ceiling_before(self) -> Ceiling | None:
+        """What nobody exceeds who has seen the releases so far; None where that is not known."""
+        rows = self.sequence.rows
+        return rows[-2].ceiling if len(rows) > 1 else compose_ceiling(())
+
+    @property
+    def ceiling_after(self) -> Ceiling | None:
+        return self.sequence.rows[-1].ceiling
+
+    @property
     def headline(self) -> str:
         """What a curator can repeat."""
         rows, before, after = self.sequence.rows, self.overall_before.max_records, self.overall_after.max_records
@@ -65,21 +94,36 @@ class Plan(Result):
         spent = f"from {say_loss(rows[-2].cumulative)} to" if len(rows) > 1 else "to"
         return (
             f"Releasing {last.name} at {last.loss.describe()} would take the cumulative loss {spent} "
-            f"{say_loss(last.cumulative)}, and the overall risk by records from {percent(before)} to {percent(after)}."
+            f"{say_loss(last.cumulative)}, {self._decide()}and the overall risk by records from {percent(before)} to "
+            f"{percent(after)}."
         )
 
+    def _decide(self) -> str:
+        """The figures to decide by, before and after."""
+        people = self.sequence.n_records
+        caused = [f"{round(each.max_records * people):,}" for each in (self.caused_before, self.caused_after)]
+        told = f"the people given away only because of their own record from about {caused[0]} to {caused[1]}, "
+        if self.ceiling_before is None or self.ceiling_after is None:
+            return told
+        times = [say_times(each.even_two, 0.5)[0] for each in (self.ceiling_before, self.ceiling_after)]
+        return f"{told}the ceiling of telling two equally likely values apart from {times[0]} to {times[1]} in 100, "
+
     def _numbers(self) -> pd.DataFrame:
-        """One row a number: before and after, the loss and the overall risk of each kind and weighting."""
+        """One row a number: before and after, the loss, the overall risk of each kind and weighting, caused and the
+        ceiling."""
         import pandas as pd
 
         found: list[tuple[Any, ...]] = []
-        for when, cumulative, overall in (
-            ("before", self.cumulative_before, self.overall_before),
-            ("after", self.cumulative_after, self.overall_after),
+        for when, cumulative, overall, caused, ceiling in (
+            ("before", self.cumulative_before, self.overall_before, self.caused_before, self.ceiling_before),
+            ("after", self.cumulative_after, self.overall_after, self.caused_after, self.ceiling_after),
         ):
             epsilon, delta = (0.0, 0.0) if cumulative is None else (cumulative.epsilon, cumulative.delta)
             found += [(when, "epsilon", None, epsilon), (when, "delta", None, delta)]
             found += [(when, kind, weights, overall.value(kind, weights)) for kind in KINDS for weights in WEIGHTS]
+            found += [(when, f"caused_{kind}", "records", caused.value(kind)) for kind in KINDS]
+            if ceiling is not None:
+                found.append((when, "ceiling", None, ceiling.even_two))
         return pd.DataFrame(found, columns=["when", "quantity", "weights", "value"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,10 +133,14 @@ class Plan(Result):
             "before": {
                 "cumulative": None if before is None else describe_composition(before),
                 "overall": vars(self.overall_before),
+                "caused": _describe_caused(self.caused_before),
+                "ceiling": describe_ceiling(self.ceiling_before),
             },
             "after": {
                 "cumulative": describe_composition(self.cumulative_after),
                 "overall": vars(self.overall_after),
+                "caused": _describe_caused(self.caused_after),
+                "ceiling": describe_ceiling(self.ceiling_after),
             },
             "sequence": self.sequence.to_dict(),
             "sentence": self.headline,
@@ -120,7 +168,25 @@ class Plan(Result):
             for kind in KINDS
             for weights in WEIGHTS
         ]
-        return [aligned(["overall risk", "weights", "before", "after"], rows, left=2), CURATOR_NOTE]
+        rows.append(
+            [
+                "caused by people's own records",
+                "records",
+                *(f"{each.max_records:.4f}" for each in (self.caused_before, self.caused_after)),
+            ]
+        )
+        if self.ceiling_before is not None and self.ceiling_after is not None:
+            both = self.ceiling_before, self.ceiling_after
+            rows.append(["ceiling, two equally likely values", "-", *(f"{each.even_two:.4f}" for each in both)])
+        return [
+            aligned(["overall risk", "weights", "before", "after"], rows, left=2),
+            "\n".join(self.sequence.statements),
+            CURATOR_NOTE,
+        ]
+
+
+def _describe_caused(found: Overall) -> dict[str, float]:
+    return {"max": found.max_records, "sum": found.sum_records}
 
 
 @takes_priors
@@ -137,9 +203,20 @@ def plan(
     form: Form = "tight",
     priors: Priors = USUAL_PRIORS,
 ) -> Plan:
-    """If this were released next, what would be the cumulative loss and the overall risk then?
+    """If this were released next, what would be the cumulative loss, the figures to decide by and the risk then?
 
-    `assess_sequence` of the past releases and the next one, and seen before and after it. Nothing is drawn or spent.
+    `assess_sequence` of the past releases and the planned one, and seen before and after it. Nothing is drawn or spent.
+
+    Parameters
+    ----------
+    table
+        With all quasi-identifiers and sensitive attributes of the sequence.
+    past
+        The releases so far, in their order.
+    planned
+        The release that is planned. Its name was ``next``, which still works.
+    operator, delta, assess_as, measure, form, priors
+        As for `assess_sequence`.
 
     Parameters
     ----------

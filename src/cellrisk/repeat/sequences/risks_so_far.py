@@ -128,7 +128,7 @@ class Advance:
         step = max(1, NUMBERS_AT_ONCE // grid.n_cells)
         parts = []
         for start in range(0, len(survival), step):
-            few = Survival(survival.noises[start : start + step], survival.threshold)
+            few = type(survival)(survival.noises[start : start + step], survival.threshold)
             parts.append(grid.average(self._overall(few, kind), weights))
         return np.concatenate(parts)
 

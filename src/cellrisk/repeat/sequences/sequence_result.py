@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Composition, Loss
+from cellrisk.repeat.sequences.cumulative import find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, RisksSoFar
 from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.caused import Caused
+from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, percent
@@ -67,6 +71,38 @@ class Released:
     records: float | None
     """The same risk by records; None where no attribute was released."""
     overall: Overall
+    caused_at_once: Caused | None
+    """People given away only because of their own record, of the attribute released, were it released once at this
+    cumulative loss; None where none was released."""
+    overall_caused: Overall
+    """The same share in each cell, kept and averaged as the overall risk is."""
+    losses: tuple[Loss, ...]
+    """Of all releases so far."""
+    attributes: tuple[str | None, ...]
+    """Of all releases so far."""
+
+    @property
+    def ceiling(self) -> Ceiling | None:
+        """What nobody exceeds who has seen all releases so far, of two labels; None where it is not known."""
+        return find_ceiling(self.losses, self.attributes)[0]
+
+    @property
+    def why_no_ceiling(self) -> str:
+        return find_ceiling(self.losses, self.attributes)[1]
+
+    @property
+    def caused(self) -> Caused | None:
+        """People given away only because of their own record, of the attribute released, at this cumulative loss; None
+        where none was released. Its cap holds for any attack on all releases so far: the people times the total
+        variation of the composed losses, or where that is not known, times what their guarantee allows at most."""
+        if self.caused_at_once is None:
+            return None
+        found = self.ceiling
+        if found is not None and found.advantage is not None:
+            cap = found.advantage
+        else:
+            cap = min(math.tanh(0.5 * self.cumulative.epsilon) + self.cumulative.delta, 1.0)
+        return replace(self.caused_at_once, cap=self.caused_at_once.records * cap)
 
     @property
     def name(self) -> str:
@@ -84,6 +120,10 @@ class Released:
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
             "risk": None if self.records is None else {"uniform": self.uniform, "records": self.records},
             "overall": vars(self.overall),
+            "caused": None if self.caused is None else self.caused.to_dict(),
+            "overall_caused": {"max": self.overall_caused.max_records, "sum": self.overall_caused.sum_records},
+            "ceiling": describe_ceiling(self.ceiling),
+            **({"ceiling_unknown": self.why_no_ceiling} if self.ceiling is None else {}),
         }
 
 
@@ -97,6 +137,8 @@ class RiskSequence(Result):
     measure: str
     form: str
     rows: tuple[Released, ...]
+    labels: int = 2
+    """How many labels the attribute has that was released last."""
 
     def __post_init__(self) -> None:
         if not self.rows:
@@ -119,6 +161,13 @@ class RiskSequence(Result):
         return self.rows[-1 if after is None else after - 1].overall.value(kind, weights)
 
     @property
+    def ceiling(self) -> Ceiling | None:
+        """What nobody exceeds who has seen all releases, of as many labels as the attribute released last has."""
+        if self.labels == 2:
+            return self.rows[-1].ceiling
+        return find_ceiling(self.rows[-1].losses, self.rows[-1].attributes, self.labels)[0]
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that were released, in the order of their first release."""
         return tuple(dict.fromkeys(row.attribute for row in self.rows if row.attribute is not None))
@@ -135,20 +184,56 @@ class RiskSequence(Result):
         risk, found = last.overall, len(self.attributes)
         if found == 1:
             return (
-                f"{start}; the risk of {self.attributes[0]} is {percent(risk.max_records)} by records, "
-                f"{percent(risk.max_uniform)} with each cell alike."
+                f"{start}; {self._decide()} The risk of {self.attributes[0]} is {percent(risk.max_records)} by "
+                f"records, {percent(risk.max_uniform)} with each cell alike."
             )
         return (
-            f"{start}; the overall risk, of each cell's riskiest of {found} attributes, is {percent(risk.max_records)} "
-            f"by records, {percent(risk.max_uniform)} with each cell alike; added up over the attributes, which is no "
-            f"probability, it is {risk.sum_records:.4g} and {risk.sum_uniform:.4g}."
+            f"{start}; {self._decide()} The overall risk, of each cell's riskiest of {found} attributes, is "
+            f"{percent(risk.max_records)} by records, {percent(risk.max_uniform)} with each cell alike; added up over "
+            f"the attributes, which is no probability, it is {risk.sum_records:.4g} and {risk.sum_uniform:.4g}."
         )
 
+    def _decide(self) -> str:
+        """The figures to decide by, in sentences."""
+        last, found = self.rows[-1], self.attributes
+        what = f"their {found[0]}" if len(found) == 1 else f"one of {len(found)} attributes"
+        share = last.overall_caused.max_records
+        told = (
+            f"about {round(share * self.n_records):,} of {self.n_records:,} people ({percent(share)}) would have "
+            f"{what} read off correctly only because their own record is in the {_tables(self.rows)}."
+        )
+        return told if last.ceiling is None else f"{told} {last.ceiling.of_two}"
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What is exact, what is a bound, and what is neither."""
+        last, many = self.rows[-1], len(self.rows)
+        rule = (
+            "Risk and caused are exact: there is one release."
+            if many == 1
+            else "Risk and caused follow a rule: each attribute as if it were released once at the cumulative loss, "
+            "and what was given away stays given away. Of several releases that is neither exact nor a bound."
+        )
+        said = [rule] if self.attributes else []
+        if last.caused is not None:
+            said.append(
+                f"Whatever the attack, all releases together cause at most {math.ceil(last.caused.cap):,} people to be "
+                "given away who would not be without their own record: a bound."
+            )
+        if last.ceiling is None:
+            said.append(f"The ceiling is not known: {last.why_no_ceiling}.")
+        elif last.ceiling.exact:
+            said.append("The ceiling is that of all losses composed, and some attacker reaches it.")
+        else:
+            said.append("The ceiling is that of all losses composed: an upper bound.")
+        return tuple(said)
+
     def _numbers(self) -> pd.DataFrame:
-        """One row a risk: that of the attribute released, and the overall one of each kind and weighting."""
+        """One row a risk: that of the attribute released, and the overall one of each kind and weighting. Then what was
+        caused, likewise, as shares by records, and the ceiling of two labels."""
         import pandas as pd
 
-        found = []
+        found: list[tuple[Any, ...]] = []
         for row in self.rows:
             about = (row.number, row.attribute, row.cumulative.epsilon, row.cumulative.delta)
             if row.records is not None:
@@ -156,6 +241,11 @@ class RiskSequence(Result):
             found += [
                 (*about, kind, weights, row.overall.value(kind, weights)) for kind in KINDS for weights in WEIGHTS
             ]
+            if row.caused is not None:
+                found.append((*about, "caused", "records", row.caused.share))
+            found += [(*about, f"caused_{kind}", "records", row.overall_caused.value(kind)) for kind in KINDS]
+            if row.ceiling is not None:
+                found.append((*about, "ceiling", None, row.ceiling.even_two))
         columns = ["release", "attribute", "cumulative_epsilon", "cumulative_delta", "kind", "weights", "risk"]
         return pd.DataFrame(found, columns=columns)
 
@@ -166,6 +256,8 @@ class RiskSequence(Result):
             "measure": self.measure,
             "form": self.form,
             "releases": [row.to_dict() for row in self.rows],
+            "ceiling": describe_ceiling(self.ceiling),
+            "statements": list(self.statements),
             "sentence": self.headline,
         }
 
@@ -197,7 +289,45 @@ class RiskSequence(Result):
             f"{self.measure.replace('_', ' ')} risk, {self.form}, of {self.n_records:,} records, each attribute at the "
             "cumulative loss; risk: of the attribute released, by records; max and sum: overall"
         )
-        return [f"{about}\n{aligned(header, body, left=3)}", CURATOR_NOTE]
+        return [
+            self._table_to_decide_by(),
+            f"{about}\n{aligned(header, body, left=3)}",
+            "\n".join(self.statements),
+            CURATOR_NOTE,
+        ]
+
+    def _table_to_decide_by(self) -> str:
+        body = []
+        for row in self.rows:
+            caused = row.caused
+            body.append(
+                [
+                    *(f"{row.number}", row.name),
+                    "-" if caused is None else f"{round(caused.people):,}",
+                    "-" if caused is None or caused.low is None else f"{caused.low:,} to {caused.high:,}",
+                    "-" if caused is None else f"{math.ceil(caused.cap):,}",
+                    f"{round(row.overall_caused.max_records * self.n_records):,}",
+                    "-" if row.ceiling is None else say_times(row.ceiling.even_two, 0.5)[0],
+                ]
+            )
+        header = ["", "release", "caused", "95% of releases", "any attack", "caused so far", "ceiling"]
+        about = (
+            f"people of {self.n_records:,} given away only because of their own record (caused), the most that any "
+            "attack on all releases so far causes, and how many times in 100 nobody exceeds (ceiling; 50 without any)"
+        )
+        return f"{about}\n{aligned(header, body, left=2)}"
+
+
+def _tables(rows: tuple[Released, ...]) -> str:
+    return "table" if len(rows) == 1 else "tables"
+
+
+def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
+    """A ceiling of some releases as JSON-ready values."""
+    if found is None:
+        return None
+    named = {"even_two": found.even_two, "even": found.even, "labels": found.labels}
+    return {**named, "advantage": found.advantage, "exact": found.exact, "sentence": found.of_two}
 
 
 def say_loss(found: Composition) -> str:

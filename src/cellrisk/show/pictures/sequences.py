@@ -12,6 +12,7 @@ from cellrisk.show.pictures.curves import WEIGHT_COLOURS, WEIGHT_WORDS
 from cellrisk.show.pictures.labels import Label, label_right, mark_box, place_labels, spread_right
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
+    ALARM,
     DASHES,
     GREY,
     INK,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 LINES = (("records", DASHES[0]), ("uniform", DASHES[1]))
 TITLES = {"max": "Riskiest attribute of each cell", "sum": "Attributes added up (no probability)"}
 MOST_NUMBERED = 20
+CAUSED = "caused by one's own record"
 CAPTION = "Each attribute is assessed at the cumulative loss of its release; what was given away stays given away."
 
 
@@ -106,6 +108,11 @@ def _draw(axes: Axes, sequence: RiskSequence, kind: str, x: Floats) -> list[tupl
         axes.plot(x, risk, color=colour, linestyle=dashes, linewidth=1.6, zorder=3, label=f"{kind}, {weights}")
         axes.plot(x, risk, "o", color=colour, markersize=3.5, zorder=3.5, clip_on=False, label="_")
         ends.append((float(risk[-1]), percent(risk[-1]) if kind == "max" else f"{risk[-1]:.3g}", darker(colour)))
+    if sequence.attributes:
+        caused = np.array([row.overall_caused.value(kind) for row in sequence.rows])
+        axes.fill_between(x, 0.0, caused, color=ALARM, alpha=0.25, linewidth=0, zorder=2)
+        axes.plot(x, caused, color=ALARM, linewidth=1.6, zorder=3, label=f"{kind}, caused")
+        ends.append((float(caused[-1]), percent(caused[-1]) if kind == "max" else f"{caused[-1]:.3g}", darker(ALARM)))
     if kind == "max":
         for across, own, _ in _own(sequence, x):
             axes.plot(across, own, "D", color=GREY, markerfacecolor="white", markersize=4.5, zorder=3.2, label="own")
@@ -157,6 +164,7 @@ def _key(sequence: RiskSequence) -> list[Any]:
 
     key = [sample(WEIGHT_WORDS[weights], WEIGHT_COLOURS[weights], dashes) for weights, dashes in LINES]
     if sequence.attributes:
+        key.append(sample(CAUSED, ALARM, DASHES[0]))
         mark = Line2D([], [], color=GREY, marker="D", markerfacecolor="white", markersize=4.5, linestyle="none")
         mark.set_label("the attribute released, by records")
         key.append(mark)
