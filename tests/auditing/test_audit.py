@@ -170,7 +170,8 @@ def test_the_sentence_and_the_table() -> None:
     assert found.headline == (
         "The release gives away the job of 6 of 8 people (75.0%), whose cells show their value alone; an attacker who "
         "believes such cells is right about 85.7% of the people in them. The original as it is would give away 50.0%, "
-        "guessing from the overall proportions gets 50.0%."
+        "guessing from the overall proportions gets 50.0%. Of those given away, 0 stand behind a count of 1 that is "
+        "shown alone."
     )
     lines = str(found).splitlines()
     assert lines[0] == found.headline
@@ -188,7 +189,7 @@ def test_frame_and_document() -> None:
     found = audit(tabulated(people), people)
     frame = found.to_frame()
     assert list(frame.columns) == ["sensitive", "figure", "source", "of", "value"]
-    assert len(frame) == 2 * len(FIGURES)
+    assert len(frame) == 2 * len(FIGURES) + 1
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["figures"]["released"]["disco"] == found.value("disco")
     assert document["people"] == {"exposed": found.n_exposed, "records": 30}

@@ -38,10 +38,34 @@ def test_our_own_release(people: Path, capsys: Capture) -> None:
     code, out, err = run(capsys, "audit", people, "released.csv", *BASIC, "--json")
     assert (code, err) == (0, "")
     table = cr.tabulate(people, ["age", "sex"], "job", bins={"age": [0, 30, 40, 60]})
-    expected = cr.audit(table, pd.read_csv("released.csv"), count="count")
+    expected = cr.audit(table, pd.read_csv("released.csv"), count="count", epsilon=1.0)
     found = json.loads(out)
+    assert found["decision"]["mechanism"]["name"] == "geometric"
+    assert [row["certainty"] for row in found["decision"]["certainty"]] == [0.95]
     assert "not themselves differentially private" in found.pop("note")
     assert found == json.loads(json.dumps(expected.to_dict()))
+    code, out, _ = run(capsys, "audit", people, "released.csv", *BASIC, "--certainty", "0.6,0.9", "--belief", "table")
+    assert code == 0
+    assert "60% certainty or more" in out
+    assert "the very counts of the table" in out
+    given = ("--mechanism", "laplace", "--epsilon", "2", "--belief", "0.4,0.3,0.1/0.9", "--json")
+    code, out, _ = run(capsys, "audit", people, "released.csv", *BASIC, *given)
+    assert code == 0
+    told = json.loads(out)["decision"]
+    assert (told["mechanism"]["name"], told["mechanism"]["epsilon"], told["belief"]["name"]) == (
+        "laplace",
+        2.0,
+        "given",
+    )
+    for name in ("f", "g"):  # a description that does not fit its file, or is none
+        Path(f"{name}.csv").write_bytes(Path("released.csv").read_bytes())
+    Path("g.csv.json").write_text('{"file": "g.csv", "count": "count", "mechanism": {"name": "magic"}}')
+    code, out, _ = run(capsys, "audit", people, "f.csv", *BASIC, "--released-count", "count", "--json")
+    assert code == 0
+    assert "not known" in json.loads(out)["decision"]["certainty_unknown"]
+    code, out, _ = run(capsys, "audit", people, "g.csv", *BASIC, "--json")
+    assert code == 0
+    assert json.loads(out)["decision"]["mechanism"] is None
 
 
 def test_records(people: Path, capsys: Capture) -> None:
@@ -64,6 +88,14 @@ REFUSED = {
     "no count column": (["people.csv", "--released-count", "n"], "no column 'n'"),
     "duplicates": (["twice.csv", "--released-count", "n"], "more than once"),
     "top": (["people.csv", "--top", "many"], "whole number"),
+    "certainty without a mechanism": (["people.csv", "--certainty", "0.9"], "depends on the mechanism"),
+    "belief without a mechanism": (["people.csv", "--belief", "table"], "depends on the mechanism"),
+    "certainty": (["people.csv", "--epsilon", "1", "--certainty", "0.5"], "above 0.5 and below 1"),
+    "belief": (["people.csv", "--epsilon", "1", "--belief", "wild"], "unknown belief"),
+    "shapes": (["people.csv", "--epsilon", "1", "--belief", "0.1,0.2/0.9"], "one shape for each label"),
+    "no epsilon": (["people.csv", "--mechanism", "laplace"], "no epsilon"),
+    "threshold": (["people.csv", "--epsilon", "1", "--threshold", "20.5"], "below the smallest"),
+    "impossible": (["shifted.csv", "--epsilon", "60", "--belief", "table", "--released-count", "n"], "impossible"),
 }
 
 
@@ -73,6 +105,7 @@ def test_refusals(people: Path, capsys: Capture, extra: list[str], says: str) ->
     frame.rename(columns={"sex": "gender"}).to_csv("other.csv", index=False)
     frame.assign(job=SECRET + "x").to_csv("unknown.csv", index=False)
     pd.concat([frame.head(2)] * 2).assign(n=1).to_csv("twice.csv", index=False)
+    frame.head(1).assign(n=100_000).to_csv("shifted.csv", index=False)
     code, out, err = run(capsys, "audit", people, *extra, *BASIC)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1

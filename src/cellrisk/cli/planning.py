@@ -276,20 +276,12 @@ def answer_losses(
 
     before = compose(losses[:-1], operator=sequence.operator, delta=delta)
     after = compose(losses, operator=sequence.operator, delta=delta)
-    ceilings = [tell_ceiling(losses[:-1]), tell_ceiling(losses)]
     if as_json:
-        told = [
-            {**each.to_dict(), "ceiling": ceiling} for each, (ceiling, _) in zip((before, after), ceilings, strict=True)
-        ]
-        say(json.dumps({"before": told[0], "after": told[1], "refused": refusal or None}, ensure_ascii=False))
+        document = {
+            "before": {**before.to_dict(), "ceiling": before.ceiling},
+            "after": {**after.to_dict(), "ceiling": after.ceiling},
+            "refused": refusal or None,
+        }
+        say(json.dumps(document, ensure_ascii=False))
     else:
-        say(f"Before: {before.headline} {ceilings[0][1]}\nAfter: {after}\n\n{ceilings[1][1]}")
-
-
-def tell_ceiling(losses: list[Any]) -> tuple[dict[str, Any] | None, str]:
-    """What nobody exceeds who has seen these releases, for programs and for people."""
-    from cellrisk.repeat.sequences.cumulative import find_ceiling
-    from cellrisk.repeat.sequences.sequence_result import describe_ceiling
-
-    found, why_not = find_ceiling(losses, [None])
-    return describe_ceiling(found), f"The ceiling is not known: {why_not}." if found is None else found.of_two
+        say(f"Before: {before.headline} {before.ceiling_sentence}\nAfter: {after}\n\n{after.ceiling_sentence}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,12 +26,13 @@ from cellrisk.cli.groups import (
     number,
     option,
     whole,
+    word,
 )
 from cellrisk.cli.ledgers import EntryOptions, tell_head
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system.text import aligned
-from cellrisk.system.words import MechanismName
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -46,6 +47,26 @@ class ReleaseMechanismOptions(MechanismOptions):
     """How the noise of a release is made: by whole numbers."""
 
     mechanism: Annotated[MechanismName, option("geometric or discrete-gaussian.", "NAME", str)] = "geometric"
+
+
+@dataclass(frozen=True)
+class AuditedMechanismOptions(MechanismOptions):
+    """How the noise of a release was made, where its description does not say so."""
+
+    mechanism: Annotated[MechanismName | None, word("How the noise was made, if not described", MechanismName)] = None  # type: ignore[assignment]
+    neighbours: Annotated[Neighbours | None, word("How neighbouring tables differ, by one record", Neighbours)] = None  # type: ignore[assignment]
+    threshold: Annotated[Number, number("Counts below this half-integer after noise became 0.")] = None  # type: ignore[assignment]
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `audit`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class AuditingOptions(AttackerOptions):
+    """An attacker who does the mathematics."""
+
+    belief: Annotated[Text, option("What he believes: negbin, table, or shapes/theta: 0.4,0.15/0.9.", "BELIEF")] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -277,6 +298,8 @@ def simulate_command(
 def audit_command(
     table: TableOptions,
     released: Annotated[str, typer.Argument(metavar="RELEASED", help="What was published: counts, or records.")],
+    mechanism: AuditedMechanismOptions,
+    attacker: AuditingOptions,
     output: OutputOptions,
     released_count: Annotated[
         Text, option("Column of counts in RELEASED; none: each row is a record.", "COLUMN")
@@ -286,7 +309,8 @@ def audit_command(
 ) -> None:
     """What did a release give away?
 
-    The attack as realised, and what other tools would say.
+    Who stands alone as 1, what an attacker who does the mathematics can be sure of given these counts, the attack as
+    realised, and what other tools would say.
     """
     from cellrisk.publish.auditing import audit
     from cellrisk.publish.releasing import find_count_column
@@ -297,6 +321,8 @@ def audit_command(
         count=released_count or find_count_column(released),
         bins=table.bins,
         table=released_table,
+        **mechanism.arguments(),
+        **attacker.arguments(),
     )
     answer(found, output.as_json)
     if top and not output.as_json:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.auditing.audit_result import Audit, ExposedCell
 from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
+from cellrisk.publish.auditing.deciding import NAME_IT, MadeBy, decide_in_hand
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
+from cellrisk.risk.figures import Attacker
+from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -27,6 +33,13 @@ def audit(
     bins: Mapping[str, Any] | None = None,
     table: str | None = None,
     engine: str | None = None,
+    mechanism: Mechanism | MechanismName | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Neighbours | None = None,
+    threshold: float | None = None,
+    certainty: float | Sequence[float] | None = None,
+    belief: str | Belief | None = None,
 ) -> Audit:
     """What did this release give away about the people in the original table?
 
@@ -34,6 +47,10 @@ def audit(
     as synthetic ones. The homogeneity attack is read as realised, with the eight scenarios of Liu and Zhao; beside it
     stand plurality and proportional guesses, and the figures that synthpop, SDMetrics and ARX define, each by its own
     definition (`cellrisk.publish.auditing.figures`, docs/peers.md). All are exact for these two tables.
+
+    In front stand the figures to decide by: the people behind a count of 1 that is shown alone, given away only because
+    of their own record; and where the mechanism is known, the people whose value an attacker who does the mathematics
+    names with at least a given certainty, given these very counts.
 
     Three women are cooks; of four men one is a cook and three are smiths; one other person is a smith. The release
     shows women as cooks alone and men as smiths alone: the values of 3 + 3 of 8 people are read off correctly, and one
@@ -56,6 +73,14 @@ def audit(
         As for `tabulate`, where the release holds numbers and the original bins; labels of bins stay as they are.
     table, engine
         As for `tabulate`, of the release.
+    mechanism
+        What made the release, as an object, or as its name with ``epsilon`` beside it. May be left out for the answer
+        of `release` and for its files, whose description says it; where it is not known, neither is what an attacker
+        can be sure of.
+    epsilon, delta, neighbours, threshold
+        Those of a mechanism that is named.
+    certainty, belief
+        Of the attacker who does the mathematics, as for `assess`.
 
     >>> import cellrisk as cr, pandas
     >>> people = pandas.DataFrame({"sex": [*"fffmmmmx"], "job": ["cook"] * 4 + ["smith"] * 4})
@@ -69,6 +94,14 @@ def audit(
     0.5
     """
     attribute = original.attribute(sensitive)
+    beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
+    made = MadeBy.of(released).told(mechanism, beside)
+    if made.mechanism is None and (certainty is not None or belief is not None):
+        raise InvalidInput(
+            "what an attacker can be sure of depends on the mechanism, which is not known",
+            fix=NAME_IT,
+        )
+    attacker = Attacker.of(USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF)
     read = read_release(
         released, original.quasi_identifiers, attribute.name, count=count, bins=bins, table=table, engine=engine
     )
@@ -82,6 +115,7 @@ def audit(
         released=find_figures(both),
         raw=find_figures(both.as_it_is()),
         guess_share=float(shares @ shares),
+        decision=decide_in_hand(attribute, both, made, attacker),
         notes=tuple(_take_notes(kept, both, left_out)),
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing.comparison import TableComparison
+from cellrisk.publish.auditing.deciding import FiguresInHand
 from cellrisk.publish.auditing.figures import FIGURES
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.system.checks import require_whole_number
@@ -57,6 +58,8 @@ class Audit(Result):
     """The same if the original had been released as it is."""
     guess_share: float
     """Guessing each person's value from the overall proportions: sum_k p_k^2."""
+    decision: FiguresInHand
+    """The figures to decide by."""
     notes: tuple[str, ...] = ()
     """What was assumed, and what is unusual about the release."""
 
@@ -100,7 +103,7 @@ class Audit(Result):
         return (
             f"The release gives away the {self.sensitive} of {people} ({percent(share)}), whose cells show their value "
             f"alone; {precision}. The original as it is would give away {percent(self.value(of='original'))}, guessing "
-            f"from the overall proportions gets {percent(self.guess_share)}."
+            f"from the overall proportions gets {percent(self.guess_share)}. {self.decision.sentence}"
         )
 
     def exposed(self, top: int = 20) -> tuple[ExposedCell, ...]:
@@ -126,7 +129,7 @@ class Audit(Result):
         return tuple(listed)
 
     def _numbers(self) -> list[dict[str, Any]]:
-        return [
+        rows = [
             {
                 "sensitive": self.sensitive,
                 "figure": name,
@@ -137,11 +140,18 @@ class Audit(Result):
             for name, figure in FIGURES.items()
             for of in OF
         ]
+        ours = {"sensitive": self.sensitive, "source": "cellrisk", "of": "released"}
+        rows.append({**ours, "figure": "caused", "value": float(self.decision.lone)})
+        for row in self.decision.certainty:
+            rows.append({**ours, "figure": f"right_{row.certainty:g}", "value": row.right})
+            rows.append({**ours, "figure": f"named_{row.certainty:g}", "value": row.named})
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk audit --json`` prints; null where a figure is undefined."""
         return {
             "table": {"records": self.original.n_records, "cells": self.original.n_cells, "sensitive": self.sensitive},
+            "decision": self.decision.to_dict(),
             "figures": {of: {name: _plain(name, self.value(name, of)) for name in FIGURES} for of in OF},
             "people": {"exposed": self.n_exposed, "records": self.original.n_records},
             "baselines": {"raw": self.value(of="original"), "proportional_guess": self.guess_share},
@@ -160,7 +170,7 @@ class Audit(Result):
             f"{line}  {meaning}".rstrip()
             for line, meaning in zip(numbers, ["", *(row[3] for row in rows)], strict=True)
         ]
-        parts = ["\n".join(table)]
+        parts = [self.decision.describe_certainty(), "\n".join(table)]
         if self.notes:
             parts.append("\n".join(self.notes))
         return [*parts, CURATOR_NOTE]

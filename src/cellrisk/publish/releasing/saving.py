@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.stopping import note_outcome, unfinished
@@ -25,13 +26,21 @@ def sidecar_of(path: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(path)}.json")
 
 
-def find_count_column(path: str | os.PathLike[str]) -> str | None:
-    """The column of counts of a file that `release` wrote, as its description says; None for any other file."""
+def read_description(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The description beside a file that `release` wrote; None for any other file."""
     try:
         described = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
-        name = described["count"] if described["file"] == Path(path).name else None
+        return dict(described) if described["file"] == Path(path).name else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def find_count_column(path: str | os.PathLike[str]) -> str | None:
+    """The column of counts of a file that `release` wrote, as its description says; None for any other file."""
+    described = read_description(path)
+    if described is None:
+        return None
+    name = described.get("count")
     if described.get("spreadsheet_safe") and Path(path).suffix.lower() == ".csv":
         raise InvalidInput(
             "the release was written for spreadsheets: its texts are not those of the table",

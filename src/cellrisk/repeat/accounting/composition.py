@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.repeat.accounting.ceilings import find_ceiling
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of
@@ -91,6 +92,21 @@ class Composition(Result):
     def epsilon(self) -> float:
         """The epsilon of the chosen operator."""
         return self.chosen.epsilon or 0.0
+
+    @property
+    def ceiling(self) -> dict[str, Any] | None:
+        """How often anybody at all who has seen all the releases tells two equally likely values of a person apart.
+
+        None where that is not known. An upper bound: a release of another attribute may say nothing of the value.
+        """
+        found, _ = find_ceiling(self.losses)
+        return None if found is None else {"even_two": found.even_two, "sentence": found.of_two}
+
+    @property
+    def ceiling_sentence(self) -> str:
+        """The ceiling in words, or why it is not known."""
+        found, why_not = find_ceiling(self.losses)
+        return f"The ceiling is not known: {why_not}." if found is None else found.of_two
 
     @property
     def headline(self) -> str:

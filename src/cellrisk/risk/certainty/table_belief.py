@@ -71,19 +71,7 @@ def _simulate(vectors: LabelledCounts, channel: Channel, certainties: Sequence[f
     target = generator.choice(len(vectors), size=draws, p=weight / weight.sum())
     noise = np.rint(channel.noise.sample(generator, (draws, vectors.n_levels)))
     released = np.maximum(vectors.counts[target] + noise.astype(np.int64), channel.zero)
-    distinct = [np.unique(column, return_inverse=True) for column in vectors.counts.T]
-    shares = np.empty((draws, vectors.n_levels))
-    step = max(1, NUMBERS_AT_ONCE // len(vectors))
-    for start in range(0, draws, step):
-        few = slice(start, start + step)
-        logs = np.broadcast_to(np.log(vectors.cells), (len(released[few]), len(vectors))).copy()
-        for (counts, place), shown in zip(distinct, released[few].T, strict=True):
-            seen, back = np.unique(shown, return_inverse=True)
-            with np.errstate(divide="ignore"):
-                logs += np.log(channel.chance(counts, seen)).T[np.ix_(back, place)]
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        numbers = weights @ vectors.counts
-        shares[few] = numbers / numbers.sum(axis=1, keepdims=True)
+    shares = find_shares(vectors, channel, released)
     best = shares.max(axis=1)
     right, named, errors = [], [], []
     records = vectors.n_records
@@ -94,3 +82,32 @@ def _simulate(vectors: LabelledCounts, channel: Channel, certainties: Sequence[f
         named.append(records * float(parts[1].mean()))
         errors.append([records * float(part.std(ddof=1)) / np.sqrt(draws) for part in parts])
     return np.array(right), np.array(named), np.array(errors).T
+
+
+def find_shares(vectors: LabelledCounts, channel: Channel, released: Integers) -> Floats:
+    """P(label | released cell) of a person in each released cell: (cells, labels), from all vectors of the table."""
+    if len(released) * len(vectors) * vectors.n_levels > MOST_WORK:
+        raise InvalidInput(
+            "the table has too many different cells for the belief 'table'",
+            got=f"{len(vectors):,} vectors of {vectors.n_levels} labels, {len(released):,} released ones",
+            fix="use the belief negbin",
+        )
+    distinct = [np.unique(column, return_inverse=True) for column in vectors.counts.T]
+    shares = np.empty((len(released), vectors.n_levels))
+    step = max(1, NUMBERS_AT_ONCE // len(vectors))
+    for start in range(0, len(released), step):
+        few = slice(start, start + step)
+        logs = np.broadcast_to(np.log(vectors.cells), (len(released[few]), len(vectors))).copy()
+        for (counts, place), shown in zip(distinct, released[few].T, strict=True):
+            seen, back = np.unique(shown, return_inverse=True)
+            with np.errstate(divide="ignore"):
+                logs += np.log(channel.chance(counts, seen)).T[np.ix_(back, place)]
+        if not np.isfinite(logs.max(axis=1)).all():
+            raise InvalidInput(
+                "the release is impossible under this belief: no cell of the table could have been released so",
+                fix="give the mechanism that made the release, or use the belief negbin",
+            )
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        numbers = weights @ vectors.counts
+        shares[few] = numbers / numbers.sum(axis=1, keepdims=True)
+    return shares

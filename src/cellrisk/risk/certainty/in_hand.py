@@ -1,0 +1,129 @@
+"""What the attacker names in one release that is in hand: the released counts are known, and nothing is averaged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import special
+
+from cellrisk.counts.profiles import LabelledCounts
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import NoNoise
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.attacks.released import mass
+from cellrisk.risk.certainty import WIDEST, NamedPeople
+from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial
+from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
+from cellrisk.risk.certainty.table_belief import find_shares
+from cellrisk.risk.certainty.two_labels import TIE
+from cellrisk.system.arrays import Floats, Integers
+
+DROWNED = "its noise is so wide that it has all but drowned the counts"
+
+
+def name_in_hand(
+    original: Integers,
+    released: Integers,
+    mechanism: Mechanism,
+    certainties: Sequence[float],
+    belief: Belief,
+    vectors: LabelledCounts | None = None,
+    *,
+    clamped: bool = True,
+) -> tuple[NamedPeople, ...]:
+    """How many people's value does the attacker name with at least each certainty, given these released counts?
+
+    The shares w_k(r_k) / sum_j w_j(r_j) of `find_certainty` at the counts that were released: numbers of people, exact,
+    whose means over releases are the figures of `find_certainty`.
+
+    Parameters
+    ----------
+    original, released
+        (cells, labels): the true counts, and what was released of them; 0 where nothing is shown.
+    mechanism
+        The one that made the release.
+    certainties
+        Ascending, each above 0.5.
+    belief
+        What he believes before he sees the release.
+    vectors
+        The counts of the table, which the belief "table" knows.
+    clamped
+        Whether counts below the threshold were released as 0; else they are as the noise made them.
+
+    >>> from cellrisk import Geometric
+    >>> counts, seen = np.array([[3, 0], [1, 2]]), np.array([[4, 0], [0, 1]])
+    >>> belief = NegativeBinomial((0.3, 0.2), 0.8)
+    >>> [found] = name_in_hand(counts, seen, Geometric(epsilon=1.0), [0.9], belief)
+    >>> found.right, found.named
+    (3.0, 3.0)
+    """
+    channel = Channel(mechanism.noise, mechanism.threshold)
+    if channel.reach > WIDEST:
+        raise InvalidInput("nothing can be told of this release", got=DROWNED)
+    if clamped:
+        released = np.maximum(released, channel.zero)
+    else:
+        channel.zero = int(released.min()) - 1
+    if isinstance(belief, NegativeBinomial):
+        shares = _share(belief, channel, released, clamped)
+    else:
+        if vectors is None:
+            raise InvalidInput("the belief 'table' needs the counts of the table")
+        distinct, place = np.unique(released, axis=0, return_inverse=True)
+        shares = find_shares(vectors, channel, distinct)[place.reshape(-1)]
+    best = np.argmax(shares, axis=1)
+    surest = np.take_along_axis(shares, best[:, None], axis=1)[:, 0]
+    has, everybody = np.take_along_axis(original, best[:, None], axis=1)[:, 0], original.sum(axis=1)
+    found = []
+    for certainty in certainties:
+        sure = surest >= certainty - TIE
+        right, named = float(has[sure].sum()), float(everybody[sure].sum())
+        found.append(NamedPeople(certainty, belief.name, right, right, named, named))
+    return tuple(found)
+
+
+def _share(belief: NegativeBinomial, channel: Channel, released: Integers, clamped: bool) -> Floats:
+    """What the attacker believes of a person in each cell: (cells, labels). Nothing where nobody is believed to be."""
+    behind = np.empty(released.shape)
+    for label, shape in enumerate(belief.shapes):
+        values, place = np.unique(released[:, label], return_inverse=True)
+        if shape == 0 and isinstance(channel.noise, NoNoise) and values[-1] > channel.zero:
+            raise InvalidInput(
+                "the release is impossible under this belief: it gives the shape 0 to a label that is shown",
+                fix="give that label a shape above 0, or use the belief negbin",
+            )
+        low = values[values < 1] if not clamped else values[:0]
+        high = values[len(low) :]
+        listed = np.concatenate([[max(channel.zero, 0)], high[high > max(channel.zero, 0)]])
+        known = expected_counts(shape, belief.theta, channel if clamped else _from_one(channel), listed)
+        usual = known if len(listed) == len(high) else known[1:]
+        below = [_behind_negative(shape, belief.theta, channel, int(value)) for value in low]
+        behind[:, label] = np.concatenate([below, usual])[place.reshape(-1)]
+    total = behind.sum(axis=1, keepdims=True)
+    return np.asarray(behind / np.where(total > 0, total, 1.0))
+
+
+def _from_one(channel: Channel) -> Channel:
+    """The same noise, for values from 1 on, which are themselves."""
+    return Channel(channel.noise, 0.5)
+
+
+def _behind_negative(shape: float, theta: float, channel: Channel, value: int) -> float:
+    """E[N | a released value that was not clamped], up to 0: sum n p(n) f(v - n) / sum p(n) f(v - n)."""
+    if shape == 0 or isinstance(channel.noise, NoNoise):
+        return 0.0
+    last = min(last_likely(shape, theta), value + 750.0 * channel.noise.scale + 10.0)
+    counts = np.arange(max(math.ceil(last), 1) + 1.0)
+    logs = special.gammaln(shape + counts) - special.gammaln(counts + 1.0) + counts * math.log(theta)
+    with np.errstate(divide="ignore"):
+        logs = logs + np.log(mass(channel.noise, value - counts))
+    if not np.isfinite(logs).any():
+        raise InvalidInput(
+            "a released count is impossible under this mechanism",
+            fix="give the mechanism that made the release",
+        )
+    weights = np.exp(logs - logs.max())
+    return float(weights @ counts / weights.sum())
