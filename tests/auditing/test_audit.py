@@ -229,7 +229,7 @@ def test_wrong_names_are_refused() -> None:
     with pytest.raises(InvalidInput, match="top"):
         found.exposed(top=0)
     with pytest.raises(InvalidInput, match="every figure"):
-        Audit(found.original, "job", found.comparison, {}, {}, 0.5)
+        Audit(found.original, "job", found.comparison, {}, {}, 0.5, found.decision)
 
 
 def test_comparisons_are_checked() -> None:

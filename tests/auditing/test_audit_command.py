@@ -48,21 +48,25 @@ def test_our_own_release(people: Path, capsys: Capture) -> None:
     assert code == 0
     assert "60% certainty or more" in out
     assert "the very counts of the table" in out
-    given = ("--mechanism", "laplace", "--epsilon", "2", "--belief", "0.4,0.3,0.1/0.9", "--json")
-    code, out, _ = run(capsys, "audit", people, "released.csv", *BASIC, *given)
-    assert code == 0
-    told = json.loads(out)["decision"]
-    assert (told["mechanism"]["name"], told["mechanism"]["epsilon"], told["belief"]["name"]) == (
-        "laplace",
-        2.0,
-        "given",
-    )
     for name in ("f", "g"):  # a description that does not fit its file, or is none
         Path(f"{name}.csv").write_bytes(Path("released.csv").read_bytes())
     Path("g.csv.json").write_text('{"file": "g.csv", "count": "count", "mechanism": {"name": "magic"}}')
     code, out, _ = run(capsys, "audit", people, "f.csv", *BASIC, "--released-count", "count", "--json")
     assert code == 0
     assert "not known" in json.loads(out)["decision"]["certainty_unknown"]
+    given = ("--mechanism", "laplace", "--epsilon", "2", "--belief", "0.4,0.3,0.1/0.9", "--json")
+    code, out, _ = run(capsys, "audit", people, "f.csv", *BASIC, "--released-count", "count", *given)
+    assert code == 0
+    told = json.loads(out)["decision"]
+    assert (told["mechanism"]["name"], told["mechanism"]["epsilon"]) == ("laplace", 2.0)
+    assert told["belief"]["name"] == "given"
+    code, out, _ = run(capsys, "audit", people, "released.csv", *BASIC, "--epsilon", "3", "--json")
+    assert code == 0
+    assert json.loads(out)["decision"]["mechanism"]["epsilon"] == 1.0
+    assert any("says itself how it was made" in note for note in json.loads(out)["notes"])
+    Path("cellrisk.toml").write_text('mechanism = "laplace"\n')  # for other commands
+    code, out, _ = run(capsys, "audit", people, "released.csv", *BASIC, "--json")
+    assert (code, json.loads(out)["decision"]["mechanism"]["name"]) == (0, "geometric")
     code, out, _ = run(capsys, "audit", people, "g.csv", *BASIC, "--json")
     assert code == 0
     assert json.loads(out)["decision"]["mechanism"] is None
@@ -74,6 +78,7 @@ def test_records(people: Path, capsys: Capture) -> None:
     code, out, err = run(capsys, "audit", people, "synthetic.csv", *BASIC)
     assert (code, err) == (0, "")
     assert out.startswith("The release gives away the job of ")
+    assert "is not computed: the release holds records" in out
     everything = frame.assign(job="a")
     everything.to_csv("one.csv", index=False)
     code, out, _ = run(capsys, "audit", people, "one.csv", *BASIC, "--top", "2")
@@ -90,11 +95,19 @@ REFUSED = {
     "top": (["people.csv", "--top", "many"], "whole number"),
     "certainty without a mechanism": (["people.csv", "--certainty", "0.9"], "depends on the mechanism"),
     "belief without a mechanism": (["people.csv", "--belief", "table"], "depends on the mechanism"),
-    "certainty": (["people.csv", "--epsilon", "1", "--certainty", "0.5"], "above 0.5 and below 1"),
-    "belief": (["people.csv", "--epsilon", "1", "--belief", "wild"], "unknown belief"),
-    "shapes": (["people.csv", "--epsilon", "1", "--belief", "0.1,0.2/0.9"], "one shape for each label"),
-    "no epsilon": (["people.csv", "--mechanism", "laplace"], "no epsilon"),
-    "threshold": (["people.csv", "--epsilon", "1", "--threshold", "20.5"], "below the smallest"),
+    "certainty": (
+        ["shifted.csv", "--released-count", "n", "--epsilon", "1", "--certainty", "0.5"],
+        "above 0.5 and below 1",
+    ),
+    "belief": (["shifted.csv", "--released-count", "n", "--epsilon", "1", "--belief", "wild"], "unknown belief"),
+    "shapes": (
+        ["shifted.csv", "--released-count", "n", "--epsilon", "1", "--belief", "0.1,0.2/0.9"],
+        "one shape for each label",
+    ),
+    "threshold": (
+        ["shifted.csv", "--released-count", "n", "--epsilon", "1", "--threshold", "200000.5"],
+        "below the smallest",
+    ),
     "impossible": (["shifted.csv", "--epsilon", "60", "--belief", "table", "--released-count", "n"], "impossible"),
 }
 

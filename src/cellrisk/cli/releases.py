@@ -58,8 +58,8 @@ class AuditedMechanismOptions(MechanismOptions):
     threshold: Annotated[Number, number("Counts below this half-integer after noise became 0.")] = None  # type: ignore[assignment]
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `audit`."""
-        return asdict(self)
+        """Arguments of `audit`; none without an epsilon, as a mechanism may be named for other commands in a file."""
+        return {} if self.epsilon is None else asdict(self)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ def audit(
         As for `tabulate`, of the release.
     mechanism
         What made the release, as an object, or as its name with ``epsilon`` beside it. May be left out for the answer
-        of `release` and for its files, whose description says it; where it is not known, neither is what an attacker
-        can be sure of.
+        of `release` and for its files, which say it themselves and are believed. Where it is not known, or the release
+        holds records, what an attacker can be sure of is not known either.
     epsilon, delta, neighbours, threshold
         Those of a mechanism that is named.
     certainty, belief
@@ -96,7 +96,8 @@ def audit(
     attribute = original.attribute(sensitive)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     made = MadeBy.of(released).told(mechanism, beside)
-    if made.mechanism is None and (certainty is not None or belief is not None):
+    asked = certainty is not None or belief is not None
+    if made.mechanism is None and asked:
         raise InvalidInput(
             "what an attacker can be sure of depends on the mechanism, which is not known",
             fix=NAME_IT,
@@ -105,6 +106,8 @@ def audit(
     read = read_release(
         released, original.quasi_identifiers, attribute.name, count=count, bins=bins, table=table, engine=engine
     )
+    if read.is_microdata:
+        made = MadeBy(records=True)
     kept, left_out = leave_out_missing(read, original.missing)
     both = compare_tables(original.cells(attribute.name), kept, attribute.missing_level)
     shares = attribute.levels.shares
@@ -116,13 +119,15 @@ def audit(
         raw=find_figures(both.as_it_is()),
         guess_share=float(shares @ shares),
         decision=decide_in_hand(attribute, both, made, attacker),
-        notes=tuple(_take_notes(kept, both, left_out)),
+        notes=tuple(_take_notes(kept, both, left_out, made)),
     )
 
 
-def _take_notes(released: ReleasedCounts, both: TableComparison, left_out: int) -> list[str]:
+def _take_notes(released: ReleasedCounts, both: TableComparison, left_out: int, made: MadeBy) -> list[str]:
     """What was assumed about the release, and what is unusual about it."""
     notes = []
+    if made.contradicted:
+        notes.append("The release says itself how it was made: that is believed, and not the mechanism that was given.")
     count = released.count
     negative, fractional = int((count < 0).sum()), int((count != np.floor(count)).sum())
     if negative:

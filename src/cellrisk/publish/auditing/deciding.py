@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,10 @@ class MadeBy:
     """Whether counts below the threshold were set to 0; None where that is to be seen from the counts."""
     adjusted: bool = False
     """Whether counts were made to add up to others after the noise."""
+    records: bool = False
+    """Whether it holds records, and not counts."""
+    contradicted: bool = False
+    """Whether another mechanism was given than the one that the release itself names."""
 
     @staticmethod
     def of(released: Any) -> MadeBy:
@@ -59,11 +63,16 @@ class MadeBy:
             return MadeBy()
 
     def told(self, mechanism: Mechanism | MechanismName | None, beside: dict[str, Any]) -> MadeBy:
-        """The same by the mechanism that was given, as an object or as its name with its epsilon beside it."""
+        """The same by the mechanism that was given, as an object or as its name with its epsilon beside it.
+
+        A release that says itself how it was made is believed.
+        """
         if mechanism is None and all(value is None for value in beside.values()):
             return self
         given = read_mechanism(USUAL_MECHANISM if mechanism is None else mechanism, **beside)
-        return MadeBy(given, self.clamped, self.adjusted)
+        if self.mechanism is None:
+            return MadeBy(given, self.clamped, self.adjusted)
+        return replace(self, contradicted=given != self.mechanism)
 
 
 @dataclass(frozen=True)
