@@ -187,10 +187,10 @@ def decide_in_hand(attribute: Attribute, both: TableComparison, made: MadeBy, at
 
 def _why_unknown(attribute: Attribute, both: TableComparison, made: MadeBy) -> str | None:
     """Why it cannot be told what an attacker can be sure of; None where it can."""
+    if made.records:
+        return "the release holds records, and not counts with noise"
     if made.mechanism is None:
-        return (
-            "the mechanism of the release is not known; name it with mechanism= and epsilon= (--mechanism, --epsilon)"
-        )
+        return f"the mechanism of the release is not known; {NAME_IT}"
     if made.adjusted:
         return "the counts were made to add up to others after the noise"
     if (both.released != np.floor(both.released)).any():

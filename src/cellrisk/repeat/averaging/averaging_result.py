@@ -215,7 +215,9 @@ class Averaging(Result):
         ]
         most, why_not = self._find_ceiling()
         if most is not None:
-            said.append("The ceiling is that of all releases together, whatever is made of them: exact.")
+            said.append(
+                "The ceiling is that of all releases together, whatever is made of them: exact but for rounding up."
+            )
         else:
             said.append(f"The ceiling of all releases together is not known: {why_not}.")
         if self.noise.kind in WHOLE and self.releases % 2 == 0:
