@@ -254,6 +254,7 @@ def find_largest(
         neighbours=loss.neighbours,
         threshold=loss.threshold,
         total_delta=options.pop("delta"),
+        policy=policies,
         **limits,
         **options,
     )
