@@ -66,6 +66,15 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "ledger/test_soak.py": ("",),
     "measures/test_dirichlet.py": ("test_ten_thousand_levels_take_seconds",),
     "noisy_risk/test_figure_in_report.py": ("test_the_command",),
+    "noisy_risk/test_private_choice.py": (
+        "test_the_choice_keeps_the_limit_and_comes_near_it[permute",
+        "test_the_choice_keeps_the_limit_and_comes_near_it[sparse",
+    ),
+    "noisy_risk/test_publish_risk.py": (
+        "test_neighbours_look_alike[counts",
+        "test_neighbours_look_alike[sensitive bins",
+        "test_neighbours_look_alike[text",
+    ),
     "pictures/test_saving.py": ("test_bytes_are_the_same_in_another_process",),
     "releasing/test_release.py": ("test_a_domain_of_a_billion_takes_seconds",),
     "reporting/test_report.py": ("test_the_same_bytes_in_every_process",),

@@ -49,6 +49,7 @@ PUBLIC = {
     "choose_privately",
     "compose",
     "curve",
+    "estimate_caused",
     "explain",
     "mechanism",
     "plan",

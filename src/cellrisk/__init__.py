@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cellrisk.paper import Reproduction, reproduce
     from cellrisk.publish.auditing import Audit, audit
     from cellrisk.publish.noisy_risk import PublishedRisk, publish_risk
+    from cellrisk.publish.noisy_risk.free_figure import FreeFigure, estimate_caused
     from cellrisk.publish.noisy_risk.private_choice import PrivateChoice, choose_privately
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
@@ -73,6 +74,7 @@ _HOMES = {
     "paper": "Reproduction reproduce",
     "publish.auditing": "Audit audit",
     "publish.noisy_risk": "PublishedRisk publish_risk",
+    "publish.noisy_risk.free_figure": "FreeFigure estimate_caused",
     "publish.noisy_risk.private_choice": "PrivateChoice choose_privately",
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
@@ -104,6 +106,7 @@ __all__ = [
     "Composition",
     "DiscreteGaussian",
     "Explanation",
+    "FreeFigure",
     "FrequencyTable",
     "Gaussian",
     "Geometric",
@@ -144,6 +147,7 @@ __all__ = [
     "compose",
     "curve",
     "datasets",
+    "estimate_caused",
     "explain",
     "largest_epsilon",
     "mechanism",
