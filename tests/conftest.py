@@ -169,9 +169,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "web/test_browser_looks.py": (
         "TestTheme::test_it_follows",
-        "test_every_step_on_every_screen[dark-1280]",
-        "test_every_step_on_every_screen[dark-390]",
-        "test_every_step_on_every_screen[light-1280]",
+        "test_every_step_on_every_screen",
         "test_how_fast_the_slider_is",
         "test_the_curve_stays_inside",
         "test_the_question_before_a_release",

@@ -29,24 +29,31 @@ def scan(page: Any) -> list[str]:
     return [f"{each['id']}: {node['target']} {node['failureSummary']}" for each in grave for node in each["nodes"]]
 
 
-@pytest.mark.parametrize(("width", "theme"), SCREENS, ids=[f"{theme}-{width}" for width, theme in SCREENS])
-def test_every_step_on_every_screen(visit: Visit, pictures: Path, width: int, theme: str) -> None:
-    page = visit(width=width, theme=theme)
-    page.screenshot(path=pictures / f"start-{width}-{theme}.png", full_page=True)
+def look_at_every_step(page: Any, name: str, pictures: Path, show: Callable[[Any], Any]) -> None:
+    page.screenshot(path=pictures / f"start-{name}.png", full_page=True)
     assert wider_than_screen(page) == 0
     assert scan(page) == []
-    show_adult(page)
+    show(page)
     page.get_by_role("button", name="Draw the map").click()
     expect(page.locator("#map-area")).to_be_visible()
     page.locator("#b-mechanism").select_option("laplace")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("#compare-area")).to_be_visible()
     page.evaluate("() => scrollTo(0, 0)")
-    page.screenshot(path=pictures / f"steps-{width}-{theme}.png", full_page=True)
+    page.screenshot(path=pictures / f"steps-{name}.png", full_page=True)
     assert scan(page) == []
     for summary in page.locator("summary").all():
         summary.click()
     assert wider_than_screen(page) == 0
+
+
+@pytest.mark.parametrize(("width", "theme"), SCREENS, ids=[f"{theme}-{width}" for width, theme in SCREENS])
+def test_every_step_on_every_screen(visit: Visit, pictures: Path, width: int, theme: str) -> None:
+    look_at_every_step(visit(width=width, theme=theme), f"{width}-{theme}", pictures, show_adult)
+
+
+def test_every_step_of_a_small_table(visit: Visit, pictures: Path) -> None:
+    look_at_every_step(visit(width=NARROW, theme="light"), "small-table", pictures, show_people)
 
 
 def test_the_question_before_a_release(visit: Visit, pictures: Path) -> None:
