@@ -13,7 +13,7 @@ from cellrisk.noise.distributions import Noise
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import Question, Setting
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import is_number, shorten
 from cellrisk.system.text import percent
 
 
@@ -113,23 +113,19 @@ def check_limits(limits: Mapping[str, object]) -> None:
             continue
         if name.endswith("people"):
             if not (is_number(value) and value >= 0):
-                raise InvalidInput(f"{name} must be a number of people", got=_shown(value), allowed="0 or more")
+                raise InvalidInput(f"{name} must be a number of people", got=shorten(value), allowed="0 or more")
         elif name.endswith("epsilon"):
             if not (is_number(value) and value > 0):
-                raise InvalidInput(f"{name} must be a number above 0", got=_shown(value), allowed="for example 1")
+                raise InvalidInput(f"{name} must be a number above 0", got=shorten(value), allowed="for example 1")
         elif name.endswith("ceiling"):
             if not (is_number(value) and 0.5 < value <= 1):
                 raise InvalidInput(
                     f"{name} must be above 0.5, as one of two equally likely values is guessed half the time",
-                    got=_shown(value),
+                    got=shorten(value),
                     allowed="above 0.5, up to 1",
                 )
         elif name.endswith(("caused", "certain")):
             if not (is_number(value) and 0 < value <= 1):
-                raise InvalidInput(f"{name} must be a share of people", got=_shown(value), allowed="above 0, up to 1")
+                raise InvalidInput(f"{name} must be a share of people", got=shorten(value), allowed="above 0, up to 1")
         elif not (is_number(value) and 0 <= value <= 1):
-            raise InvalidInput(f"{name} must be a share", got=_shown(value), allowed="from 0 to 1")
-
-
-def _shown(value: object) -> object:
-    return "a number of more than 18 digits" if isinstance(value, int) and abs(value) >= 10**18 else value
+            raise InvalidInput(f"{name} must be a share", got=shorten(value), allowed="from 0 to 1")

@@ -51,9 +51,15 @@ def require_within(
         return float(value)
     said = f"above {above:g}" if least is None else f"from {least:g}"
     if not math.isinf(high):
-        said += (" and" if least is None else " to") + (f" below {below:g}" if most is None else f" {most:g}")
-    got = value if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
-    raise InvalidInput(f"{name} must be a number {said}", got=got)
+        said += (" and" if least is None else " to") + (" below" if most is None else " up to" if least is None else "")
+        said += f" {high:g}"
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    raise InvalidInput(f"{name} must be a number {said}", got=shorten(value) if known else type(value).__name__)
+
+
+def shorten(value: object) -> object:
+    """A value as it is told to whoever gave it: not the digits of a number that has very many."""
+    return "a number of more than 18 digits" if isinstance(value, int) and abs(value) >= 10**18 else value
 
 
 def read_number(given: Any, allowed: str | None = None, name: str = "") -> float:
@@ -101,6 +107,6 @@ def require_whole_number(name: str, value: Any, least: int, most: int | None = N
         raise InvalidInput(f"{name} must be a whole number", got=type(value).__name__, allowed=allowed)
     number = int(value)
     if number < least or (most is not None and number > most):
-        got = f"{number:,}" if abs(number) < 10**18 else "a number of more than 18 digits"
+        got = f"{number:,}" if abs(number) < 10**18 else shorten(number)
         raise InvalidInput(f"{name} must be a whole number {allowed}", got=got)
     return number

@@ -8,7 +8,7 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.measurement import ROUNDINGS, load_opendp
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import require_within
 
 CONFIDENCE = 0.95
 LARGEST_EPSILON = 100.0
@@ -39,10 +39,7 @@ class FigureNoise:
 
 def check_epsilon(name: str, epsilon: object) -> float:
     """Refuses what is no epsilon for a figure."""
-    if not (is_number(epsilon) and 0 < epsilon <= LARGEST_EPSILON):
-        got = epsilon if is_number(epsilon) else type(epsilon).__name__
-        raise InvalidInput(f"{name} must be a number above 0", got=got, allowed=f"up to {LARGEST_EPSILON:g}")
-    return float(epsilon)
+    return require_within(name, epsilon, above=0, most=LARGEST_EPSILON)
 
 
 def calibrate_figure(units: int, epsilon: float) -> FigureNoise:

@@ -33,7 +33,7 @@ from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
 from cellrisk.publish.noisy_risk.sensitivity import find_sensitivity
 from cellrisk.publish.releasing.waiting import draw_survivals
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned
 from cellrisk.system.version import __version__
@@ -279,8 +279,7 @@ def choose_privately(
     loss = check_epsilon("private", private)
     if way not in WAYS:
         raise UnknownName("unknown way to choose", got=repr(way), allowed=", ".join(WAYS))
-    if not (is_number(max_caused_people) and max_caused_people > 0):
-        raise InvalidInput("max_caused_people must be a number above 0", got=max_caused_people)
+    require_within("max_caused_people", max_caused_people, above=0)
     if ledger is None and (cohort is not None or purpose or new_cohort or part_of is not None):
         raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
     covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)
