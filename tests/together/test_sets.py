@@ -308,3 +308,19 @@ def test_a_wrong_number_is_seen_by_the_second_opinion(folder: Path, monkeypatch:
     found = cr.assess_together(folder / "people.csv", tables, "job", epsilon=1.0, bins={"age": 10}, check=300)
     assert found.check is not None
     assert max(abs(row.z) for row in found.check.rows) > 5
+
+
+def test_a_policy_that_is_in_force_is_not_said_to_be_obeyed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.3\n", encoding="utf-8")
+    assert run(folder, HEAD + TABLES, "--json") == 0
+    told = capsys.readouterr()
+    assert "policy" not in json.loads(told.out)
+    assert "the set was not judged by cellrisk.toml (sha256" in told.err
+
+
+def test_bins_as_texts_in_python(folder: Path) -> None:
+    asked = {"source": folder / "people.csv", "sensitive": "job", "epsilon": 1.0}
+    one = cr.assess_together(tables=[{"qid": ["age", "sex"], "bin": ["age=10"]}], **asked)
+    two = cr.assess_together(tables=[{"qid": ["age", "sex"]}], bins={"age": 10}, **asked)
+    three = cr.assess_together(tables=[{"qid": ["age", "sex"]}], bins=["age=10"], **asked)
+    assert one.to_dict() == two.to_dict() == three.to_dict()

@@ -7,15 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cellrisk.cli.answers import answer
-from cellrisk.cli.config import OutputOptions
+from cellrisk.cli.answers import answer, say
+from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import grouped, whole
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 
+NOT_JUDGED = "policies limit single tables, which assess judges; the set was not judged by"
+
 
 @grouped
 def together_command(
+    context: typer.Context,
     set_file: Annotated[
         Path,
         typer.Argument(metavar="SET", help="TOML file with the source, what all tables share, and each [[table]]."),
@@ -41,3 +44,6 @@ def together_command(
     simulated = releases if check else 0
     found = assess_together(**asked, check=simulated, seed=seed, progress=progress_bar("counting"))
     answer(found, output.as_json)
+    policies = policy_of(context)
+    if policies:
+        say(f"cellrisk: {NOT_JUDGED} {policies.describe().partition(': ')[2]}", err=True)

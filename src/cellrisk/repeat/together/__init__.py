@@ -48,7 +48,7 @@ def assess_together(
     tables: Sequence[Mapping[str, Any] | SetTable],
     sensitive: str,
     *,
-    bins: Mapping[str, Any] | None = None,
+    bins: Mapping[str, Any] | Sequence[str] | None = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
     count: str | bool | None = None,
     missing: str = "category",

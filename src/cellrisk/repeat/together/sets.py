@@ -14,6 +14,7 @@ from cellrisk.counts.schema import read_mapping, read_names
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.repeat.together.values import read_bins
 from cellrisk.system.words import MechanismName, Neighbours
 
 MOST_TABLES = 20
@@ -77,7 +78,7 @@ def read_tables(
     tables: Sequence[Mapping[str, Any] | SetTable],
     sensitive: str,
     *,
-    bins: Mapping[str, Any] | None = None,
+    bins: Mapping[str, Any] | Sequence[str] | None = None,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -89,7 +90,7 @@ def read_tables(
         raise InvalidInput("tables must be a list", got=f"a {type(tables).__name__}", allowed='[{"qid": ["age"]}, ...]')
     if not 1 <= len(tables) <= MOST_TABLES:
         raise InvalidInput("a set has some tables", got=f"{len(tables)} tables", allowed=f"1 to {MOST_TABLES}")
-    shared_bins = read_mapping(bins, "bins", "{'age': 5}")
+    shared_bins = _read_bins(bins, "bins")
     shared = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "threshold": threshold}
     made = tuple(
         _read_table(number, given, sensitive, shared_bins, shared, neighbours)
@@ -137,7 +138,7 @@ def _read_table(
     quasi = read_names(said["qid"], f"qid of {whose}")
     if sensitive in quasi:
         raise InvalidInput(f"'{sensitive}' cannot be both a quasi-identifier of {whose} and sensitive")
-    own_bins = read_mapping(said.get("bin"), f"bins of {whose}", "{'age': 5}")
+    own_bins = _read_bins(said.get("bin"), f"bins of {whose}")
     strange = [column for column in own_bins if column not in quasi]
     if strange:
         raise InvalidInput(f"bins are given for column '{strange[0]}', which {whose} does not have")
@@ -151,6 +152,11 @@ def _read_table(
     )
     found.asked.columns()  # refuses bins that cannot be
     return found
+
+
+def _read_bins(given: Any, what: str) -> dict[str, Any]:
+    """Bins as Python gives them, ``{"age": 5}``, or as a set file does, ``["age=5"]``."""
+    return read_bins(given, what) if isinstance(given, list | str) else read_mapping(given, what, "{'age': 5}")
 
 
 def _make(described: dict[str, Any], neighbours: Any, whose: str) -> Mechanism:
