@@ -218,6 +218,7 @@ def test_plan_finds_the_largest_epsilon(
     assert 0.001 < told["epsilon"] < 100
 
 
+@pytest.mark.full
 def test_plan_keeps_limits_on_caused_and_ceiling(
     ledger: str, people: pd.DataFrame, answered: Callable[..., Any], run: Run
 ) -> None:
