@@ -49,7 +49,16 @@ def verify(folder: Path) -> Any:
         return ledger.verify()
 
 
+def look(folder: Path) -> Any:
+    from cellrisk.counts.preview import preview_file
+    from cellrisk.counts.roles import Columns
+
+    make_frame().to_csv(folder / "people.csv", index=False)
+    return Columns("people.csv", preview_file(folder / "people.csv"))
+
+
 MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
+    "columns": lambda _, folder: look(folder),
     "table": lambda table, _: table,
     "summary": lambda table, _: table.summary(),
     "assessment": lambda table, _: cr.assess(table, MECHANISM, measures="local"),
