@@ -194,10 +194,18 @@ class Group:
 
     rows: Any
     """Their places, or a slice."""
-    cell: Integers
-    """(rows,): the joint cell of each, from 0."""
     cells: Integers
     """(tables, joint cells): the cell of each joint cell in the tables that are shared."""
+    cell: Any = None
+    """(rows,): the joint cell of each, from 0;"""
+    starts: Integers | None = None
+    """(joint cells,): or where each begins, if the rows are in their order."""
+
+    def add_up(self, numbers: Floats) -> Floats:
+        """(joint cells,): the sums over the rows of each."""
+        if self.starts is not None:
+            return np.asarray(np.add.reduceat(numbers, self.starts))
+        return np.asarray(np.bincount(self.cell, numbers, minlength=self.cells.shape[1]), np.float64)
 
 
 def _add_cells(
@@ -229,15 +237,18 @@ def _split_rows(joint: JointCells, table: int) -> Iterator[Group]:
     for start in range(0, len(joint.count), step):
         cell = joint.cell[table, start : start + step]
         if (cell >= 0).all():
-            yield Group(slice(start, start + step), cell, cells)
+            yield Group(slice(start, start + step), cells, cell)
         else:
-            yield Group(start + np.flatnonzero(cell >= 0), cell[cell >= 0], cells)
+            yield Group(start + np.flatnonzero(cell >= 0), cells, cell[cell >= 0])
 
 
 def _split_groups(joint: JointCells, shared: tuple[int, ...]) -> Iterator[Group]:
     """The people who are in all of these tables by their joint cells there, some cells at a time."""
-    rows = np.flatnonzero((joint.cell[list(shared)] >= 0).all(axis=0))
-    key = number_keys(joint.cell[list(shared)][:, rows], [joint.tables[table].n_cells for table in shared])
+    cells = joint.cell[list(shared)]
+    rows = np.flatnonzero((cells >= 0).all(axis=0))
+    key = number_keys(
+        cells if len(rows) == len(joint.count) else cells[:, rows], [joint.tables[table].n_cells for table in shared]
+    )
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key)
         rows, key = rows[order], key[order]
@@ -248,8 +259,8 @@ def _split_groups(joint: JointCells, shared: tuple[int, ...]) -> Iterator[Group]
     while begin < len(starts):
         end = max(int(np.searchsorted(ends, starts[begin] + step, side="right")), begin + 1)
         low, high = int(starts[begin]), int(ends[end - 1])
-        cell = np.repeat(np.arange(end - begin), np.diff(np.append(starts[begin:end], high)))
-        yield Group(rows[low:high], cell, joint.cell[list(shared)][:, rows[starts[begin:end]]])
+        here = starts[begin:end]
+        yield Group(rows[low:high], cells[:, rows[here]], starts=here - low)
         begin = end
 
 
@@ -257,7 +268,7 @@ def _weigh(
     joint: JointCells, lookups: Sequence[Lookup], rules: Sequence[Events], others: Sequence[int], group: Group
 ) -> list[list[Floats]]:
     """A_gb of each rule: a list entry for each event, an array entry for each joint cell."""
-    rows, n_cells = group.rows, group.cells.shape[1]
+    rows = group.rows
     level, people = joint.level[rows], joint.count[rows].astype(np.float64)
     seen = [_look(lookups[table], joint.cell[table][rows]) for table in others]
     found = []
@@ -268,7 +279,7 @@ def _weigh(
             product = people * events.coefficient[event][level]
             for chance in chances:
                 product = product * chance[event]
-            weights.append(np.asarray(np.bincount(group.cell, product, minlength=n_cells), np.float64))
+            weights.append(group.add_up(product))
         found.append(weights)
     return found
 
