@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from cellrisk.publish.noisy_risk.cell_sums import UNIT, count_units, sum_cells
 from cellrisk.publish.noisy_risk.sensitivity import bound_caused, find_masses, find_sensitivity
 from cellrisk.risk.caused import count_caused
 from cellrisk.risk.measures import Local, Survival
+from tests.decision.oracle import law
 from tests.near import near
 from tests.noisy_risk.brute_force import moved, moved_by_replacing, risks, risks_of
 
@@ -61,6 +63,23 @@ def test_a_later_threshold_has_a_bound(name: str, n_levels: int) -> None:
         assert not found.exact
         assert largest <= found.value * (1 + 1e-12)
         assert found.value <= 2.5 * largest  # a bound that is of use
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_the_bound_is_the_one_that_is_proved(name: str) -> None:
+    """No smaller one is: max(H, kappa f(0)) q(0)^(K-1), here from the masses of mpmath."""
+    mechanism = LATER[name]
+    first = int(mechanism.threshold + 0.5)
+    steps, chance = law(mechanism.noise)
+    mass = dict(zip(steps.tolist(), chance.tolist(), strict=True))
+    h = [m * mass.get(m - first, 0.0) for m in range(first + len(steps))]
+    gone = [sum(p for j, p in mass.items() if m + j < first) for m in range(first + len(steps))]
+    largest = max(abs(after - before) for before, after in pairwise(h))
+    kappa = max(h[m] / (gone[0] - gone[m]) for m in range(1, len(h)))
+    wanted = max(largest, kappa * mass[0]) * gone[0] ** 2
+    assert find_sensitivity("caused", mechanism, 3).value == pytest.approx(wanted, rel=1e-9)
+    if name == "gaussian-analytic":
+        assert kappa * mass[0] > largest * 1.01  # so that the two can be told apart
 
 
 def test_the_known_figure() -> None:
