@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath as mp
 import pytest
@@ -11,8 +12,18 @@ from hypothesis import strategies as st
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.distributions import EndlessNoise
-from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, gaussian_log_delta, mechanism, zcdp_log_delta
+from cellrisk.noise.mechanisms import (
+    MECHANISMS,
+    NEIGHBOURS,
+    Gaussian,
+    Mechanism,
+    gaussian_log_delta,
+    make_noises,
+    mechanism,
+    zcdp_log_delta,
+)
 from tests.examples import examples
+from tests.near import same
 
 DELTAS = {name: None if kind.pure else 1e-5 for name, kind in MECHANISMS.items()}
 
@@ -213,3 +224,18 @@ def test_discrete_gaussian_has_the_largest_rho_that_will_do(epsilon: float, delt
 def test_a_delta_is_a_probability(rho: float, epsilon: float) -> None:
     """Where no Renyi order says anything, delta is 1."""
     assert zcdp_log_delta(rho, epsilon) == 0.0
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_noises_at_many_epsilons_are_those_of_each(name: str) -> None:
+    like = MECHANISMS[name](0.5, delta=0.0 if MECHANISMS[name].pure else 1e-6, neighbours="replace")
+    epsilons = [0.01, 0.3, 0.99]
+    each = tuple(replace(like, epsilon=epsilon).noise for epsilon in epsilons)
+    assert same(make_noises(like, epsilons), each)
+    assert make_noises(like, []) == ()
+
+
+@pytest.mark.parametrize("epsilons", [[0.5, 1.5], [0.5, 0.0], [-1.0, 0.5]])
+def test_noises_where_there_is_no_guarantee_are_refused(epsilons: list[float]) -> None:
+    with pytest.raises(InvalidInput, match="epsilon"):
+        make_noises(Gaussian(0.5, delta=0.01), epsilons)
