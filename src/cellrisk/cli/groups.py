@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -421,11 +421,17 @@ SETTINGS = ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD")
 """Variables that name files."""
 
 
+@cache
+def read_hints(kind: type) -> dict[str, Any]:
+    """The types of a group's fields; most commands have the same groups."""
+    return get_type_hints(kind, include_extras=True)
+
+
 def _flatten(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:
     for name, parameter in signature.parameters.items():
         kind = hints[name]
         if is_dataclass(kind) and isinstance(kind, type):
-            inner = get_type_hints(kind, include_extras=True)
+            inner = read_hints(kind)
             for field in fields(kind):
                 default = inspect.Parameter.empty if field.default is MISSING else field.default
                 yield inspect.Parameter(
