@@ -310,6 +310,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
         out, err = capsys.readouterr()
         assert out == ""
         assert told in err
+    assert main([*asked, "random-rounding:3", "--plot", "equal.svg"]) == 0
+    assert main([*asked[:-1], "--epsilon", "1", "--measure", "local", "--plot", "risks.png"]) == 0
+    assert Path("equal.svg").read_bytes().startswith(b"<?xml")
+    assert Path("risks.png").exists()
+    capsys.readouterr()
+    assert main([*asked, "random-rounding:3", "--plot", "equal.txt"]) == 2
+    assert ".svg" in capsys.readouterr().err
     asked[0] = "simulate"
     assert main([*asked, "random-rounding:3", "--releases", "50", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["figures"]) == 4

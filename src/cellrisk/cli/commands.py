@@ -80,6 +80,7 @@ def assess_command(
     releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
     seed: Annotated[int, whole("Seed of --check.")] = 0,
     perturbation: PerturbationText = None,
+    plot: Annotated[Text, option("Picture of the answer: .svg, .png or .pdf.", "FILE")] = None,
 ) -> None:
     """What a table would give away if it were published at this epsilon, or with a perturbation that has none.
 
@@ -92,12 +93,16 @@ def assess_command(
     policies = policy_of(context)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
+    if plot is not None:
+        from cellrisk.show.pictures import check_picture_path
+
+        check_picture_path(plot)
     if perturbation is not None:
         gates = {"--max-risk": max_risk, "--max-caused": max_caused, "--max-certain": max_certain}
         gates["--max-ceiling"] = max_ceiling
         refused = {name: value is not None for name, value in gates.items()}
         refused |= {"--check": check, "--domain": domain}
-        _assess_perturbation(perturbation, table, mechanism, risk, attacker, output, refused)
+        _assess_perturbation(perturbation, table, mechanism, risk, attacker, output, refused, plot)
         return
     limits = FigureLimit.read(
         max_caused=max_caused,
@@ -110,6 +115,8 @@ def assess_command(
     frequencies = table.tabulate()
     assessment = assess(frequencies, noise, domain=domain, **risk.many(), **attacker.arguments())
     checks = _check(assessment, risk, releases, seed) if check else {}
+    if plot is not None:
+        assessment.plot(plot)
     answer(assessment, output.as_json, checks, policies=policies)
     for limit in limits:
         figure = limit.find(frequencies.attributes, noise)
@@ -128,6 +135,7 @@ def _assess_perturbation(
     attacker: AttackerOptions,
     output: OutputOptions,
     refused: dict[str, bool],
+    plot: str | None,
 ) -> None:
     """What a perturbation gives away, and the epsilon of the mechanism at equal risk."""
     from cellrisk.noise.perturbations import read_perturbation
@@ -153,6 +161,8 @@ def _assess_perturbation(
         **many,
         **attacker.arguments(),
     )
+    if plot is not None:
+        found.plot(plot)
     answer(found, output.as_json)
 
 
