@@ -35,6 +35,8 @@ def read_set_file(path: str | Path) -> dict[str, Any]:
     """
     file = Path(path)
     values = read_settings_file(file, "the set file").values
+    if "belief" in values:
+        raise refuse_belief(values["belief"], file.name)
     for key in values:
         if key not in SET_KEYS:
             raise UnknownName(f"unknown key in {file.name}", got=repr(key), allowed=", ".join(SET_KEYS))
@@ -53,6 +55,14 @@ def read_set_file(path: str | Path) -> dict[str, Any]:
         raise InvalidInput(f"'table' in {file.name} must be tables", fix="write [[table]] before the keys of each")
     arguments["tables"] = [read_table(each, number, file.name) for number, each in enumerate(tables, start=1)]
     return arguments
+
+
+def refuse_belief(given: Any, file: str) -> InvalidInput:
+    """Why an attacker's belief is not taken for a set."""
+    reason = "an attacker who does the mathematics is assessed for single tables alone"
+    if given == "table":
+        reason = "the belief 'table' over several tables would hold their finest combination, which nobody publishes"
+    return InvalidInput(f"'belief' in {file} cannot be used: {reason}", fix="leave it out; assess has it for one table")
 
 
 def read_table(given: Mapping[str, Any], number: int, file: str) -> dict[str, Any]:

@@ -144,9 +144,9 @@ class TogetherAssessment(Result):
         lead = self.rule()
         together = "The table gives" if len(self.tables) == 1 else f"Together the {len(self.tables)} tables give"
         said = (
-            f"{together} away the {self.sensitive} of about {_people(lead.caused)} of {self.records:,} people "
-            f"({percent(lead.caused / self.records)}) only because their own records are in them, and of about "
-            f"{_people(lead.right)} ({percent(lead.right / self.records)}) at all, against "
+            f"{together} away the {self.sensitive} of {_about(lead.caused)} of {self.records:,} people "
+            f"({percent(lead.caused / self.records)}) only because their own records are in them, and of "
+            f"{_about(lead.right)} ({percent(lead.right / self.records)}) at all, against "
             f"{percent(lead.chance / self.records)} by chance alone."
         )
         if len(self.tables) == 1:
@@ -297,9 +297,19 @@ class TogetherCheck:
 def _people(number: float) -> str:
     """A number of people: whole, and with digits where there are few.
 
-    >>> _people(4298.49), _people(12.8), _people(0.0312), _people(0.0)
-    ('4,298', '12.8', '0.031', '0')
+    >>> _people(4298.49), _people(12.8), _people(0.0312), _people(1e-9), _people(0.0)
+    ('4,298', '12.8', '0.031', 'under 0.01', '0')
     """
-    if number == 0:
-        return "0"
+    if number < 0.01:
+        return "under 0.01" if number > 0 else "0"
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}" if number >= 1 else f"{number:.2g}"
+
+
+def _about(number: float) -> str:
+    """The same in a sentence.
+
+    >>> _about(4298.49), _about(1e-9)
+    ('about 4,298', 'under 0.01')
+    """
+    told = _people(number)
+    return told if told.startswith("under") else f"about {told}"
