@@ -97,5 +97,11 @@ class Page:
     decision: str
     verdict: Verdict
     sections: tuple[Section, ...]
-    sign_off: tuple[str, ...]
-    """What is left to fill in by hand."""
+    first: str = "Decision asked for"
+    """The heading of the first section."""
+    front: tuple[Block, ...] = ()
+    """What stands below the verdict, on the first page."""
+    sign_off: tuple[str, ...] = ()
+    """What is left to fill in by hand, at the end of the first page."""
+    logo: str = ""
+    """A picture as a data: address."""

@@ -15,7 +15,9 @@ from cellrisk.risk.sweep import Limits
 from cellrisk.show.reporting.alternatives import alternatives_section
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
+from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.decision import Decision
+from cellrisk.show.reporting.front import figures_table, limit_facts, provenance, threat_facts
 from cellrisk.show.reporting.people_at_risk import people_at_risk_section
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import board_verdict, describe_decision
@@ -79,6 +81,12 @@ def board_page(findings: Findings) -> Page:
         banner=FOR_THE_BOARD,
         decision=describe_decision(decision),
         verdict=board_verdict(decision),
+        front=(
+            Words(tuple(findings.assessment.headline.split("\n"))),
+            figures_table(findings.assessment),
+            limit_facts(decision),
+            threat_facts(request),
+        ),
         sections=(
             risk_section(findings),
             alternatives_section(decision),
@@ -88,8 +96,10 @@ def board_page(findings: Findings) -> Page:
             people_at_risk_section(findings.explanations, request.risk.measure),
             basis_section(request),
             mechanism_section(decision),
-            registry_section(decision),
+            checklist_section(),
+            Section("provenance", "How this report was made", (), provenance(request)),
             Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, CHOICE_NOTE, PUBLIC_NOTE)),)),
+            registry_section(decision),
         ),
         sign_off=SIGN_OFF,
     )

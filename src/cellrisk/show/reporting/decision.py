@@ -59,6 +59,16 @@ class ReportRequest:
     preparation: Sequence[str] = ()
     published: PublishedRisk | None = None
     """A figure with noise of its own, for the public."""
+    audience: str | None = None
+    """Who gets the table, in free words."""
+    earlier: str | None = None
+    """What was published before about the same people, as a ledger tells it."""
+    budget: tuple[tuple[str, str], ...] = ()
+    """What is spent before and after, as a ledger tells it: names and values."""
+    date: str | None = None
+    command: str | None = None
+    digests: tuple[tuple[str, str], ...] = ()
+    """What was read, and the SHA-256 of it."""
 
     @property
     def heading(self) -> str:

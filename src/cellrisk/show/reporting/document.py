@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import os
@@ -22,6 +23,9 @@ from cellrisk.system.writing import check_writable, write_whole
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+LARGEST_TEMPLATE, LARGEST_LOGO = 1_000_000, 500_000
+LOGOS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
+"""How the bytes of pictures begin. SVG is none of them: it may hold programs."""
 ENDINGS = (".html", ".htm", ".pdf")
 PDF_FIX = (
     "install it with pip install 'cellrisk[pdf]', and Pango with apt install libpango-1.0-0 libpangoft2-1.0-0 "
@@ -49,6 +53,8 @@ class Report(Result):
     """The one to be approved; None where none will do."""
     public: bool
     """Whether figures computed from the raw data are left out."""
+    record: str = ""
+    """The record for the OpenDP registry of deployments, as YAML."""
     policies: Policies = field(default_factory=Policies)
     """The policies that were obeyed."""
 
@@ -100,6 +106,10 @@ class Report(Result):
         content = self.to_pdf() if target.suffix.lower() == ".pdf" else self.to_html()
         return write_whole(target, content, public=self.public)
 
+    def save_record(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the record for the registry of deployments, as YAML, whole or not at all."""
+        return write_whole(check_record_path(path), self.record, public=self.public)
+
     def _numbers(self) -> list[dict[str, Any]]:
         """What is decided, one thing a row."""
         return [{"what": name, "value": value} for name, value in self.to_dict().items() if name != "policy"]
@@ -128,20 +138,74 @@ def check_report_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def render(page: Page) -> str:
-    """The page as one HTML document, with its style inside."""
+def check_record_path(path: str | os.PathLike[str]) -> Path:
+    """Refuses a path that a record for the registry cannot be written to."""
+    target = Path(path)
+    if target.suffix.lower() not in (".yaml", ".yml"):
+        raise InvalidInput("a record for the registry is YAML", got=target.name, allowed=".yaml, .yml")
+    check_writable(target)
+    return target
+
+
+def render(page: Page, template: str | None = None) -> str:
+    """The page as one HTML document, with its style inside; through a house's own template where one is given.
+
+    A template of others runs in Jinja's sandbox: it can arrange what the page holds, and reach nothing else.
+    """
+    from jinja2 import TemplateError
     from markupsafe import Markup
 
     files = resources.files(__package__)
-    template, style = (files.joinpath(name).read_text("utf-8") for name in ("page.html.j2", "style.css"))
-    return make_environment().from_string(template).render(page=page, style=Markup(style), as_is=Markup)
+    own, style = (files.joinpath(name).read_text("utf-8") for name in ("page.html.j2", "style.css"))
+    told: dict[str, Any] = {"page": page, "style": Markup(style), "as_is": Markup}
+    if template is None:
+        return make_environment().from_string(own).render(**told)
+    try:
+        return make_environment().from_string(template).render(**told)
+    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        kind, line = type(error).__name__, getattr(error, "lineno", None)
+        where = "" if line is None else f" in line {line}"
+        raise InvalidInput(
+            f"the template cannot be filled in ({kind}{where})",
+            allowed="Jinja with page, style and as_is",
+            fix="start from page.html.j2 of the package",
+        ) from None
+
+
+def read_template(path: str | os.PathLike[str]) -> str:
+    """The text of a house's own template."""
+    return _read_small(Path(path), "template", LARGEST_TEMPLATE).decode("utf-8", "replace")
+
+
+def read_logo(path: str | os.PathLike[str]) -> str:
+    """A picture as a data: address, so that the document needs no other file; by its bytes, whatever its name says."""
+    content = _read_small(Path(path), "logo", LARGEST_LOGO)
+    for start, kind in LOGOS.items():
+        if content.startswith(start):
+            return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    raise InvalidInput("the logo is not a picture that a report can hold", got=Path(path).name, allowed="PNG or JPEG")
+
+
+def _read_small(path: Path, what: str, most: int) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(most + 1)
+    except OSError as error:
+        raise InvalidInput(f"the {what} cannot be read: {error.strerror}", got=path) from None
+    if len(content) > most:
+        raise InvalidInput(f"the {what} is too large", got=path, allowed=f"up to {most:,} bytes")
+    return content
 
 
 def make_environment() -> Environment:
-    """The settings of Jinja for documents: every text is escaped, and its invisible characters are made visible."""
-    from jinja2 import Environment, StrictUndefined
+    """The settings of Jinja for documents: every text is escaped, and its invisible characters are made visible.
 
-    return Environment(
+    The sandbox is for templates of others, and no hindrance to our own.
+    """
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return ImmutableSandboxedEnvironment(
         autoescape=True,
         finalize=lambda value: visible(value) if type(value) is str else value,  # and not what is markup already
         undefined=StrictUndefined,

@@ -13,7 +13,7 @@ from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.publish.releasing.saving import sidecar_of
 from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
 from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold
-from cellrisk.show.reporting.registry import NOT_APPLICABLE, TO_FILL, Field, fill_fields
+from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, write_record
 from cellrisk.system.spreadsheets import write_rows
 from cellrisk.system.writing import refuse_inputs, write_whole
 
@@ -28,7 +28,6 @@ VARIANTS = {
     "probabilistic": "Custom",
     "concentrated": "Zero-concentrated DP",
 }
-LISTS = ("basic.data_curators", "administrative.registry_authors")
 REMARKS = {
     "basic.publication_date": "the day of the entry; change it where it was another",
     "dp_variant.unprotected_quantities": "such as labels and cells that were only observed",
@@ -72,7 +71,9 @@ def write_registry(entries: Sequence[Entry]) -> str:
     What only the publisher knows is marked as to be filled in.
     """
     releases = [entry for entry in entries if entry.kind == "release"]
-    return "".join(f"---\n{_write_document(entry, len(releases))}" for entry in releases)
+    return "".join(
+        f"---\n{write_record(list_fields(entry, len(releases)), f'release-{entry.number}')}" for entry in releases
+    )
 
 
 FORMS: dict[str, Callable[[Sequence[Entry]], str]] = {
@@ -138,47 +139,3 @@ def list_fields(entry: Entry, n_releases: int) -> tuple[Field, ...]:
     if entry.file is not None:
         known["implementation.additional_information"] = f"SHA-256 {entry.file.sha256}"
     return fill_fields(known, REMARKS)
-
-
-def _write_document(entry: Entry, n_releases: int) -> str:
-    lines = [f'url_slug: "release-{entry.number}"', "deployment:"]
-    open_path: list[str] = []
-    for field in list_fields(entry, n_releases):
-        if field.value == NOT_APPLICABLE:
-            continue  # the template has only the parameters that there are
-        *parents, name = field.path.split(".")
-        shared = 0
-        while shared < min(len(parents), len(open_path)) and parents[shared] == open_path[shared]:
-            shared += 1
-        lines += [f"{'  ' * (depth + 1)}{parents[depth]}:" for depth in range(shared, len(parents))]
-        first = shared < len(parents)
-        open_path = parents
-        indent = "  " * (len(parents) + 1)
-        if ".".join(parents) in LISTS:
-            indent += "- " if first else "  "
-        value = _write_value(field)
-        if field.path in LISTS:
-            lines += [f"{indent}{name}:", f"{indent}  - {value}"]
-        else:
-            lines.append(f"{indent}{name}: {value}")
-    return "\n".join(lines) + "\n"
-
-
-def _write_value(field: Field) -> str:
-    if field.path.startswith("privacy_loss.privacy_parameters.") and field.value is not None:
-        return _write_number(float(field.value))
-    remark = f"  # {field.remark}" if field.remark else ""
-    return f"{_write_text(TO_FILL if field.value is None else field.value)}{remark}"
-
-
-def _write_text(text: str) -> str:
-    """A text in double quotes; what is not printable is escaped, beyond 16 bits in YAML's own way, which JSON lacks."""
-    quoted = json.dumps(text, ensure_ascii=False)
-    escapes = {sign: f"\\u{ord(sign):04x}" if ord(sign) < 1 << 16 else f"\\U{ord(sign):08x}" for sign in set(quoted)}
-    return "".join(sign if sign.isprintable() else escapes[sign] for sign in quoted)
-
-
-def _write_number(number: float) -> str:
-    """A number that YAML 1.1 reads as one too: it wants a full stop before an exponent."""
-    mantissa, exponent, power = repr(number).partition("e")
-    return f"{mantissa if '.' in mantissa or not exponent else mantissa + '.0'}{exponent}{power}"

@@ -1,14 +1,19 @@
-"""What a report shows the public: the decision and the policy, and no figure that was computed from the raw data."""
+"""What a report tells the public: a statement of what was published, under which guarantee, and how to use it.
+
+No figure in it was computed from the raw data, but for an epsilon that was chosen from them, which it says.
+"""
 
 from __future__ import annotations
 
 from cellrisk.decide.policy import CHECKED
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.precision import Precision, find_precision
+from cellrisk.risk.ceilings import ceiling, say_times
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
-from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, Words
-from cellrisk.show.reporting.contents import SIGN_OFF
+from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, Words
 from cellrisk.show.reporting.decision import Decision
-from cellrisk.show.reporting.registry import registry_section
-from cellrisk.show.reporting.verdict import describe_decision, public_verdict
+from cellrisk.show.reporting.registry import list_unprotected
+from cellrisk.show.reporting.verdict import public_verdict
 
 FOR_THE_PUBLIC = "For the public: figures computed from the raw data are withheld."
 WITHHELD = (
@@ -21,26 +26,100 @@ CHOSEN = (
     "Epsilon was chosen from the data, so that the choice itself discloses something about them; the guarantee does "
     "not cover it."
 )
+EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
 
 
 def public_page(decision: Decision) -> Page:
     """The document for the public."""
     request = decision.request
+    mechanism = None if decision.epsilon is None else decision.setting.at(decision.epsilon)
+    used = () if mechanism is None else (_guarantee_section(mechanism), _use_section(mechanism))
     return Page(
-        title=request.heading,
+        title=request.title or f"Privacy statement for {request.table_name}",
         about=request.about,
         banner=FOR_THE_PUBLIC,
-        decision=describe_decision(decision),
+        first="What was published",
+        decision=_describe(decision),
         verdict=public_verdict(decision),
         sections=(
+            *used,
             _policy_section(decision),
             *_figure_sections(decision),
             _withheld_section(decision),
             basis_section(request),
             mechanism_section(decision),
-            registry_section(decision),
         ),
-        sign_off=SIGN_OFF,
+    )
+
+
+def _describe(decision: Decision) -> str:
+    setting, table = decision.setting, decision.request.table_name
+    if decision.epsilon is None:
+        return f"The frequency table of {table} was not published: no epsilon of {setting.name} noise keeps the limits."
+    delta = "" if setting.pure else f" and delta {setting.delta:g}"
+    return (
+        f"The frequency table of {table}, with {setting.name} noise on every count, at epsilon "
+        f"{decision.epsilon:.12g}{delta}."
+    )
+
+
+def _guarantee_section(mechanism: Mechanism) -> Section:
+    """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute."""
+    found = ceiling(mechanism)
+    success, prior = say_times(found.even_two, 0.5)
+    lead = (
+        "Somebody who knew everything about everybody else would tell which of two equally likely values a person has "
+        f"at most {success} times in 100, instead of {prior}."
+    )
+    changed = "were left out" if mechanism.neighbours == "add-remove" else "held other values"
+    promise = (
+        f"The table keeps {_name_guarantee(mechanism)}: whatever is read in it would be almost as likely if one "
+        f"record {changed}. That holds against every attack, with any knowledge, for ever; it does not say that "
+        "nothing can be learnt of people in general, whom a table is made to describe."
+    )
+    return Section("guarantee", "What the guarantee means", (lead,), (Words((promise,)),))
+
+
+def _name_guarantee(mechanism: Mechanism) -> str:
+    if mechanism.pure:
+        return f"differential privacy with epsilon {mechanism.epsilon:.12g}"
+    return f"differential privacy with epsilon {mechanism.epsilon:.12g} and delta {mechanism.delta:g}"
+
+
+def _use_section(mechanism: Mechanism) -> Section:
+    """How far counts and sums are from the true ones, with an example."""
+    found = find_precision(mechanism)
+    lead = (
+        f"A published count is within {found.within:,} of the true one in at least 95 of 100 cases, unless it was so "
+        "small that it became zero."
+    )
+    of_sum = 2.0 * found.of_sum(EXAMPLE_SUM)
+    low, high = max(EXAMPLE_COUNT - found.within, 0), EXAMPLE_COUNT + found.within
+    facts = Facts(
+        (
+            ("Error of a count", f"Standard deviation {found.sd:.3g}, the same for small and large counts."),
+            (
+                "Error of a sum",
+                f"Noises are independent: the standard deviation of a sum of m counts is {found.sd:.3g} times the root "
+                "of m. Add up as few counts as will do: a total that is published itself is better than a sum.",
+            ),
+            ("Small counts", _describe_small(mechanism, found)),
+            (
+                "For example",
+                f"A published count of {EXAMPLE_COUNT} stands for a true one from {low:,} to {high:,}. A sum of "
+                f"{EXAMPLE_SUM} such counts is off by more than {of_sum:,.0f} in about one case of 20.",
+            ),
+        )
+    )
+    return Section("use", "How to use the counts", (lead,), (facts,))
+
+
+def _describe_small(mechanism: Mechanism, found: Precision) -> str:
+    shown = int(mechanism.threshold + 0.5)
+    below = "Counts that noise has made negative" if shown == 1 else f"Noisy counts below {shown}"
+    return (
+        f"{below} are published as zero. A count that is zero in truth is published as {found.at_zero:.2g} on average, "
+        "so that sums over many small counts come out too high."
     )
 
 
@@ -73,6 +152,9 @@ def _withheld_section(decision: Decision) -> Section:
     elif decision.kind != "open":
         notes.append(CHECKED)
     notes += decision.request.disclosures
-    blocks = (Bullets(tuple(notes)),) if notes else (Words(("Epsilon was given beforehand.",)),)
+    unprotected = list_unprotected(decision)
+    blocks: list[Block] = [Bullets(tuple(notes))] if notes else [Words(("Epsilon was given beforehand.",))]
+    if unprotected is not None:
+        blocks.append(Facts((("Not covered by the guarantee", unprotected),)))
     withheld = WITHHELD if decision.request.published is None else f"{WITHHELD} {EXCEPT_FIGURE}"
-    return Section("withheld", "What is withheld, and what the choice discloses", (withheld,), blocks)
+    return Section("withheld", "What is withheld, and what the choice discloses", (withheld,), tuple(blocks))

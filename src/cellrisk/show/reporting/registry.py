@@ -8,7 +8,8 @@ and Vadhan. What only the publisher knows is left to fill.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cellrisk.noise.mechanisms import DiscreteGaussian
@@ -18,6 +19,8 @@ from cellrisk.show.reporting.decision import Decision
 
 TO_FILL = "to fill"
 NOT_APPLICABLE = "not applicable"
+LISTS = ("basic.data_curators", "administrative.registry_authors")
+VERSION = "commit 057e5d81cf60 of opendp/deployments-registry-data"
 
 
 @dataclass(frozen=True)
@@ -89,16 +92,17 @@ def fill_fields(known: Mapping[str, str | None], remarks: Mapping[str, str]) -> 
 
 
 def registry_section(decision: Decision) -> Section:
-    """Section 10: a record to be copied into the registry, once its gaps are filled."""
+    """Annex: a record to be copied into the registry, once its gaps are filled."""
     fields = list_fields(decision)
     filled = sum(field.value is not None for field in fields)
     lead = (
-        f"A record for the OpenDP registry of differential privacy deployments: {filled} of {len(fields)} fields can "
-        f"be filled from this report, the others are marked \u201c{TO_FILL}\u201d.",
+        f"A record for the OpenDP registry of differential privacy deployments ({VERSION}): {filled} of {len(fields)} "
+        f"fields can be filled from this report, the others are marked \u201c{TO_FILL}\u201d. --registry record.yaml "
+        "writes it to a file of its own.",
     )
     rows = tuple((field.path, field.describe()) for field in fields)
     table = TableBlock("Fields of the record", ("Field", "Value"), rows, texts=(0, 1))
-    return Section("registry", "Record for the deployments registry", lead, (table,))
+    return Section("registry", "Annex: record for the deployments registry", lead, (table,))
 
 
 def list_fields(decision: Decision) -> tuple[Field, ...]:
@@ -113,7 +117,7 @@ def list_fields(decision: Decision) -> tuple[Field, ...]:
         "basic.description": f"Frequency table of {sensitive} by {quasi_identifiers}",
         "dp_variant.variant_name": "Pure DP" if setting.pure else "Approximate DP",
         "dp_variant.data_domain": f"Records with {quasi_identifiers}, {sensitive}",
-        "dp_variant.unprotected_quantities": _list_unprotected(decision),
+        "dp_variant.unprotected_quantities": list_unprotected(decision),
         "privacy_loss.privacy_unit_details": NEIGHBOURS[setting.neighbours],
         "privacy_loss.number_of_privacy_units": None if request.public else f"{table.n_records:,}",
         "privacy_loss.privacy_parameters.epsilon": None if epsilon is None else f"{epsilon:.12g}",
@@ -154,7 +158,7 @@ def _describe_steps(decision: Decision) -> str:
     return ". ".join(steps)
 
 
-def _list_unprotected(decision: Decision) -> str | None:
+def list_unprotected(decision: Decision) -> str | None:
     """What a release would show of the data without noise; None where this cannot be told."""
     table = decision.request.table
     domains = read_domains(table)
@@ -203,3 +207,48 @@ def _describe_utility(decision: Decision) -> str | None:
     if decision.request.public:
         return f"{measured}, required to be at most {trade_off.limit.max_tvd:g}"
     return f"{measured}: {trade_off.at(decision.epsilon):.3g}"
+
+
+def write_record(fields: Sequence[Field], slug: str) -> str:
+    """A record as YAML, as the registry's template has it."""
+    lines = [f"url_slug: {_write_text(slug)}", "deployment:"]
+    open_path: list[str] = []
+    for field in fields:
+        if field.value == NOT_APPLICABLE:
+            continue  # the template has only the parameters that there are
+        *parents, name = field.path.split(".")
+        shared = 0
+        while shared < min(len(parents), len(open_path)) and parents[shared] == open_path[shared]:
+            shared += 1
+        lines += [f"{'  ' * (depth + 1)}{parents[depth]}:" for depth in range(shared, len(parents))]
+        first = shared < len(parents)
+        open_path = parents
+        indent = "  " * (len(parents) + 1)
+        if ".".join(parents) in LISTS:
+            indent += "- " if first else "  "
+        value = _write_value(field)
+        if field.path in LISTS:
+            lines += [f"{indent}{name}:", f"{indent}  - {value}"]
+        else:
+            lines.append(f"{indent}{name}: {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _write_value(field: Field) -> str:
+    if field.path.startswith("privacy_loss.privacy_parameters.") and field.value is not None:
+        return _write_number(float(field.value))
+    remark = f"  # {field.remark}" if field.remark else ""
+    return f"{_write_text(TO_FILL if field.value is None else field.value)}{remark}"
+
+
+def _write_text(text: str) -> str:
+    """A text in double quotes; what is not printable is escaped, beyond 16 bits in YAML's own way, which JSON lacks."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    escapes = {sign: f"\\u{ord(sign):04x}" if ord(sign) < 1 << 16 else f"\\U{ord(sign):08x}" for sign in set(quoted)}
+    return "".join(sign if sign.isprintable() else escapes[sign] for sign in quoted)
+
+
+def _write_number(number: float) -> str:
+    """A number that YAML 1.1 reads as one too: it wants a full stop before an exponent."""
+    mantissa, exponent, power = repr(number).partition("e")
+    return f"{mantissa if '.' in mantissa or not exponent else mantissa + '.0'}{exponent}{power}"

@@ -62,7 +62,10 @@ def public_verdict(decision: Decision) -> Verdict:
         "unbound": f"Required was {limits}.",
         "open": "No limit on a risk was set.",
     }
-    return Verdict(decision.kind, _title(decision), (texts[decision.kind],))
+    title = _title(decision)
+    if decision.kind in ("open", "kept", "recommended"):
+        title = f"Published at epsilon {decision.epsilon:.12g}"
+    return Verdict(decision.kind, title, (texts[decision.kind],))
 
 
 def _title(decision: Decision) -> str:

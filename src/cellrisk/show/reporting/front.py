@@ -1,0 +1,91 @@
+"""The first page of a report for a board: the three figures, one picture, the limits, and the threat model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cellrisk.risk.ceilings import say_times
+from cellrisk.show.reporting.blocks import Block, Facts, TableBlock, Words
+from cellrisk.show.reporting.phrases import join_names
+from cellrisk.show.reporting.registry import TO_FILL
+from cellrisk.system.text import percent
+
+if TYPE_CHECKING:
+    from cellrisk.risk.assessment import Assessment
+    from cellrisk.risk.figures import DecisionFigures
+    from cellrisk.show.reporting.decision import Decision, ReportRequest
+
+
+def figures_table(assessment: Assessment) -> TableBlock:
+    """The three figures for each sensitive attribute, with what each is the answer to."""
+    header = (
+        "Sensitive attribute",
+        "Given away because of their own record",
+        "Given away at all",
+        "An attacker is sure of, and right",
+        "Nobody is right more often than",
+    )
+    rows = tuple(tuple(_figures_row(each)) for each in assessment.figures)
+    return TableBlock("Three figures to decide by", header, rows, texts=tuple(range(len(header))))
+
+
+def _figures_row(figures: DecisionFigures) -> Iterator[str]:
+    caused = figures.caused
+    yield figures.sensitive
+    interval = f"; {caused.low:,} to {caused.high:,}" if caused.low is not None else ""
+    yield f"{round(caused.people):,} people ({percent(caused.share)}{interval})"
+    yield f"{round(caused.exposed):,} people ({percent(caused.exposed / caused.records)})"
+    if figures.certainty:
+        surest = figures.certainty[-1]
+        yield f"{surest.people} people, with {100 * surest.certainty:g}% certainty"
+    else:
+        yield "not computed"
+    success, prior = say_times(figures.ceiling.even_two, 0.5)
+    yield f"{success} in 100, instead of {prior}"
+
+
+def threat_facts(request: ReportRequest) -> Facts:
+    """Who is guarded against, and what was assumed of him; what only the house knows is left to fill in."""
+    known = join_names(request.table.quasi_identifiers)
+    return Facts(
+        (
+            ("Who gets the table", request.audience or f"{TO_FILL}: everybody, or whom (--audience)"),
+            (
+                "What they are assumed to know",
+                f"A person's {known}, that the person is in the table, and how the noise was made. For the last "
+                "figure, everything about everybody else.",
+            ),
+            ("What they are assumed to hold", "This table alone, unless something was published before."),
+            ("Published before", request.earlier or f"{TO_FILL}: no ledger was given (--ledger)"),
+            *request.budget,
+        )
+    )
+
+
+def limit_facts(decision: Decision) -> Facts:
+    """Which limits were set, by whom, and whether they bind."""
+    request = decision.request
+    limits = request.describe_limits()
+    policies = "; ".join(each.describe() for each in request.policies.obeyed)
+    return Facts(
+        (
+            ("Limits", limits or "none was set"),
+            ("Set by", _say_who(policies, bool(limits))),
+        )
+    )
+
+
+def _say_who(policies: str, limited: bool) -> str:
+    if policies:
+        return f"{policies}; what goes beyond it, by whoever asked for this report"
+    return "Whoever asked for this report; no policy was in force." if limited else "Nobody; no policy was in force."
+
+
+def provenance(request: ReportRequest) -> tuple[Block, ...]:
+    """How the report was made: date, command and digests, as they were given."""
+    told = [(name, value) for name, value in (("Date", request.date), ("Command", request.command)) if value]
+    told += [(f"SHA-256 of {name}", digest) for name, digest in request.digests]
+    if not told:
+        return (Words(("Date, command and digests of the inputs were not given.",)),)
+    return (Facts(tuple(told)),)

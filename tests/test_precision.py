@@ -1,0 +1,34 @@
+"""The error of published counts, against sums over every value of the noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cellrisk as cr
+from cellrisk.noise.precision import find_precision
+from tests.near import near
+
+
+@pytest.mark.parametrize("threshold", [0.5, 5.5])
+@pytest.mark.parametrize("epsilon", [0.05, 0.9])
+@pytest.mark.parametrize("name", ["laplace", "geometric", "gaussian", "gaussian-analytic", "discrete-gaussian"])
+def test_against_every_value(name: str, epsilon: float, threshold: float) -> None:
+    delta = None if name in ("laplace", "geometric") else 1e-5
+    mechanism = cr.mechanism(name, epsilon=epsilon, delta=delta, threshold=threshold)
+    reach = int(60 * mechanism.scale) + 60
+    values = np.arange(-reach, reach + 1)
+    mass = np.diff(mechanism.noise.cdf(np.concatenate([[values[0] - 0.5], values + 0.5])))
+    found = find_precision(mechanism)
+    assert found.sd == pytest.approx(np.sqrt((mass * values.astype(float) ** 2).sum()), rel=1e-6)
+    assert found.at_zero == pytest.approx((mass * values)[values >= threshold].sum(), rel=1e-6)
+    inside = [mass[np.abs(values) <= width].sum() for width in (found.within, found.within - 1)]
+    assert inside[0] >= 0.95 > inside[1]
+    assert found.of_sum(100) == near(10 * found.sd)
+
+
+def test_wide_noise_is_summed_in_time() -> None:
+    found = find_precision(cr.Geometric(epsilon=1e-5))
+    assert found.sd == pytest.approx(np.sqrt(2.0) * 1e5, rel=1e-3)
+    assert found.within == pytest.approx(1e5 * np.log(20.0), rel=1e-3)
+    assert found.at_zero == pytest.approx(0.5e5, rel=1e-3)
