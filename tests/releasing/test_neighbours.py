@@ -140,8 +140,8 @@ def test_the_public_report_looks_alike(tmp_path: Path, capsys: Capture, monkeypa
 
 
 def _unprotected(page: str) -> str:
-    after = page.partition("dp_variant.unprotected_quantities")[2]
-    return after.partition("<td>")[2].partition("</td>")[0].strip()
+    after = page.partition("<dt>Not covered by the guarantee</dt>")[2]
+    return after.partition("<dd>")[2].partition("</dd>")[0].strip()
 
 
 @pytest.mark.parametrize(

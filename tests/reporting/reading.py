@@ -20,6 +20,7 @@ TRADES, AGES = ["fletcher", "cooper", "chandler"], ["younger", "middling", "olde
 LEVELS = {"town": TOWNS, "age": AGES, "trade": TRADES}
 SECTIONS = (
     "1. Decision asked for",
+    "Sign-off",
     "2. Risk before, after and by chance",
     "3. The epsilon and two alternatives",
     "4. Risk along epsilon",
@@ -28,9 +29,10 @@ SECTIONS = (
     "7. Who is at risk, and what would help",
     "8. Assumptions",
     "9. Mechanism and versions",
-    "10. Record for the deployments registry",
-    "11. Notes for the curator",
-    "12. Sign-off",
+    "10. Where standards and boards find their answers",
+    "11. How this report was made",
+    "12. Notes for the curator",
+    "13. Annex: record for the deployments registry",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from cellrisk.system.extras import explain_missing
 from cellrisk.system.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
 
 BAD_INPUT = 2
+TYPED = "cellrisk.typed"
+"""Where a command finds what was typed."""
 INTERNAL = 1
 
 
@@ -45,7 +48,8 @@ def _run(arguments: list[str]) -> int:
 
     command = typer.main.get_command(app)
     try:
-        with command.make_context("cellrisk", arguments) as context:
+        with command.make_context("cellrisk", list(arguments)) as context:
+            context.meta[TYPED] = shlex.join(["cellrisk", *arguments])
             command.invoke(context)
         code = 0
     except typer.Exit as end:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cellrisk.cli import parsing
+from cellrisk.cli import TYPED, parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit, tell_formulas
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
@@ -38,6 +38,8 @@ from cellrisk.errors import InvalidInput
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
 
+MOST_DIGESTS = 20
+"""Files of the source whose digests a report prints."""
 Plot = Annotated[Text, option("Picture: .svg, .png or .pdf.", "FILE")]
 Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
 
@@ -228,20 +230,29 @@ def report_command(
     observed_levels: Annotated[
         Texts, option("With --risk-epsilon: column with labels as they occur.", "COLUMN")
     ] = None,
+    audience: Annotated[Text, option("Who gets the table, for the threat model.", "TEXT")] = None,
+    date: Annotated[Text, option("Date to print; none otherwise.", "DATE")] = None,
+    registry: Annotated[Text, option("Write the record for the deployments registry here too.", "FILE.yaml")] = None,
+    template: Annotated[Text, option("Jinja template of your own.", "FILE")] = None,
+    logo: Annotated[Text, option("PNG or JPEG for the head of the report.", "FILE")] = None,
 ) -> None:
-    """A report for a disclosure review board."""
-    from cellrisk.show.reporting import check_public_delta, check_report_path, report
+    """A report for a disclosure review board, or with --public a statement for everybody."""
+    from cellrisk.cli.ledgers import EVERYONE, choose_cohort
+    from cellrisk.show.reporting import check_public_delta, check_record_path, check_report_path, report
 
     policies = policy_of(context)
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output report.html")
     check_report_path(output)
+    if registry is not None:
+        check_record_path(registry)
     question = _question(risk, policies)
     given = _limits(limits, attacker, risk.attack, policies, question)
     if public:
         check_public_delta(mechanism.mechanism, mechanism.delta)
     _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
     opened = context.with_resource(record.opened())
+    book = None if public else opened
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
     frequencies = table.tabulate(outside="drop" if public else "error", keys=True)
     published, recorded = None, ""
@@ -268,6 +279,14 @@ def report_command(
         organisation=organisation,
         source=None if "://" in table.source else Path(table.source).name,
         preparation=[*table.preparation, *_rule_for_delta(mechanism, policies)],
+        audience=audience,
+        ledger=book,
+        cohort=EVERYONE if book is None else choose_cohort(book, record.cohort),
+        date=date,
+        command=None if public else context.meta.get(TYPED),
+        inputs={} if public else {file.name: file for file in table.files[:MOST_DIGESTS]},
+        template=template,
+        logo=logo,
         policy=policies,
         published=published,
         progress=progress_bar("reporting"),
@@ -278,6 +297,8 @@ def report_command(
         **simulation.arguments(),
     )
     written = found.save(output)
+    if registry is not None:
+        found.save_record(registry)
     if settings.as_json:
         answer(found, True)
     else:
@@ -298,10 +319,15 @@ def _check_figure(
 ) -> None:
     """Refuses what goes with a published figure where there is none, and a figure that cannot be published."""
     if risk_epsilon is None:
-        if more or record.ledger is not None:
+        if more:
             raise InvalidInput(
-                "--ledger, --may-be-missing and --observed-levels of a report go with --risk-epsilon",
+                "--may-be-missing and --observed-levels of a report go with --risk-epsilon",
                 fix="add --public --risk-epsilon 0.05, or leave them out",
+            )
+        if public and record.ledger is not None:
+            raise InvalidInput(
+                "--ledger of a report for the public goes with --risk-epsilon",
+                fix="add --risk-epsilon 0.05, or leave it out",
             )
         return
     if not public:

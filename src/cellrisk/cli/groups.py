@@ -164,6 +164,13 @@ class TableOptions:
         return not is_address(self.source) and find_stored(self.source) is None
 
     @property
+    def files(self) -> list[Path]:
+        """The files that the source is read from, as far as its name tells."""
+        from cellrisk.counts.sources import list_files_of
+
+        return list_files_of(self.source)
+
+    @property
     def typed(self) -> str:
         """The source as it was typed."""
         return "-" if Path(self.source).stem == STANDARD_INPUT else self.source

@@ -5,6 +5,7 @@ Figures are plain matplotlib figures, made without global state; matplotlib is l
 
 from __future__ import annotations
 
+from cellrisk.show.pictures.asked_epsilon import draw_asked
 from cellrisk.show.pictures.assessments import draw_assessment, draw_assessment_into
 from cellrisk.show.pictures.bars import draw_explanation, draw_explanation_into
 from cellrisk.show.pictures.boxes import draw_utility, draw_utility_into
@@ -18,6 +19,7 @@ from cellrisk.show.pictures.sizes import draw_sizes, draw_sizes_into
 __all__ = [
     "ENDINGS",
     "check_picture_path",
+    "draw_asked",
     "draw_assessment",
     "draw_assessment_into",
     "draw_choice",

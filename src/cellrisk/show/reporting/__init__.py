@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.show.reporting.document import Report, check_report_path, render
+from cellrisk.show.reporting.document import Report, check_record_path, check_report_path, render
 from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import Policy
     from cellrisk.publish.noisy_risk import PublishedRisk
+    from cellrisk.repeat.ledger import Ledger
     from cellrisk.risk.certainty import Belief
 
-__all__ = ["Report", "check_public_delta", "check_report_path", "report"]
+__all__ = ["Report", "check_public_delta", "check_record_path", "check_report_path", "report"]
 
 
 @takes_priors
@@ -56,6 +59,14 @@ def report(
     cells: NoisyCells = "domain",
     releases: int = 20,
     seed: int = 0,
+    audience: str | None = None,
+    ledger: Ledger | None = None,
+    cohort: str = "everyone",
+    date: str | None = None,
+    command: str | None = None,
+    inputs: Mapping[str, str | os.PathLike[str]] | None = None,
+    template: str | os.PathLike[str] | None = None,
+    logo: str | os.PathLike[str] | None = None,
     policy: Policy | Policies | None = None,
     published: PublishedRisk | None = None,
     progress: Progress | None = None,
@@ -96,7 +107,18 @@ def report(
     top
         How many of the riskiest cells are shown, as in `explain`.
     cells, releases, seed
-        As in `utility`.
+        As in `utility`, which tells the usefulness at the epsilon that is put to the board.
+    audience
+        Who gets the table, in free words.
+    ledger, cohort
+        Where releases about the same people are recorded: the report says what was published before, and what is spent
+        before and after this one.
+    date, command
+        When and how the report was made, printed as they are; the same inputs then give the same bytes.
+    inputs
+        Files that were read, by what they are ("the data", "the policy"); their SHA-256 is printed.
+    template, logo
+        A Jinja template of your own in the place of the package's ``page.html.j2``, and a PNG or JPEG for the head.
     policy
         One to obey beside those that are in force; the report says which were obeyed.
     progress
@@ -113,9 +135,12 @@ def report(
     from cellrisk.decide.tradeoff import TvdLimit
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
+    from cellrisk.show.reporting.budget import describe_budget, list_digests
     from cellrisk.show.reporting.contents import board_page, find
     from cellrisk.show.reporting.decision import ReportRequest, decide
+    from cellrisk.show.reporting.document import read_logo, read_template
     from cellrisk.show.reporting.public import public_page
+    from cellrisk.show.reporting.registry import list_fields, write_record
 
     said = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
@@ -167,12 +192,25 @@ def report(
         source=source,
         preparation=preparation,
         published=published,
+        releases=releases,
+        seed=seed,
+        audience=audience,
+        date=date,
+        command=command,
+        digests=() if public else tuple(list_digests(inputs or {}, policies, ledger)),
     )
+    own = None if template is None else read_template(template)
+    picture = "" if logo is None else read_logo(logo)
     decision = decide(request, share_of(progress, 0.0, 0.8))
+    if ledger is not None and not public and decision.epsilon is not None:
+        told = describe_budget(ledger, cohort, setting.at(decision.epsilon))
+        decision = replace(decision, request=replace(request, **told))
     page = public_page(decision) if public else board_page(find(decision, top, share_of(progress, 0.8, 0.95)))
+    page = replace(page, logo=picture)
     document = Report(
-        html=render(page),
-        title=request.heading,
+        html=render(page, own),
+        record=write_record(list_fields(decision), "release"),
+        title=page.title,
         decision=page.decision,
         verdict=page.verdict.kind,
         sentence=" ".join([f"{page.verdict.title}.", *page.verdict.texts]),

@@ -66,6 +66,12 @@ NOT_COVERED = (
     "People who are not in the data, of whom a table may teach something all the same.",
     "Mistakes in the program that adds the noise, such as those of floating-point numbers.",
 )
+RELEASABLE = ("geometric", "discrete-gaussian")
+RELEASED = "Yes: cellrisk release makes this noise, exactly sampled."
+NOT_RELEASED = (
+    "Not by cellrisk release, which makes noise on whole numbers alone: geometric or discrete-gaussian. Noise of "
+    "floating-point numbers can give a count away in its last digits."
+)
 LIBRARIES = ("numpy", "scipy", "duckdb", "ibis-framework")
 
 
@@ -123,6 +129,7 @@ def mechanism_section(decision: Decision) -> Section:
     if not setting.pure:
         rule = ", one over the number of records, rounded down to one digit"
         pairs.append(("Delta", f"{setting.delta:g}{rule if decision.request.delta_from_data else ''}"))
+    pairs.append(("Can it be released?", RELEASED if setting.name in RELEASABLE else NOT_RELEASED))
     pairs.append(("Neighbours", setting.neighbours))
     pairs.append(("Threshold", f"{setting.threshold:g}"))
     if decision.epsilon is not None:

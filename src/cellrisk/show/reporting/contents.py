@@ -7,11 +7,15 @@ from typing import Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
 from cellrisk.decide.policies import RiskDefinition
+from cellrisk.decide.usefulness import Utility, utility
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE, Assessment, assess
 from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
+from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.risk.measures import FORMS
-from cellrisk.risk.sweep import Limits
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits
 from cellrisk.show.reporting.alternatives import alternatives_section
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
@@ -30,6 +34,8 @@ FOR_THE_BOARD = (
     "Do not publish it."
 )
 PUBLIC_NOTE = "Publish the version for the public in place of this one: --public, or public=True."
+POINTS = 61
+"""Epsilons of the picture on the first page."""
 HOW_TO_READ = (
     "Before: what the raw table gives away. After: the average over releases; 95% of releases expose a number of "
     "people within the interval. By chance: what is still read off correctly where noise has drowned the counts. By "
@@ -51,6 +57,10 @@ class Findings:
     curve: RiskCurve
     explanations: tuple[Explanation, ...]
     """Empty where the table has no source to read its cells from."""
+    figures: RiskCurve
+    """Exposed, caused and sure along epsilon."""
+    usefulness: Utility | str
+    """How far marginals are from the true ones, or why that was not computed."""
 
 
 def find(decision: Decision, top: int, progress: Progress | None = None) -> Findings:
@@ -68,7 +78,51 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
         if table.read_cells is not None
     )
     chance = tuple(limits.chance for limits in decision.question.people.limits(decision.setting))
-    return Findings(decision, assessment, decision.question.limits(decision.setting), chance, found, explanations)
+    attacker = decision.request.attacker
+    figures = curve(
+        table,
+        mechanism,
+        measures=("caused", "certainty"),
+        certainty=attacker.certainties,
+        belief=attacker.belief,
+        epsilon=_points(decision),
+    )
+    return Findings(
+        decision,
+        assessment,
+        decision.question.limits(decision.setting),
+        chance,
+        found,
+        explanations,
+        figures,
+        _find_usefulness(decision, mechanism),
+    )
+
+
+def _points(decision: Decision) -> list[float]:
+    """Epsilons of the picture on the first page; the one that is asked for is among them."""
+    setting, asked = decision.setting, decision.shown_epsilon
+    high = min(LARGEST_EPSILON, setting.largest_epsilon)
+    steps = [LEAST_EPSILON * (high / LEAST_EPSILON) ** (step / (POINTS - 1)) for step in range(POINTS - 1)]
+    return sorted({*steps, high, asked})
+
+
+def _find_usefulness(decision: Decision, mechanism: Mechanism) -> Utility | str:
+    """How far the marginals of simulated releases are from the true ones, at the epsilon that is shown."""
+    request = decision.request
+    if request.table.read_cells is None:
+        return "The table has no source to read its cells from, so that no release can be simulated."
+    try:
+        return utility(
+            request.table,
+            mechanism,
+            releases=request.releases,
+            seed=request.seed,
+            cells=request.cells,
+            sensitive=request.table.sensitive[0],
+        )
+    except InvalidInput as refusal:
+        return f"Releases could not be simulated: {refusal}."
 
 
 def board_page(findings: Findings) -> Page:
@@ -84,6 +138,7 @@ def board_page(findings: Findings) -> Page:
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
             figures_table(findings.assessment),
+            *(_front_picture(each, decision.shown_epsilon) for each in findings.figures.figures[:1]),
             limit_facts(decision),
             threat_facts(request),
         ),
@@ -91,7 +146,7 @@ def board_page(findings: Findings) -> Page:
             risk_section(findings),
             alternatives_section(decision),
             curve_section(findings),
-            utility_section(decision),
+            utility_section(findings),
             sizes_section(decision),
             people_at_risk_section(findings.explanations, request.risk.measure),
             basis_section(request),
@@ -133,7 +188,7 @@ def risk_section(findings: Findings) -> Section:
     blocks: list[Block] = [TableBlock("Share of people whose value is read off the table correctly", header, rows)]
     if decision.request.risk.words != RiskDefinition().words:
         blocks.append(_asked_grid(findings))
-    lead = findings.assessment.headline.split("\n")
+    lead = [each.sentence(findings.assessment.mechanism) for each in exposures]
     if decision.kind == "none":
         lead.insert(0, f"No epsilon will do. What follows is at {at}, which {decision.candidates[0].label}.")
     if decision.kind == "unbound":
@@ -172,12 +227,14 @@ def curve_section(findings: Findings) -> Section:
     return Section("curve", "Risk along epsilon", tuple(found.headline.split("\n")), tuple(blocks))
 
 
-def utility_section(decision: Decision) -> Section:
-    """Section 5: risk and usefulness side by side, where that was asked for."""
+def utility_section(findings: Findings) -> Section:
+    """Section 5: what noise leaves of the table's use, and risk and usefulness side by side where that has a limit."""
+    decision = findings.decision
     title, trade_off = "Usefulness of what is published", decision.trade_off
+    at_epsilon = _usefulness_blocks(findings.usefulness)
     if trade_off is None:
-        text = "Usefulness was not assessed. To add it, give a limit on it, for example --max-tvd 0.1 or max_tvd=0.1."
-        return Section("utility", title, (text,))
+        lead = findings.usefulness if isinstance(findings.usefulness, str) else findings.usefulness.headline
+        return Section("utility", title, (lead,), at_epsilon)
     at, limit = decision.candidates[decision.shown].at, trade_off.limit
     lead = (
         f"At epsilon {at.epsilon:.5g}, a {limit.way}-way marginal of a release differs from the true one by a "
@@ -185,7 +242,7 @@ def utility_section(decision: Decision) -> Section:
         f"takes epsilon {trade_off.describe_least()}."
     )
     shown: Block
-    if decision.choice is not None:
+    if decision.choice is not None and decision.chosen_from_data:
         from cellrisk.show.pictures import draw_choice
 
         shown = _picture(draw_choice(decision.choice), f"Risk and TVD along epsilon. {lead}")
@@ -195,10 +252,27 @@ def utility_section(decision: Decision) -> Section:
         shown = TableBlock("Risk and TVD along epsilon", ("Epsilon", "Risk", "TVD"), rows, texts=())
     noised = "every count of the domain" if limit.cells == "domain" else "the counts of cells that hold records"
     how = f"An estimate from {limit.releases:,} simulated releases with noise on {noised}; seed {limit.seed}."
-    notes = [how]
-    if decision.choice is not None and not decision.chosen_from_data:
-        notes.insert(0, "Marked in the picture is what the limits alone would choose, not the epsilon asked for.")
-    return Section("utility", title, (lead,), (shown, Words(tuple(notes))))
+    return Section("utility", title, (lead,), (shown, Words((how,)), *at_epsilon))
+
+
+def _usefulness_blocks(found: Utility | str) -> tuple[Block, ...]:
+    if isinstance(found, str):
+        return ()
+    (mechanism,) = found.mechanisms
+    rows = tuple(
+        (f"{way}", f"{sum(len(names) == way for names in found.marginals):,}", f"{found.mean_tvd(way)[0]:.3g}")
+        for way in found.ways
+    )
+    caption = f"At epsilon {mechanism.epsilon:.5g}: total variation distance (TVD) of marginals from the true ones"
+    table = TableBlock(caption, ("Columns of a marginal", "Marginals", "Mean TVD"), rows, texts=())
+    how = f"An estimate from {found.releases:,} simulated releases; seed {found.seed}."
+    return table, Words((how,))
+
+
+def _front_picture(lines: FigureLines, epsilon: float) -> Picture:
+    from cellrisk.show.pictures import draw_asked
+
+    return _picture(draw_asked(lines, epsilon), lines.sentence)
 
 
 def sizes_section(decision: Decision) -> Section:

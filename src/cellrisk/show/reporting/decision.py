@@ -17,6 +17,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Question, Settin
 from cellrisk.show.reporting.phrases import describe_risk, join_names
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import round_down
+from cellrisk.system.words import NoisyCells
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -45,7 +46,7 @@ class ReportRequest:
     """The limits on the figures to decide by, those of policies too."""
     attacker: Attacker
     tvd_limit: TvdLimit | None
-    cells: str
+    cells: NoisyCells
     """Which counts get noise: those of the whole "domain", or of the "observed" cells."""
     policies: Policies
     public: bool
@@ -59,6 +60,8 @@ class ReportRequest:
     preparation: Sequence[str] = ()
     published: PublishedRisk | None = None
     """A figure with noise of its own, for the public."""
+    releases: int = 20
+    seed: int = 0
     audience: str | None = None
     """Who gets the table, in free words."""
     earlier: str | None = None
