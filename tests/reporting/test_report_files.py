@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import urllib.request
 import zlib
@@ -9,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import cellrisk as cr
+from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.show.reporting import Report, check_report_path, document
-from tests.reporting.reading import pdfs
+from cellrisk.show.reporting import Report, check_report_path, document, report
+from tests.reporting.reading import Reader, pdfs, people
 
 
 def test_where_a_report_is_saved(chosen: Report, tmp_path: Path) -> None:
@@ -99,3 +103,83 @@ def _contrast(one: str, other: str) -> float:
 
     dark, light = sorted((luminance(one), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.usefixtures("no_pictures")
+class TestHouseStyle:
+    """A house's own template and logo, which are files like any other: hostile until read."""
+
+    def test_a_template_of_ones_own(self, table: cr.FrequencyTable, tmp_path: Path) -> None:
+        template = tmp_path / "house.j2"
+        template.write_text("<h1>House of {{ page.title }}</h1>{{ page.verdict.title }}", encoding="utf-8")
+        found = report(table, epsilon=1.0, title="A <b> title", template=template)
+        assert found.html.startswith("<h1>House of A &lt;b&gt; title</h1>For the board to judge")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "{{ page.nowhere }}",
+            "{% for %}",
+            "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+            "{{ page.__init__.__globals__ }}",
+            "{% include '/etc/passwd' %}",
+            "{{ 1 / 0 }}",
+        ],
+    )
+    def test_a_template_reaches_nothing_else(self, table: cr.FrequencyTable, tmp_path: Path, text: str) -> None:
+        template = tmp_path / "house.j2"
+        template.write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidInput, match="the template cannot be filled in"):
+            report(table, epsilon=1.0, template=template)
+
+    def test_a_logo_is_a_picture(self, table: cr.FrequencyTable, tmp_path: Path) -> None:
+        logo = tmp_path / "logo.png"
+        logo.write_bytes(b"\x89PNG\r\n\x1a\n" + b"0" * 20)
+        assert 'src="data:image/png;base64,iVBOR' in report(table, epsilon=1.0, logo=logo).html
+        logo.write_bytes(b"<svg onload='alert(1)'/>")
+        with pytest.raises(
+            InvalidInput, match=r"not a picture that a report can hold; got logo.png; allowed: PNG or JPEG"
+        ):
+            report(table, epsilon=1.0, logo=logo)
+        logo.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(600_000))
+        with pytest.raises(InvalidInput, match="the logo is too large"):
+            report(table, epsilon=1.0, logo=logo)
+        with pytest.raises(InvalidInput, match="the template cannot be read: No such file"):
+            report(table, epsilon=1.0, template=tmp_path / "nowhere.j2")
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_first_page_tells_of_ledger_date_command_and_digests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sqlalchemy", reason="the extra 'ledger' is not installed")
+    monkeypatch.chdir(tmp_path)
+    people(3).to_csv("people.csv", index=False)
+    with cr.Ledger("ledger.db", create=True) as ledger:
+        ledger.add(attribute="trade", quasi_identifiers="age", loss=cr.Geometric(epsilon=0.5), new_cohort=True)
+        ledger.set_limit("everyone", epsilon=1.2)
+        head = ledger.head.digest
+    asked = ["people.csv", "--qid", "town,age", "--sensitive", "trade", "--epsilon", "1", "--ledger", "ledger.db"]
+    more = ["--date", "2026-11-17", "--audience", "All who ask", "--registry", "record.yaml", "--output", "report.html"]
+    pages = set()
+    for _ in range(2):
+        assert main(["report", *asked, *more]) == 0
+        pages.add(Path("report.html").read_text(encoding="utf-8"))
+    (page,) = pages
+    text = Reader(page).text
+    told = [
+        "All who ask",
+        "1 release about the same people, by the ledger (cohort everyone).",
+        "Spent before: epsilon 0.5. Spent after this release: epsilon 1.5. Limit: at most epsilon 1.2",
+        "Does it fit? No: ",
+        "Date 2026-11-17",
+        "Command cellrisk report people.csv --qid town,age",
+        hashlib.sha256(Path("people.csv").read_bytes()).hexdigest(),
+        head,
+    ]
+    assert [each for each in told if each not in text] == []
+    assert yaml.safe_load(Path("record.yaml").read_text(encoding="utf-8"))["url_slug"] == "release"
+    capsys.readouterr()
+    for wrong in (["--registry", "record.txt"], ["--cohort", "nobody"]):
+        assert main(["report", *asked, "--output", "report.html", *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1

@@ -41,8 +41,8 @@ def test_the_public_sees_no_figure_from_the_data(table: cr.FrequencyTable) -> No
     for share in (exposure.share, exposure.raw_share, exposure.guess_share, assessment.value()):
         assert percent(share) not in found.html
     assert set(re.findall(r"\d[\d.]*%", read.text)) == {"9.9%", "90.0%"}
-    # What is told of counts follows from the noise alone.
-    before, _, after = read.text.partition("3. How to use the counts")
+    # What is told of the guarantee and of counts follows from the noise alone, as the test below shows.
+    before, _, after = read.text.partition("2. What the guarantee means")
     numbers = re.findall(NUMBER, before + after.partition("4. What was measured")[2])
     assert not {f"{table.n_records}", f"{exposure.people.mean:,.0f}", f"{exposure.people.low}"} & set(numbers)
     for figure in ("svg", "figure"):

@@ -403,7 +403,7 @@ def standard_input_as_file(given: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-OUTPUTS = ("output", "plot", "csv", "save")
+OUTPUTS = ("output", "plot", "csv", "save", "registry")
 
 
 def keep_given_files(given: dict[str, Any]) -> None:
