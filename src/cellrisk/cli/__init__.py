@@ -13,8 +13,6 @@ from cellrisk.system.extras import explain_missing
 from cellrisk.system.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
 
 BAD_INPUT = 2
-TYPED = "cellrisk.typed"
-"""Where a command finds what was typed."""
 INTERNAL = 1
 
 
@@ -44,6 +42,7 @@ def _run(arguments: list[str]) -> int:
     """Runs a command; typer's own way to do so would swallow an interruption and what it says."""
     import typer
 
+    from cellrisk.cli.config import TYPED
     from cellrisk.cli.program import app
 
     command = typer.main.get_command(app)

@@ -216,6 +216,8 @@ def policy_of(context: typer.Context) -> Policies:
     return found
 
 
+TYPED = "cellrisk.typed"
+"""Where a command finds what was typed, among what its context knows."""
 CONFIG: Any = typer.Option(
     metavar="FILE",
     help=f"Settings file; {SETTINGS_FILE} in this folder otherwise.",

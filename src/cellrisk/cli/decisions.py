@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cellrisk.cli import TYPED, parsing
+from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit, tell_formulas
-from cellrisk.cli.config import OutputOptions, policy_of
+from cellrisk.cli.config import TYPED, OutputOptions, policy_of
 from cellrisk.cli.groups import (
     AttackerOptions,
     LimitOptions,

@@ -153,6 +153,11 @@ class Ceiling(Result):
             f"has more than {success} times in 100, instead of {prior}."
         )
 
+    @property
+    def times(self) -> tuple[str, str]:
+        """How often in 100 two equally likely values are told apart at most, and how often without the release."""
+        return say_times(self.even_two, 0.5)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; an odds factor past all numbers is None."""
         named: dict[str, Any] = {"even_two": self.even_two, "even": self.even, "labels": self.labels}

@@ -23,7 +23,7 @@ def describe_budget(ledger: Ledger, cohort: str, mechanism: Mechanism) -> dict[s
     """What was published before about a cohort, and what is spent before and after one more release."""
     from cellrisk.repeat.accounting import Loss, compose
 
-    known = cohort in {each.name for each in ledger.cohorts()}
+    known = bool(ledger.cohorts())  # a ledger without any is about to get its first; another name is refused
     losses, limit = (ledger.losses(cohort), ledger.limit(cohort)) if known else ((), None)
     many = number_of(len(losses), "release") if losses else "Nothing"
     before = _say(ledger.spent(cohort)) if losses else "nothing"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cellrisk.risk.ceilings import say_times
 from cellrisk.show.reporting.blocks import Block, Facts, TableBlock, Words
 from cellrisk.show.reporting.phrases import join_names
 from cellrisk.show.reporting.registry import TO_FILL
@@ -41,7 +40,7 @@ def _figures_row(figures: DecisionFigures) -> Iterator[str]:
         yield f"{surest.people} people, with {100 * surest.certainty:g}% certainty"
     else:
         yield "not computed"
-    success, prior = say_times(figures.ceiling.even_two, 0.5)
+    success, prior = figures.ceiling.times
     yield f"{success} in 100, instead of {prior}"
 
 

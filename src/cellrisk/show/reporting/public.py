@@ -8,7 +8,7 @@ from __future__ import annotations
 from cellrisk.decide.policy import CHECKED
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import Precision, find_precision
-from cellrisk.risk.ceilings import ceiling, say_times
+from cellrisk.risk.ceilings import ceiling
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, Words
 from cellrisk.show.reporting.decision import Decision
@@ -65,19 +65,13 @@ def _describe(decision: Decision) -> str:
 
 def _guarantee_section(mechanism: Mechanism) -> Section:
     """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute."""
-    found = ceiling(mechanism)
-    success, prior = say_times(found.even_two, 0.5)
-    lead = (
-        "Somebody who knew everything about everybody else would tell which of two equally likely values a person has "
-        f"at most {success} times in 100, instead of {prior}."
-    )
     changed = "were left out" if mechanism.neighbours == "add-remove" else "held other values"
     promise = (
         f"The table keeps {_name_guarantee(mechanism)}: whatever is read in it would be almost as likely if one "
         f"record {changed}. That holds against every attack, with any knowledge, for ever; it does not say that "
         "nothing can be learnt of people in general, whom a table is made to describe."
     )
-    return Section("guarantee", "What the guarantee means", (lead,), (Words((promise,)),))
+    return Section("guarantee", "What the guarantee means", (ceiling(mechanism).of_two,), (Words((promise,)),))
 
 
 def _name_guarantee(mechanism: Mechanism) -> str:
