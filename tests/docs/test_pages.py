@@ -67,7 +67,8 @@ def test_make_targets_exist() -> None:
 
 def test_the_policy_shown_is_read() -> None:
     (settings,) = bodies(PAGES["docs/deciding.md"], "toml")
-    assert Policy.of(tomllib.loads(settings)["policy"]).max_risk == 0.3
+    policy = Policy.of(tomllib.loads(settings)["policy"])
+    assert (policy.max_caused, policy.max_epsilon, policy.delta) == (0.01, 2, "1/n")
 
 
 def test_the_readme_shows_what_its_code_prints() -> None:
