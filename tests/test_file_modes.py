@@ -21,6 +21,7 @@ if os.name != "posix":
 TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job", "--levels", "sex=f|m", "--levels", "job=cook|smith")
 PRIVATE: dict[tuple[str, str], tuple[str, ...]] = {
     ("inspect", "--plot"): (*TABLE, "--plot", "made.svg"),
+    ("assess", "--plot"): (*TABLE, "--epsilon", "1", "--measure", "local", "--plot", "made.svg"),
     ("curve", "--plot"): (*TABLE, "--epsilon", "0.5,1", "--measure", "local", "--plot", "made.png"),
     ("curve", "--csv"): (*TABLE, "--epsilon", "0.5,1", "--measure", "local", "--csv", "made.csv"),
     ("choose", "--plot"): (*TABLE, "--max-risk", "0.9", "--releases", "3", "--plot", "made.svg"),
@@ -35,11 +36,12 @@ PUBLIC: dict[tuple[str, str], tuple[str, ...]] = {
     ("demo", "--save"): ("--save", "made.parquet"),
 }
 ELSEWHERE = {
+    ("report", "--registry"),  # writes through `write_whole`, as those above
     ("reproduce", "--output"),  # tests/reproduction/test_folder.py
     ("ledger export", "--output"),  # writes through `write_whole`, as those above
     ("ledger risk", "--plot"),  # draws through `save`, as those above
 }
-WRITING = ("--output", "--plot", "--csv", "--save")
+WRITING = ("--output", "--plot", "--csv", "--save", "--registry")
 
 
 @pytest.fixture(autouse=True)

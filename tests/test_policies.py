@@ -411,7 +411,8 @@ def test_settings_that_a_command_does_not_take_are_refused_by_name(
 
 def test_one_file_serves_several_commands(folder: Path) -> None:
     (folder / "cellrisk.toml").write_text(
-        "qid = 'sex'\nsensitive = 'job'\nepsilon = 1\nmax-tvd = 0.9\nreleases = 2\nmeasure = 'local'\n[report]\noutput = 'r.html'\n",
+        "qid = 'sex'\nsensitive = 'job'\nepsilon = 1\nmax-tvd = 0.9\nreleases = 2\nmeasure = 'local'\n"
+        "[report]\noutput = 'r.html'\n",
         encoding="utf-8",
     )
     for command in ("inspect", "assess", "report"):

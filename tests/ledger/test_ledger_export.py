@@ -151,7 +151,7 @@ def test_the_fields_are_those_of_the_report_in_its_order(entries: tuple[Entry, .
     from cellrisk.show.reporting import report
 
     told = report(adult, "laplace", epsilon=1.0)
-    text = told.html[told.html.index("Record for the deployments registry") :]
+    text = told.html[told.html.index("Annex: record for the deployments registry</h2>") :]
     asked = re.findall(
         r">((?:basic|dp_variant|privacy_loss|deployment_model|implementation|administrative)\.[\w.]+)<", text
     )

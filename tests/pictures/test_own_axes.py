@@ -99,7 +99,7 @@ def test_what_are_no_plain_axes_is_refused(two: cr.FrequencyTable) -> None:
 
 
 def test_a_choice_among_mechanisms_leaves_its_strips_out(several: cr.FrequencyTable, ax: Axes) -> None:
-    choice = cr.choose(several, ["laplace", "geometric"], max_risk=0.35)
+    choice = cr.choose(several, ["laplace", "geometric"], max_risk=0.35, max_epsilon=2.0)
     choice.plot(ax=ax)
     assert len(ax.figure.axes) == 2
     assert any(np.array_equal(line.get_ydata(), choice.scan[1]) for line in ax.lines)

@@ -48,7 +48,7 @@ def _run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         with command.make_context("cellrisk", list(arguments)) as context:
-            context.meta[TYPED] = shlex.join(["cellrisk", *arguments])
+            context.meta[TYPED] = shlex.join(["cellrisk", *map(_without_place, arguments)])
             command.invoke(context)
         code = 0
     except typer.Exit as end:
@@ -62,6 +62,18 @@ NO_PERTURBATION = (
     "nothing that releases average out, the same cell getting the same perturbation; assess and simulate take "
     "--perturbation"
 )
+
+
+def _without_place(word: str) -> str:
+    """A word of a command as a document may show it: without folders of this machine, and without passwords.
+
+    >>> [_without_place(word) for word in ("/home/me/people.csv", "postgresql://me:secret@host/people", "--qid")]
+    ['people.csv', 'postgresql://...', '--qid']
+    """
+    scheme, is_address, _ = word.partition("://")
+    if is_address:
+        return f"{scheme}://..."
+    return os.path.basename(word) if os.path.isabs(word) else word
 
 
 def _refuse(error: BaseException) -> int:
