@@ -34,5 +34,5 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     import cellrisk.show.pictures as pictures
 
     for name in ("draw_asked", "draw_curve", "draw_choice", "draw_sizes"):
-        monkeypatch.setattr(pictures, name, lambda *_: SimpleNamespace(texts=[]))
+        monkeypatch.setattr(pictures, name, lambda *_: SimpleNamespace(texts=[], axes=[]))
     monkeypatch.setattr(pictures, "to_svg", lambda _: "<svg></svg>")

@@ -5,7 +5,7 @@ Figures are plain matplotlib figures, made without global state; matplotlib is l
 
 from __future__ import annotations
 
-from cellrisk.show.pictures.asked_epsilon import draw_asked
+from cellrisk.show.pictures.asked_epsilon import draw_asked, mark_asked
 from cellrisk.show.pictures.assessments import draw_assessment, draw_assessment_into
 from cellrisk.show.pictures.bars import draw_explanation, draw_explanation_into
 from cellrisk.show.pictures.boxes import draw_utility, draw_utility_into
@@ -36,6 +36,7 @@ __all__ = [
     "draw_sizes_into",
     "draw_utility",
     "draw_utility_into",
+    "mark_asked",
     "save",
     "to_png",
     "to_svg",

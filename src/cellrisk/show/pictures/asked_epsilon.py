@@ -11,6 +11,7 @@ from cellrisk.show.pictures.style import (
     COLOURS,
     GREY,
     INK,
+    SMALL,
     brief,
     darker,
     epsilon_axis,
@@ -67,3 +68,19 @@ def draw_asked(lines: FigureLines, epsilon: float) -> Figure:
         )
         spread_right(axes, texts)
         return figure
+
+
+def mark_asked(figure: Figure, epsilon: float) -> None:
+    """Marks the epsilon that is asked for in every panel of a picture along epsilon."""
+    for axes in figure.axes:
+        axes.axvline(epsilon, color=GREY, linewidth=0.7, linestyle=(0, (3, 2)), zorder=1.5)
+        axes.annotate(
+            f"asked for: {epsilon:.5g}",
+            (epsilon, 1.0),
+            (3, -3),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            size=SMALL,
+            color=INK,
+        )

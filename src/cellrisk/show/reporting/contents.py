@@ -215,10 +215,11 @@ def _asked_grid(findings: Findings) -> TableBlock:
 
 def curve_section(findings: Findings) -> Section:
     """Section 4: the risk along epsilon."""
-    from cellrisk.show.pictures import draw_curve
+    from cellrisk.show.pictures import draw_curve, mark_asked
 
     found = findings.curve
     figure = draw_curve(found)
+    mark_asked(figure, findings.decision.shown_epsilon)
     told = " ".join(" ".join(text.get_text() for text in figure.texts).split())
     blocks: list[Block] = [_picture(figure, f"Risk along epsilon. {found.words}")]
     words = tuple(line for line in found.words.split("\n") if line not in told)
