@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -318,3 +319,18 @@ def test_negative_binomial_sizes_count_people() -> None:
         MarginalShrinkage(Dirichlet.given(shapes, 2), sizes),
     )[0]
     assert found == pytest.approx(expected, rel=1e-8)
+
+
+def test_assess_tells_of_planned_tables_where_they_are_asked_for() -> None:
+    frame = pd.DataFrame({"home": [0, 0, 1, 1, 1, 2, 3, 3], "job": list("ababbaab")})
+    table = cr.tabulate(frame, "home", "job")
+    found = cr.assess(table, "geometric", epsilon=1.0, measures=["local", "shrinkage", "marginal_shrinkage"])
+    survival = Survival((cr.Geometric(1.0).noise,))
+    for each in found.planned:
+        measure = found.fitted["job"].measure(each.measure)
+        assert each.share == near(caused_shares(table.profiles(), survival, measure)[0])
+        assert each.sentence in str(found)
+    assert [each.measure for each in found.planned] == ["shrinkage", "marginal_shrinkage"]
+    assert found.to_dict()["planned"] == [vars(each) for each in found.planned]
+    assert cr.assess(table, "geometric", epsilon=1.0).planned == ()
+    assert cr.assess(table, "geometric", epsilon=1.0, measures="local").planned == ()

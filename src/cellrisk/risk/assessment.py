@@ -12,6 +12,7 @@ from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.attacks import GUESSES, Confidence, choose_risks, find_confidence
+from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, find_histogram
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks
@@ -80,6 +81,32 @@ class Exposure:
         )
 
 
+PLANNING = {
+    "shrinkage": "cells of these sizes, whose values are drawn anew from the prior",
+    "marginal_shrinkage": "cells whose sizes and values are drawn anew from both laws",
+}
+"""The measures for tables that are being planned, and what each takes as given."""
+
+
+@dataclass(frozen=True)
+class PlannedCaused:
+    """People who would be given away because of their own record in a table that is yet to be made."""
+
+    sensitive: str
+    measure: str
+    share: float
+    """The expected share of its people."""
+
+    @property
+    def sentence(self) -> str:
+        share = percent(self.share)
+        return (
+            f"In a table that is yet to be made, with {PLANNING[self.measure]} ({self.measure}), "
+            f"{'about ' if share[0].isdigit() else ''}{share} of the people would have their {self.sensitive} given "
+            "away only because of their own record."
+        )
+
+
 @dataclass(frozen=True, repr=False)
 class Assessment(Result):
     """The answer of `assess`. Prints as a sentence and a table; `value` picks one number, `plot` draws them all."""
@@ -106,6 +133,24 @@ class Assessment(Result):
             where = self.mechanism.threshold, self.mechanism.limit_noise
             ends[name, measure] = find_limits(self.table.profiles(name), made, forms, *where)
         return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
+
+    @cached_property
+    def planned(self) -> tuple[PlannedCaused, ...]:
+        """Caused in tables like this one that are yet to be made: for shrinkage and marginal shrinkage, where they were
+        asked for by name."""
+        named = dict.fromkeys((row.sensitive, row.measure) for row in self.risks)
+        if {measure for _, measure in named} == {*MEASURES} or self.exposures[0].attack != "homogeneity":
+            return ()
+        survival = Survival((self.mechanism.noise,), self.mechanism.threshold)
+        return tuple(
+            PlannedCaused(
+                name,
+                measure,
+                float(caused_shares(self.table.profiles(name), survival, self.fitted[name].measure(measure))[0]),
+            )
+            for name, measure in named
+            if measure in PLANNING
+        )
 
     def value(
         self,
@@ -151,6 +196,7 @@ class Assessment(Result):
             "mechanism": self.mechanism.to_dict(),
             "risks": [vars(row) for row in self.risks],
             "decision": [each.to_dict() for each in self.figures],
+            **({"planned": [vars(each) for each in self.planned]} if self.planned else {}),
             "limits": [
                 {**{key: value for key, value in vars(row).items() if key != "risk"}, **vars(limits)}
                 for row, limits in zip(self.risks, self.limits, strict=True)
@@ -184,6 +230,7 @@ class Assessment(Result):
         for figures in self.figures:
             title = "" if len(self.figures) == 1 else f"{figures.sensitive}: "
             parts.append(f"{title}{figures.describe_certainty()}\n{figures.describe_bounds()}")
+        parts += [each.sentence for each in self.planned]
         parts.append("\n".join(exposure.sentence(self.mechanism) for exposure in self.exposures))
         for name in dict.fromkeys(row.sensitive for row in self.risks):
             counts = _counts_of(self.table.attribute(name))
