@@ -148,7 +148,7 @@ def test_the_table_and_what_it_exposes(office: Run, census: dict[str, Any]) -> N
 
 
 def test_the_chosen_epsilon_is_the_largest_within_the_policy(office: Run, census: dict[str, Any]) -> None:
-    chosen = office.number(r"Choose epsilon ([\d.]+),")
+    chosen = office.number(r"With geometric noise, ([\d.]+) is the largest epsilon")
     assert max(share(table, chosen) for table in census.values()) <= 0.1
     assert max(share(table, chosen * 1.001) for table in census.values()) > 0.1
 
@@ -217,7 +217,9 @@ def test_the_cells_that_hold_one_diagnosis(hospital: Run, patients: Any) -> None
 
 
 def test_the_chosen_epsilons_are_the_largest_within_the_limit(hospital: Run, patients: Any, coarse: Any) -> None:
-    before, after = (float(found) for found in re.findall(r"Choose epsilon ([\d.]+),", hospital.text))
+    before, after = (
+        float(found) for found in re.findall(r"With geometric noise, ([\d.]+) is the largest epsilon", hospital.text)
+    )
     for epsilon, table in ((before, patients), (after, coarse)):
         assert share(table, epsilon) <= 0.01 < share(table, epsilon * 1.001)
     assert after > before

@@ -61,7 +61,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
         (["--epsilon", "1", *paid], "exceed the limit"),
         (["--epsilon", "1", "--risk-epsilon", "0.05"], "a report for the public"),
         (["--max-risk", "0.9", "--public", "--risk-epsilon", "0.05"], "not chosen from the data"),
-        (["--epsilon", "1", "--public", "--ledger", "l.db"], "go with --risk-epsilon"),
+        (["--epsilon", "1", "--public", "--ledger", "l.db"], "goes with --risk-epsilon"),
     ):
         assert main([*asked, *given]) == 2
         out, err = capsys.readouterr()
