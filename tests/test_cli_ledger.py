@@ -15,6 +15,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
+from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from tests.near import near_epsilon, same
 
 pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'cellrisk[ledger]'")
@@ -219,29 +220,14 @@ def test_plan_finds_the_largest_epsilon(
 
 
 @pytest.mark.full
-def test_plan_keeps_limits_on_caused_and_ceiling(
-    ledger: str, people: pd.DataFrame, answered: Callable[..., Any], run: Run
-) -> None:
+def test_plan_keeps_a_limit_on_the_ceiling_without_records(ledger: str, answered: Callable[..., Any]) -> None:
     given = ("--attribute", "illness", "--qid", "sex,ward", "--mechanism", "laplace")
-    table = cr.tabulate(people, ["sex", "ward"], ["job", "illness"])
-    asked: dict[str, Any] = {"mechanism": "laplace", "attribute": "illness"}
-    caused = cr.plan(table, steps(), cr.Step(cr.Laplace(epsilon=0.005), "illness")).caused_after.max_records
-    for name, limit in (("max_caused", caused), ("max_ceiling", 0.8)):
-        option = f"--{name.replace('_', '-')}"
-        told = answered("ledger", "plan", ledger, "people.csv", *given, option, repr(limit))
-        expected = cr.largest_epsilon(table, steps(), **asked, **{name: limit})
-        assert told["epsilon"] == near_epsilon(expected.epsilon)
-        assert told["binding"] == [name.removeprefix("max_")]
-    alone = answered("ledger", "plan", ledger, *given, "--max-ceiling", "0.8")
-    assert alone["epsilon"] == near_epsilon(told["epsilon"])
-    assert "note" not in alone
-    loose = answered("ledger", "plan", ledger, "people.csv", *given, "--max-caused", "0.9")
-    assert (loose["epsilon"], loose["binding"], loose["admissible"]) == (None, [], [[0.001, 100.0]])
-    assert "nothing is recommended" in loose["why"]
-    code, out, _ = run("ledger", "plan", ledger, "people.csv", *given, "--max-caused", "1e-6")
-    assert (code, out.startswith("No epsilon for illness")) == (0, True)
-    bare = answered("ledger", "plan", ledger, "--mechanism", "laplace", "--epsilon", "0.5")
-    assert bare["before"]["ceiling"]["even_two"] < bare["after"]["ceiling"]["even_two"]
+    told = answered("ledger", "plan", ledger, *given, "--max-ceiling", "0.8")
+    assert told["binding"] == ["ceiling"]
+    assert "note" not in told
+    for epsilon, kept in ((told["epsilon"], True), (1.01 * told["epsilon"], False)):
+        noises = [cr.Laplace(epsilon=0.5), cr.Laplace(epsilon=0.5), cr.Laplace(epsilon=epsilon)]
+        assert (compose_ceiling([cr.Loss.of(noise) for noise in noises]).even_two <= 0.8 + 1e-6) == kept
 
 
 def test_average(people: pd.DataFrame, answered: Callable[..., Any]) -> None:

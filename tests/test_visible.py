@@ -71,7 +71,7 @@ RESULTS = {
     "assessment": lambda table: cr.assess(table, cr.Geometric(epsilon=1.0), measures="local"),
     "explanation": lambda table: cr.explain(table, cr.Geometric(epsilon=1.0)),
     "curve": lambda table: cr.curve(table, "geometric", epsilon=[1.0], measures="local"),
-    "choice": lambda table: cr.choose(table, "geometric", max_risk=0.9),
+    "choice": lambda table: cr.choose(table, "geometric", max_risk=0.9, max_epsilon=2.0),
     "release": lambda table: cr.release(table, cr.Geometric(epsilon=1.0), observed_levels=True),
     "sequence": lambda table: cr.assess_sequence(table, [cr.Step(cr.Geometric(epsilon=1.0), SENSITIVE)]),
 }
