@@ -20,12 +20,14 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test check full docs soak lint style peers browser bench processors mutants clean
+.PHONY: help setup run test check full package pythons docs soak lint style peers browser bench processors mutants clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
 	@echo 'make test    install everything into .venv and run the checks'
 	@echo 'make check   the same, and then what takes longest (make full)'
+	@echo 'make package build the package, check it, and use it where nothing else is installed'
+	@echo 'make pythons the same on every Python that is found, with the newest libraries and the oldest'
 	@echo 'make docs    build the documentation into build/site'
 	@echo 'make soak    kill, crowd and damage ledgers at full size, which takes a while'
 	@echo 'make setup   install cellrisk and the development tools into .venv'
@@ -56,6 +58,13 @@ check: test full
 # What takes longest, all other cases of tests with many, and every example; tests/conftest.py says which.
 full: setup
 	@CELLRISK_EXAMPLES=all $(RUN_TESTS) -m 'full or hypothesis' $(PYTEST_ARGS)
+
+# The same tests are in `make check`, but for the other Pythons.
+package: setup
+	@$(BIN)/python -m pytest -n0 -q tests/test_package.py
+
+pythons: setup
+	@CELLRISK_PYTHONS=all $(BIN)/python -m pytest -n0 -v tests/test_package.py
 
 # Strict: a link or an anchor that leads nowhere ends it. The pages load nothing from elsewhere.
 docs: setup
@@ -91,6 +100,7 @@ browser:
 	echo 'Skipped: browser tests. There is no Chromium (on Debian or Ubuntu: apt install chromium).'
 
 NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/usefulness tests/simulation \
+	tests/decision tests/ceiling tests/together tests/noisy_risk tests/perturbations tests/test_precision.py \
 	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py tests/test_search.py \
 	tests/test_choice.py tests/test_choice_bends.py tests/test_curve.py tests/test_assessment.py tests/test_cli_decisions.py \
 	src/cellrisk

@@ -239,33 +239,62 @@ def bench_together() -> None:
     show("2 million records, three tables together", f"{ours:.2f} s", compared)
 
 
+def write_cells(cells: Integers, path: Path) -> tuple[str, ...]:
+    """A file of counts, and the words that read it."""
+    row, level = np.nonzero(cells)
+    labels = [f"v{k}" for k in level]
+    pd.DataFrame({"cell": row, "label": labels, "n": cells[row, level]}).to_csv(path, index=False)
+    return str(path), "--qid", "cell", "--sensitive", "label", "--count", "n"
+
+
+def command_seconds(*arguments: str) -> float:
+    """Processor time of the command, from its start to the printed page."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = str(Path(sys.executable).with_name("cellrisk"))
+    subprocess.run([command, *arguments], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def bench_command() -> None:
     """`cellrisk assess` from a file to the printed page, 1.4 million people in 334 cells: processor time."""
     with tempfile.TemporaryDirectory() as folder:
         for n_levels in (7, 1000):
-            cells = made_cells(334, n_levels, 1_400_000, 104_087)
-            row, level = np.nonzero(cells)
-            path = Path(folder) / f"{n_levels}.csv"
-            pd.DataFrame({"cell": row, "label": [f"v{k}" for k in level], "n": cells[row, level]}).to_csv(
-                path, index=False
-            )
-            command = [str(Path(sys.executable).with_name("cellrisk")), "assess", str(path)]
-            command += ["--qid", "cell", "--sensitive", "label", "--count", "n"]
-
-            def assess(*options: str, command: list[str] = command) -> float:
-                before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                subprocess.run([*command, *options], check=True, capture_output=True)
-                after = resource.getrusage(resource.RUSAGE_CHILDREN)
-                return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
+            table = write_cells(made_cells(334, n_levels, 1_400_000, 104_087), Path(folder) / f"{n_levels}.csv")
             for epsilon in ("1", "0.001"):
-                alone = assess("--epsilon", epsilon, "--measure", "local")
-                for mechanism in ("geometric", "gaussian-analytic", "discrete-gaussian"):
-                    delta = () if mechanism == "geometric" else ("--delta", "7e-7")
-                    took = assess("--epsilon", epsilon, "--mechanism", mechanism, *delta)
+                alone = command_seconds("assess", *table, "--epsilon", epsilon, "--measure", "local")
+                for mechanism in ("geometric", "laplace", "gaussian-analytic", "discrete-gaussian"):
+                    delta = () if mechanism in ("geometric", "laplace") else ("--delta", "7e-7")
+                    took = command_seconds("assess", *table, "--epsilon", epsilon, "--mechanism", mechanism, *delta)
                     limit = "10 s" if epsilon == "0.001" else "5 s" if n_levels == 1000 else f"{2 * alone + 1:.1f} s"
                     what = f"command: every risk, printed, K = {n_levels:,}, {mechanism}, epsilon {epsilon}"
                     show(what, f"{took:.1f} s", f"goal {limit}; local alone {alone:.1f} s")
+
+
+def bench_command_growth() -> None:
+    """The same as a growth exponent: what `assess` takes, printing included, beyond what `inspect` does."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cells.csv"
+        for mechanism in ("geometric", "gaussian-analytic"):
+            delta = () if mechanism == "geometric" else ("--delta", "7e-7")
+            for what, sizes in (
+                ("n, K = 7, epsilon 0.01", [1e3, 1e4, 1e5]),
+                ("K, n = 1,000, epsilon 1", [40.0, 200.0, 1000.0]),
+                ("1/epsilon, n = 100,000, K = 7", [1.0, 30.0, 1000.0]),
+            ):
+                times = []
+                for size in sizes:
+                    largest, n_levels, epsilon = {
+                        "n": (int(size), 7, 0.01),
+                        "K": (1000, int(size), 1.0),
+                        "1": (100_000, 7, 1.0 / size),
+                    }[what[0]]
+                    table = write_cells(made_cells(40, n_levels, 8 * largest, largest), path)
+                    words = (*table, "--mechanism", mechanism, *delta, "--epsilon", str(epsilon))
+                    times.append(max(command_seconds("assess", *words) - command_seconds("inspect", *table), 0.01))
+                exponent = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+                shown = ", ".join(f"{took * 1e3:.0f} ms at {size:g}" for size, took in zip(sizes, times, strict=True))
+                show(f"command, {mechanism}: cost against {what}", f"^{exponent:.2f}", shown)
 
 
 def bench_certainty() -> None:
@@ -312,6 +341,7 @@ BENCHES = {
     "large_cell": bench_large_cell,
     "growth": bench_growth,
     "command": bench_command,
+    "command_growth": bench_command_growth,
     "certainty": bench_certainty,
     "many_profiles": bench_many_profiles,
     "together": bench_together,

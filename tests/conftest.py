@@ -41,6 +41,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_many_labels[100-12-",
         "test_many_labels[20-40-",
     ),
+    "docs/test_notebooks.py": ("test_a_notebook_runs",),
     "docs/test_pages.py": ("test_what_a_page_shows_is_what_comes_out[docs/",),  # but those of SHOWN
     "docs/test_site.py": (
         "test_what_cannot_be_built_is_refused[a name that does not exist",
@@ -83,6 +84,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_threads_do_not_disturb_each_other",
     ),
     "releasing/test_release.py": ("test_a_domain_of_a_billion_takes_seconds",),
+    "opendp/test_from_opendp.py": ("test_queries_over_frames",),
     "reporting/test_report.py": ("test_the_same_bytes_in_every_process",),
     "reproduction/test_folder.py": ("test_command_offline",),
     "simulation/test_behaviour.py": (
@@ -121,6 +123,13 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "tables/test_spark_cluster.py": ("",),
     "tables/test_spark_connect.py": ("",),
     "tables/test_spark_together.py": ("",),
+    "together/test_bayes.py": ("test_what_is_drawn_is_near_what_is_enumerated[rows1",),
+    "together/test_releasing.py": (
+        "test_death_at_any_line[89",
+        "test_neighbours_look_alike[by a value",
+        "test_neighbours_look_alike[by a number of a text",
+        "test_neighbours_look_alike[by a whole number",
+    ),
     "tables/test_tables_bins.py": ("test_a_thousand_edges",),
     "tables/test_tables_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
     "tables/test_tables_scale.py": (
@@ -148,6 +157,12 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_adult",
         "test_coarsening_is_tabulating_recoded_values",
     ),
+    "test_package.py": (
+        "test_a_new_environment",
+        "test_other_pythons",
+        "test_the_files_of_a_package",
+        "test_the_same_files_give_the_same_bytes",
+    ),
     "test_people.py": ("test_simulated_releases_of_adult",),
     "test_search.py": ("test_against_a_fine_scan",),
     "test_stopping.py": (
@@ -172,6 +187,14 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestRefusals::test_a_file_that_is_too_large",
         "TestRefusals::test_no_sensitive_column",
         "TestRelease",
+    ),
+    "web/test_browser_charts.py": ("test_labels_that_are_pushed", "test_the_paper_s_words"),
+    "web/test_browser_choices.py": (
+        "TestAddress::test_a_restarted_server",
+        "TestDeciding::test_what_a_policy",
+        "TestLoading::test_counts_are_asked",
+        "test_bins_that_cannot_be_read",
+        "test_many_levels",
     ),
     "web/test_browser_looks.py": (
         "TestTheme::test_it_follows",
@@ -198,6 +221,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "web/test_commands.py": ("TestCommands::test_shell_and_python_give",),
     "web/test_connections.py": ("test_connections_that_say_nothing_or_half_keep_nobody_out",),
+    "web/test_firefox.py": ("",),
     "web/test_recipes.py": ("test_only_the_last_of_large_tables_keeps_its_keys",),
     "web/test_serving.py": (
         "TestWorkspace::test_cells_of_one_large_table",

@@ -129,7 +129,7 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
     for each in choice.alternatives:
         assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon)))
         assert f"{each.people[0].mean:,.0f}" in str(choice)
-    free = weigh(choice.question, choice.options[0].setting, 1.0)
+    free = weigh(choice.measured, choice.options[0].setting, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}
 
 
@@ -236,7 +236,7 @@ def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> Non
     setting, at = choice.options[0].setting, cr.Geometric(epsilon=2.0)
     risk = risk_at(bent, 2.0, "local", "exact", "records")
     tight = risk_at(bent, 2.0, "local", "tight", "records")
-    chance = choice.question.limits(setting)[0].chance
+    chance = choice.measured.limits(setting)[0].chance
     for limits, excess in (
         (Requirement(max_risk=0.1), risk - 0.1),
         (Requirement(margin=0.05), risk - chance - 0.05),
@@ -244,5 +244,5 @@ def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> Non
         (Requirement(max_risk=0.1, margin=0.9, max_people=100), risk - 0.1),
         (Requirement(max_risk=0.9, margin=0.9, max_people=1), tight - 1 / bent.n_records),
     ):
-        excesses = Condition(limits, choice.question).excesses(setting)
+        excesses = Condition(limits, choice.measured).excesses(setting)
         assert excesses((at.noise,)).max() == near(excess)

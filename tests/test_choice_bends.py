@@ -18,12 +18,30 @@ from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.risk.measures import Local, Survival
-from cellrisk.risk.sweep import Question, Setting
+from cellrisk.risk.sweep import MeasuredRisk, Setting
 from tests.examples import examples
 from tests.near import near
 
 LOW, HIGH = 1e-3, 1e2
 Intervals = tuple[tuple[float, float], ...]
+
+
+@pytest.mark.parametrize("name", ["laplace", "geometric"])
+def test_narrow_windows_between_two_limits(name: str) -> None:
+    """A cubic of the logarithm of epsilon, and its mirror image: between them a little is left at each of three roots,
+    none of it at a bend, and two of the three beside the best."""
+    setting, roots, width = Setting(name, 0.0), np.log([0.02, 0.3, 7.0]), 1e-4
+    cubic = np.polynomial.Polynomial.fromroots(roots)
+
+    def excesses(noises: Any) -> Any:
+        value = cubic(-np.log([noise.scale for noise in noises]))
+        return np.stack([value, -value - width])
+
+    found = analytic.find_epsilons(excesses, setting, 2, LOW, HIGH)
+    expected = sorted(float(root.real) for limit in (0.0, width) for root in (cubic + limit).roots())
+    assert np.log([end for interval in found.intervals for end in interval]) == pytest.approx(expected, abs=1e-6)
+    for interval in found.intervals:
+        assert excesses(setting.noises(interval)).max() <= 0
 
 
 def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
@@ -37,7 +55,7 @@ def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
 
 
 def check(
-    question: Question,
+    measured: MeasuredRisk,
     setting: Setting,
     admissible: Intervals,
     limit: float,
@@ -46,18 +64,18 @@ def check(
 ) -> None:
     """Every point of a dense scan is where the answer says, unless it is nearer to the limit than the resolution."""
     dense = np.geomspace(*searched, points)
-    risk = question.ask(setting, dense).max(axis=0)
+    risk = measured.at(setting, dense).max(axis=0)
     inside = np.zeros(points, bool)
     for low, high in admissible:
         inside |= (dense >= low) & (dense <= high)
-        assert (question.ask(setting, np.array([low, high])) <= limit + 1e-15).all()
+        assert (measured.at(setting, np.array([low, high])) <= limit + 1e-15).all()
     clear = np.abs(risk - limit) > 2e-8  # an edge is narrowed to 1e-8 in log epsilon
     assert np.array_equal(inside[clear], (risk <= limit)[clear])
 
 
 def check_choice(choice: cr.Choice, limit: float, points: int) -> None:
     option = choice.options[0]
-    check(choice.question, option.setting, choice.admissible, limit, option.searched, points)
+    check(choice.measured, option.setting, choice.admissible, limit, option.searched, points)
 
 
 @pytest.mark.parametrize(
@@ -93,18 +111,18 @@ def test_random_tables(
     """Limits just above and below the bends of the curve, in ranges that begin or end beside one."""
     delta = None if MECHANISMS[mechanism].pure else 0.01
     attribute: Any = SimpleNamespace(profiles=cr.Profiles.from_cells(cells, 3))
-    question = Question((attribute,), (Local(),), form, "uniform")
+    measured = MeasuredRisk((attribute,), (Local(),), form, "uniform")
     setting = Setting(mechanism, delta or 0.0)
     grid = np.geomspace(LOW, HIGH, 200 if delta is None else 60)
-    risk = question.ask(setting, grid)[0]
+    risk = measured.at(setting, grid)[0]
     slope = np.diff(risk)
     bends = np.flatnonzero(slope[1:] * slope[:-1] < 0) + 1
     place = int(bends[near_a_bend % len(bends)]) if len(bends) else data.draw(st.integers(5, 55))
     limit = float(np.clip(risk[place] + beyond, 0.0, 1.0))
     least = float(grid[max(place - data.draw(st.integers(1, 20)), 0)])
-    excesses = Condition(Requirement(max_risk=limit), question).excesses(setting)
+    excesses = Condition(Requirement(max_risk=limit), measured).excesses(setting)
     found = analytic.find_epsilons(excesses, setting, 3, least, HIGH)
-    check(question, setting, found.intervals, limit, (least, HIGH), 1001 if delta is None else 101)
+    check(measured, setting, found.intervals, limit, (least, HIGH), 1001 if delta is None else 101)
     if not found.intervals:
         assert found.least <= risk[place] - limit + 1e-9
 

@@ -219,6 +219,23 @@ def test_plan_finds_the_largest_epsilon(
     assert 0.001 < told["epsilon"] < 100
 
 
+def test_plan_keeps_a_limit_on_who_is_given_away(
+    ledger: str, people: pd.DataFrame, answered: Callable[..., Any]
+) -> None:
+    """The limit binds: at the epsilon that is found the share is within it, and a little above no longer."""
+    given = ("--attribute", "illness", "--qid", "sex,age", "--bin", "age=5", "--mechanism", "laplace")
+    told = answered("ledger", "plan", ledger, "people.csv", *given, "--max-caused", "0.13")
+    assert told["binding"] == ["caused"]
+    assert 0.3 < told["epsilon"] < 1
+    table = cr.tabulate(people, ["sex", "ward", "age"], ["job", "illness"], bins={"age": 5})
+    shares = []
+    for epsilon in (told["epsilon"], 1.001 * told["epsilon"]):
+        planned = cr.plan(table, steps(), cr.Step(cr.Laplace(epsilon=epsilon), "illness", ["sex", "age"]))
+        shares.append(planned.to_dict()["after"]["caused"]["max"])  # type: ignore[index,call-overload]
+    assert shares[0] <= 0.13 < shares[1]
+    assert told["caused"] == near_epsilon(shares[0])
+
+
 @pytest.mark.full
 def test_plan_keeps_a_limit_on_the_ceiling_without_records(ledger: str, answered: Callable[..., Any]) -> None:
     given = ("--attribute", "illness", "--qid", "sex,ward", "--mechanism", "laplace")
@@ -291,8 +308,8 @@ def test_settings_from_a_file(answered: Callable[..., Any]) -> None:
         ("either --epsilon", ("plan", LEDGER, "--epsilon", "1", "--max-ceiling", "0.8")),
         ("above 0.5, which is chance", ("plan", LEDGER, "--max-ceiling", "0.5")),
         ("above 0.5, which is chance", ("plan", LEDGER, "--max-ceiling", "1")),
-        ("max_caused must be a number above 0", ("plan", LEDGER, "people.csv", "--attribute", "illness",
-                                                 "--max-caused", "0")),
+        ("--max-caused must be a number above 0", ("plan", LEDGER, "people.csv", "--attribute", "illness",
+                                                   "--max-caused", "0")),
         ("no records", ("risk", LEDGER)),
         ("told by its ending", ("export", LEDGER, "--output", "x.txt")),
         ("no output file", ("export", LEDGER)),

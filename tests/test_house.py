@@ -51,14 +51,18 @@ PUBLIC = {
     "curve",
     "estimate_caused",
     "explain",
+    "find_equal_perturbation",
+    "inspect_perturbation",
     "mechanism",
     "plan",
     "publish_risk",
     "release",
+    "release_together",
     "report",
     "reproduce",
     "simulate",
     "simulate_perturbation",
+    "split_budget",
     "tabulate",
     "utility",
 }
@@ -74,10 +78,19 @@ ANSWERS = (
 QUESTIONS = {
     *PUBLIC,
     *("assess_sequence", "choose_within", "compose_ceiling", "count_people", "find_exposure", "find_trade_off"),
-    *("assess_together", "read_set_file"),
+    *("assess_together", "plan_entry", "read_set_file"),
+    *("find_breaches", "find_policy_breaches", "list_certainties"),
     *("glimpse", "largest_epsilon", "simulate_constrained", "weigh"),
-    *("check_output", "describe_conditions", "find_count_column", "read_settings", "takes_priors", "usual_delta"),
-    *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of"),  # files, not risks
+    *(
+        "check_output",
+        "check_record_place",
+        "describe_conditions",
+        "find_count_column",
+        "read_settings",
+        "takes_priors",
+        "usual_delta",
+    ),
+    *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of", "check_folder"),  # files, not risks
 }
 
 # What each part of the core may know of the rest; everything else may know the core.
@@ -87,7 +100,7 @@ KNOWS: dict[str, set[str]] = {
     "counts.profiles": FLOOR,
     "counts.cells": FLOOR | {"counts.profiles"},
     "noise.distributions": FLOOR,
-    "noise.mechanisms": FLOOR | {"noise.distributions", "system.checks"},
+    "noise.mechanisms": FLOOR | {"noise.distributions", "noise.opendp_noise", "noise.perturbations", "system.checks"},
     "risk.measures": FLOOR | {"counts.profiles", "noise.distributions"},
     "risk.attacks": FLOOR | {"counts.profiles", "noise.distributions", "risk.measures"},
 }
@@ -640,4 +653,4 @@ def test_a_parameter_that_is_not_told_is_seen() -> None:
         """
 
     assert find_untold(told) == ["third"]
-    assert {"assess", "release", "Ledger.add", "RiskCurve.to_csv"} <= {name for name, _ in list_public(cr.__all__)}
+    assert {"assess", "release", "Ledger.add", "Assessment.value"} <= {name for name, _ in list_public(cr.__all__)}

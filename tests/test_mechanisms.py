@@ -70,6 +70,7 @@ def test_scales_by_the_formulas(name: str, epsilon: float, delta: float | None, 
 @example(epsilon=1e-8, delta=0.01)
 @example(epsilon=1e-3, delta=0.6)
 @example(epsilon=60.0, delta=1e-300)
+@example(epsilon=1e12, delta=1e-6)
 def test_analytic_gaussian_is_smallest_and_safe(epsilon: float, delta: float) -> None:
     """The delta of the sigma that is used, in 60 digits: never above the one asked for, and hardly below."""
     sigma = mechanism("gaussian-analytic", epsilon=epsilon, delta=delta).scale
@@ -168,6 +169,9 @@ def test_replacing_a_record_needs_more_noise(name: str) -> None:
 def test_epsilon_is_checked(name: str, epsilon: float) -> None:
     with pytest.raises(InvalidInput, match="epsilon must be"):
         make(name, epsilon)
+    if name != "gaussian":  # which takes no epsilon above 1
+        with pytest.raises(InvalidInput, match=r"epsilon is too large; got 1e\+101; allowed: up to 1e\+100"):
+            make(name, 1e101)
 
 
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if not kind.pure])
@@ -189,7 +193,7 @@ def test_classical_gaussian_refuses_and_names_the_one_that_serves(epsilon: float
         make("gaussian", epsilon)
 
 
-@pytest.mark.parametrize("threshold", [0.0, 1.0, -0.5, 0.7, math.nan, math.inf])
+@pytest.mark.parametrize("threshold", [0.0, 1.0, -0.5, 0.7, 1e300, math.nan, math.inf])
 def test_threshold_is_checked(threshold: float) -> None:
     with pytest.raises(InvalidInput, match="half-integer"):
         make("laplace", threshold=threshold)

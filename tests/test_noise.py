@@ -17,6 +17,8 @@ from cellrisk.noise.distributions import (
     LaplaceNoise,
     Noise,
     NoNoise,
+    survive_under,
+    vanish_under,
 )
 from tests.measures import cases, oracle
 from tests.near import near
@@ -107,6 +109,17 @@ def test_shape_of_a_distribution(kind: type[Noise], scale: float) -> None:
 def test_many_at_once_are_each_alone(kind: type[Noise], scale: float) -> None:
     law, places = kind(scale), np.array([3.5, -0.5, -200.5, 0.5, -7.5])
     assert law.cdf(places) == near([float(law.cdf(place)) for place in places])
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
+def test_several_noises_at_counts_of_any_shape(shape: tuple[int, ...]) -> None:
+    laws, counts = (
+        [LaplaceNoise(2.0), GeometricNoise(0.4), NoNoise()],
+        np.arange(np.prod(shape, dtype=int)).reshape(shape),
+    )
+    for place, law in enumerate(laws):
+        assert vanish_under(laws, counts, 1.5)[..., place] == near(law.vanish(counts, 1.5))
+        assert survive_under(laws, counts, 1.5)[..., place] == near(law.survive(counts, 1.5))
 
 
 @pytest.mark.parametrize("kind", KINDS)

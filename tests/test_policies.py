@@ -7,7 +7,6 @@ import json
 import math
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -17,14 +16,15 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.decide.policies import Policies
+from cellrisk.decide.figure_limits import FigureLimit
+from cellrisk.decide.policies import Obeyed, Policies
+from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.policy_files import OPEN_TO_OTHERS
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.web import answers
 from cellrisk.web.recipes import Recipe
-from cellrisk.web.request_models import LimitRequest
 from cellrisk.web.settings import Settings
-from cellrisk.web.work import write_report
+from cellrisk.web.work import find_admissible, write_report
 from tests.examples import examples
 
 Capture = pytest.CaptureFixture[str]
@@ -156,13 +156,18 @@ def test_every_door_says_the_same(
         assert holds(choice.admissible, epsilon) == admits
 
 
+def ask_the_page(table: cr.FrequencyTable, started: Policies | None, **limits: float) -> dict[str, Any]:
+    """What the page answers, on a server that started with these policies."""
+    asked = {"mechanism": "geometric", "delta": None, "policy": Policies.in_force(started), **limits}
+    return find_admissible(lambda *_: None, table, None, **asked)
+
+
 def test_the_page_and_reports_obey(table: cr.FrequencyTable, folder: Path) -> None:
     """A policy of a hundredth of a percent: no page and no report says that limits are kept at 40%."""
     write(folder.parent / "cellrisk.toml", {"max-risk": 0.0001})
-    limit = LimitRequest(mechanism="geometric", max_risk=0.4, delta=None)
-    page = answers.find_admissible(SimpleNamespace(table=table), limit, None)  # type: ignore[arg-type]
-    assert page.intervals == []
-    assert "cellrisk.toml" in page.policy
+    page = ask_the_page(table, None, max_risk=0.4)
+    assert page["intervals"] == []
+    assert "cellrisk.toml" in page["policy"]
     assert "cellrisk.toml" in str(answers.describe_server(Settings()).policy)
     recipe = Recipe("people.csv", "people.csv", ("q", "r"), ("y",))
     arguments: dict[str, Any] = {"sensitive": "y", "mechanism": "geometric", "releases": 2, "top": 1, "policy": None}
@@ -173,6 +178,25 @@ def test_the_page_and_reports_obey(table: cr.FrequencyTable, folder: Path) -> No
 
 def holds(intervals: Any, epsilon: float) -> bool:
     return any(low <= epsilon <= high for low, high in intervals)
+
+
+LOOSER = {"max_risk": 0.4, "max_people": 9.0, "margin": 0.2, "max_caused": 0.3, "max_certain": 0.5, "max_ceiling": 0.9}
+LOOSER["max_epsilon"] = 3.0
+
+
+@pytest.mark.parametrize("name", LOOSER)
+def test_the_tighter_of_two_policies_holds_in_any_order(table: cr.FrequencyTable, name: str) -> None:
+    looser, tighter = LOOSER[name], 0.9 * LOOSER[name]
+    for limits in ((looser, tighter), (tighter, looser)):
+        policies = Policies(tuple(Obeyed(cr.Policy(**{name: limit})) for limit in limits))  # type: ignore[arg-type]
+        if name in ("max_risk", "max_people", "margin"):
+            [condition] = policies.join(table, RiskDefinition(), max_risk=None)
+            assert getattr(condition.requirement, name) == tighter
+        else:
+            [limit] = policies.figure_limits
+            assert limit.most == tighter
+            given = FigureLimit.read(**{name: looser})  # type: ignore[arg-type]
+            assert [each.most for each in policies.join_figures(given)] == [tighter]
 
 
 def test_options_tighten_and_never_loosen(folder: Path, capsys: Capture) -> None:
@@ -372,10 +396,9 @@ def test_a_server_is_never_behind(table: cr.FrequencyTable, folder: Path) -> Non
     """What held when it started holds until it ends; what was tightened since holds at once."""
     path = write(folder / "cellrisk.toml", {"max-risk": 0.6})
     started = Policies.in_force()
-    kept, limit = SimpleNamespace(table=table), LimitRequest(mechanism="geometric", max_risk=1.0, delta=None)
 
     def largest() -> float:
-        return answers.find_admissible(kept, limit, started).epsilon or 0.0  # type: ignore[arg-type]
+        return ask_the_page(table, started, max_risk=1.0)["epsilon"] or 0.0
 
     first = largest()
     assert 0 < first < 100

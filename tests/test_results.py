@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+import pickle
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError
 from pathlib import Path
@@ -19,6 +21,7 @@ import cellrisk as cr
 from cellrisk.counts.table import Summary
 from cellrisk.errors import InvalidInput
 from cellrisk.system.results import Result
+from cellrisk.system.sketches import BARS
 
 MECHANISM = cr.Geometric(epsilon=1.0)
 JOB = "<b>job\u202e"
@@ -64,7 +67,7 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "assessment": lambda table, _: cr.assess(table, MECHANISM, measures="local"),
     "ceiling": lambda *_: cr.ceiling(MECHANISM, labels=4),
     "curve": lambda table, _: cr.curve(table, "geometric", epsilon=[0.5, 1.0], measures="local"),
-    "choice": lambda table, _: cr.choose(table, "geometric", max_risk=0.5),
+    "choice": lambda table, _: cr.choose(table, "geometric", max_caused=0.01),
     "utility": lambda table, _: cr.utility(table, MECHANISM, releases=3),
     "audit": lambda table, _: cr.audit(table, make_frame(), bins={"age": [30, 45]}),
     "simulation": lambda table, _: simulate(table),
@@ -86,15 +89,25 @@ MADE: dict[str, Callable[[cr.FrequencyTable, Path], Result]] = {
     "private choice": lambda table, _: cr.choose_privately(
         table, private=5.0, max_caused_people=60, observed_levels=["town"]
     ),
+    "equal perturbation": lambda table, _: cr.find_equal_perturbation(table, "round", MECHANISM),
+    "perturbed counts": lambda table, _: cr.inspect_perturbation(table, "random-rounding:3"),
     "perturbed simulation": lambda table, _: cr.simulate_perturbation(table, "random-rounding:3", releases=5),
     "perturbed assessment": lambda table, _: cr.assess_perturbation(table, "random-rounding:3", measures="local"),
     "report": lambda table, _: cr.report(table, epsilon=1.0),
     "together": lambda *_: cr.assess_together(
         make_frame(), [{"qid": "town"}, {"qid": "age"}], JOB, bins={"age": [30, 45]}, epsilon=1.0
     ),
+    "released set": lambda *_: cr.release_together(
+        make_frame(), [{"qid": "town"}, {"qid": "age"}], JOB, bins={"age": [30, 45]}, epsilon=1.0, observed_levels=True
+    ),
+    "split": lambda *_: cr.split_budget(
+        make_frame(), [{"qid": "town"}, {"qid": "age"}], JOB, bins={"age": [30, 45]}, total_epsilon=1.0
+    ),
 }
 
 
+SKETCHED = ("assessment", "curve", "choice")
+"""Kinds of answers that a notebook shows with a small picture."""
 SEVERAL_PANELS = {"utility": 3}
 """Kinds of answers whose picture, as they are made here, has panels that say as much as each other."""
 
@@ -143,13 +156,29 @@ class TestAnswers:
         assert all(isinstance(column, str) for column in frame.columns)
         assert json.loads(json.dumps(result.to_dict(), allow_nan=False))
 
-    def test_in_a_notebook(self, result: Result) -> None:
+    def test_in_a_notebook(self, result: Result, kind: str) -> None:
         shown = result._repr_html_()
         assert "<b>" not in shown
         assert "\u202e" not in shown
         assert html.escape(result.headline).replace("\u202e", "\\u202e") in shown
+        assert shown.count("<svg") == (kind in SKETCHED)
+        outside = re.sub(r'srcdoc="[^"]*"', "", shown)
+        assert not re.search(r"<script| id=| on\w+=|url\(", outside), (
+            "outputs of one page do not meet, and nothing runs"
+        )
+        assert shown.count("<iframe") == shown.count('<iframe sandbox="" srcdoc="') == (kind == "report")
+        if kind == "report":
+            return
         assert shown.count("<table") == 1
         assert shown.count("<tr") <= 40
+
+    def test_what_completes_after_a_dot(self, result: Result) -> None:
+        names = dir(result)
+        assert {"headline", "to_frame", "to_dict", "to_csv"} <= set(names)
+        drawn = result.picture or isinstance(result, cr.Plan)
+        assert ("plot" in names) == bool(drawn)
+        assert [name for name in names if name.startswith("_") and not name.endswith("__")] == []
+        assert all(hasattr(result, name) for name in names)
 
     def test_it_cannot_be_changed(self, result: Result) -> None:
         name = next(iter(vars(result)))
@@ -205,6 +234,54 @@ def describe(figure: Any) -> Any:
     limits = figure.axes[0].get_xlim(), figure.axes[0].get_ylim(), figure.axes[0].get_position().bounds
     said = [text.get_text() for text in figure.texts]
     return own, of_other, limits, said, tuple(figure.get_size_inches()), figure.dpi, figure.get_layout_engine()
+
+
+def test_a_report_shows_itself_where_nothing_runs(table: cr.FrequencyTable) -> None:
+    report = cr.report(table, epsilon=1.0)
+    shown = report._repr_html_()
+    (document,) = re.findall(r'srcdoc="([^"]*)"', shown)
+    assert html.unescape(document) == report.to_html()
+    assert "A notebook keeps what it shows." in shown
+    left = pickle.loads(pickle.dumps(report))._repr_html_()
+    assert "<iframe" not in left
+    assert "<table" in left
+
+
+def test_the_functions_complete_after_the_package() -> None:
+    assert {"assess", "curve", "choose", "explain", "report", "tabulate"} <= set(dir(cr))
+
+
+def test_sketches_show_the_numbers(table: cr.FrequencyTable) -> None:
+    assessment = cr.assess(table, MECHANISM, measures="local")
+    sketch = assessment._sketch()
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="12" fill="#', sketch)]
+    shares = [assessment.exposures[0].chance_share, assessment.value(), assessment.figures[0].caused.share]
+    assert widths[:3] == pytest.approx([BARS * share for share in shares], abs=0.051)
+    line = cr.curve(table, "geometric", epsilon=[0.1, 1.0, 10.0], measures="local").leading[0]
+    drawn = cr.curve(table, "geometric", epsilon=[0.1, 1.0, 10.0], measures="local")._sketch()
+    heights = [float(point.partition(",")[2]) for point in re.findall(r'points="([^"]*)"', drawn)[0].split()]
+    risks = [(128 - height) / 120 * line.risk.max() for height in heights]
+    assert risks == pytest.approx(line.risk.tolist(), abs=0.001)
+
+
+def test_a_picture_takes_the_users_style(table: cr.FrequencyTable) -> None:
+    import matplotlib as mpl
+    from matplotlib.colors import to_rgba
+    from matplotlib.figure import Figure
+
+    curve = cr.curve(table, "geometric", epsilon=[0.5, 1.0], measures="local", forms="tight", weights="records")
+    mine = {"axes.facecolor": "#102030", "font.size": 21.0, "text.color": "white", "axes.labelcolor": "white"}
+    with mpl.rc_context({**mine, "xtick.color": "yellow", "font.family": ["monospace"]}):
+        figure = Figure()
+        left, right = figure.subplots(1, 2)
+        assert curve.plot(ax=left) is left
+        figure.draw_without_rendering()
+        assert left.get_facecolor() == right.get_facecolor() == to_rgba("#102030")
+        for text in (left.xaxis.label, left.yaxis.label, *left.get_xticklabels(), *left.get_yticklabels()):
+            assert (text.get_fontsize(), text.get_fontfamily()) == (21.0, ["monospace"]), text.get_text()
+        assert to_rgba(left.xaxis.label.get_color()) == to_rgba("white")
+        assert to_rgba(left.get_xticklabels()[0].get_color()) == to_rgba("yellow")
+        assert mpl.rcParams["font.size"] == 21.0
 
 
 def test_a_table_as_a_frame_is_the_table(table: cr.FrequencyTable) -> None:

@@ -89,6 +89,19 @@ def test_an_edge_is_found_from_its_safe_side(edge: float, rising: bool) -> None:
             assert 0 <= inward < (1e-7 if power == 1 else 1e-3)
 
 
+def test_what_is_exactly_the_limit_is_admissible() -> None:
+    """Where the function is zero over a stretch, or at an end alone: no end is on the wrong side."""
+    assert find_admissible(lambda epsilon: epsilon - LOW, LOW, HIGH).intervals == ((LOW, LOW),)
+    assert find_admissible(lambda epsilon: HIGH - epsilon, LOW, HIGH).intervals == ((HIGH, HIGH),)
+    for step, end in (
+        (lambda epsilon: np.where(epsilon > 1.0, 1.0, 0.0), 1),
+        (lambda e: np.where(e < 1.0, 1.0, 0.0), 0),
+    ):
+        [interval] = find_admissible(step, LOW, HIGH).intervals
+        assert interval[1 - end] == (LOW, HIGH)[1 - end]
+        assert all(step(np.array([edge]))[0] <= 0 for edge in interval)
+
+
 def test_where_nothing_will_do_the_least_is_found() -> None:
     for place in (-6.5, -0.123, 2.34):
         nothing = find_admissible(lambda epsilon, place=place: 0.1 + (np.log(epsilon) - place) ** 2, LOW, HIGH)

@@ -157,6 +157,58 @@ def test_cells_that_outweigh_all_smaller_ones_are_taken_value_by_value() -> None
     assert sum(int(law.cells.sum()) for law in rest) == 101
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [([7, 3], [0.4, 0.3]), ([11], [0.5]), ([2], [0.6])] * 4,
+        [([1], [0.5])],
+        [([40], [0.5]), ([1], [0.3])],
+        [([1000, 1], [0.001, 0.1])] * 900 + [([1], [0.5])] * 20,  # nearly all is below 10,000, far below the largest
+    ],
+)
+def test_the_distribution_of_a_total(cells: list[Cell]) -> None:
+    """At every end, but for what is left out on either side of the window."""
+    bulk = totals._Bulk.of(as_laws(cells))
+    assert bulk.exact
+    if len(cells) > 100:
+        rare = stats.binom(900, 0.001)
+        ends = 1000 * np.arange(-1, 15) + 500  # so far from multiples of 1,000 that what is 1 does not matter
+        below, above = rare.cdf(ends // 1000), rare.sf(ends // 1000)
+    else:
+        values, chance = convolve(cells)
+        ends = np.arange(-3, values[-1] + 4)
+        below = np.array([chance[values <= end].sum() for end in ends])
+        above = np.array([chance[values >= end].sum() for end in ends])
+    slack = 2.0 * totals.OUTSIDE + totals.ROUNDING
+    assert bulk.at_most(ends) == pytest.approx(below, abs=slack)
+    assert bulk.at_least(ends) == pytest.approx(above, abs=slack)
+
+
+def test_what_is_most_uncertain_comes_first() -> None:
+    """In turns the cells that are shown about half of the time, and those that move the total most."""
+    shown = np.array([0.5, 0.999, 0.001, 0.4, 0.6, 0.98])
+    laws = [
+        Law(np.array([[1], [500], [2]]), shown[:3, None], np.array([1, 1, 30])),
+        Law(np.array([[3, 1], [1, 2], [900, 5]]), np.stack([shown[3:], np.zeros(3)], axis=1), np.array([4, 20, 1])),
+    ]
+    ordered = totals._most_varied_first(laws)
+    sizes = [law.values[:, 0].tolist() for law in ordered if len(law.cells)]
+    assert sizes == [[1], [900], [3], [500], [1], [2]]
+    assert ordered[0].cells.tolist() == [20]
+
+
+def test_a_smoothed_total_does_not_run_over_the_ends_of_its_window() -> None:
+    """Half of it is at either end; what a normal law adds beyond must not come in again at the other."""
+    bulk = totals._Bulk._smoothly(as_laws([([50], [0.5])]), 0, 50, 128, math.inf)
+    assert bulk is not None
+    ends = np.arange(-20, 71)
+    most, least = (np.minimum(1.0, 0.5 * (ends >= end) + 0.5 * (ends >= end + 50)) for end in (-6 * bulk.deviation, 0))
+    assert (bulk.at_most(ends) <= most + 1e-3).all()
+    assert (bulk.at_most(ends) >= least - 1e-9).all()
+    assert (bulk.at_least(50 - ends) <= most + 1e-3).all()
+    assert (bulk.at_least(50 - ends) >= least - 1e-9).all()
+
+
 def test_bounds_of_a_smoothed_total_are_bounds() -> None:
     """At every end: not below the true probability, and not above that of an end six deviations further out."""
     cells: list[Cell] = [([7, 3], [0.4, 0.3]), ([11], [0.5]), ([2], [0.6])] * 4

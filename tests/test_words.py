@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import cellrisk as cr
 from cellrisk.noise.mechanisms import MECHANISMS
 from cellrisk.repeat.accounting.operators import COMPOSERS
 from cellrisk.risk.attacks import GUESSES
@@ -50,3 +53,15 @@ def test_no_list_is_written_down_twice(tmp_path: Path) -> None:
     assert find_second_lists(SOURCE) == []
     (tmp_path / "again.py").write_text('Rule = Literal["replace", "add-remove"]\n', encoding="utf-8")
     assert find_second_lists(tmp_path) == ["again.py: Neighbours"]
+
+
+def test_one_is_singular() -> None:
+    """Of a table of one record, nothing says 1 records or 1 cells."""
+    table = cr.tabulate(
+        pd.DataFrame({"town": ["north"], "job": ["cook"]}), ["town"], "job", levels={"job": ["cook", "smith"]}
+    )
+    said = [str(table), str(table.summary()), str(cr.assess(table, epsilon=1.0, measures="local"))]
+    said.append(str(cr.explain(table, epsilon=1.0)))
+    assert table.headline.startswith("1 record in 1 cell of town; sensitive: job (2 levels)")
+    several = re.compile(r"(?<![\d.,])1 (?:records|cells|levels|quasi-\w+s)\b")
+    assert [found for text in said for found in several.findall(text)] == []

@@ -108,18 +108,22 @@ def _describe_group(group: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _describe_command(command: Any, path: tuple[str, ...]) -> Iterator[str]:
+    from cellrisk.cli.help_panels import find_panels, fold, list_examples, name_argument
+
     given = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+    panels = find_panels(command.params)
     yield f"## {' '.join(path)}\n"
-    usage = " ".join([*path, *(_shape(each) for each in given), *(["[OPTIONS]"] if options else [])])
+    usage = " ".join([*path, *map(name_argument, given), *(["[OPTIONS]"] if panels else [])])
     yield f"```text\n{usage}\n```\n"
     yield f"{_paragraphs(command.help)}\n"
+    examples = "\n".join(fold(each, 100) for each in list_examples(" ".join(path[1:])))
+    yield f"```sh\n{examples}\n```\n"
     if given:
         yield "| argument | |\n|---|---|"
-        yield from (f"| `{_metavar(each)}` | {_cell(each.help or '')} |" for each in given)
+        yield from (f"| `{name_argument(each)}` | {_cell(each.help or '')} |" for each in given)
         yield ""
-    if options:
-        yield "| option | | default |\n|---|---|---|"
+    for panel, options in panels.items():
+        yield f"| {panel} | | default |\n|---|---|---|"
         yield from (
             f"| `{_names(each)}` | {_cell(each.help or '')}{' Needed.' if each.required else ''} | {_default(each)} |"
             for each in options
@@ -132,15 +136,6 @@ def _paragraphs(text: str | None) -> str:
     return "\n\n".join(" ".join(block.split()) for block in blocks)
 
 
-def _metavar(parameter: Any) -> str:
-    return str(parameter.metavar or parameter.name).upper()
-
-
-def _shape(argument: Any) -> str:
-    name = _metavar(argument) + ("..." if argument.nargs == -1 else "")
-    return name if argument.required else f"[{name}]"
-
-
 def _names(option: Any) -> str:
     names = ", ".join(option.opts)
     if option.secondary_opts:
@@ -150,6 +145,8 @@ def _names(option: Any) -> str:
 
 def _default(option: Any) -> str:
     value = option.default
+    if isinstance(option.show_default, str):
+        return option.show_default
     if callable(value) or value is None or value == () or (option.is_flag and not option.secondary_opts):
         return ""
     if option.is_flag:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cellrisk.decide.policy import Policy
     from cellrisk.decide.usefulness import Utility, utility
     from cellrisk.errors import CellriskError, InvalidInput, UnknownName
+    from cellrisk.noise.from_opendp import from_opendp
     from cellrisk.noise.mechanisms import (
         AnalyticGaussian,
         DiscreteGaussian,
@@ -48,11 +49,15 @@ if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
     from cellrisk.repeat.together import TogetherAssessment, assess_together
+    from cellrisk.repeat.together.releasing import TogetherRelease, release_together
+    from cellrisk.repeat.together.splitting import Split, split_budget
     from cellrisk.risk.assessment import Assessment, assess
     from cellrisk.risk.ceilings import Ceiling, ceiling
     from cellrisk.risk.curves import RiskCurve, curve
     from cellrisk.risk.explanation import Explanation, explain
     from cellrisk.risk.perturbed import PerturbedAssessment, assess_perturbation
+    from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
+    from cellrisk.risk.perturbed.families import EqualPerturbation, find_equal_perturbation
     from cellrisk.risk.priors import Priors
     from cellrisk.show.reporting import Report, report
 
@@ -67,6 +72,7 @@ _HOMES = {
     "decide.policy": "Policy",
     "decide.usefulness": "Utility utility",
     "errors": "CellriskError InvalidInput UnknownName",
+    "noise.from_opendp": "from_opendp",
     "noise.mechanisms": (
         "AnalyticGaussian DiscreteGaussian Gaussian Geometric Laplace Mechanism ProbabilisticGaussian mechanism"
     ),
@@ -84,11 +90,15 @@ _HOMES = {
     "repeat.ledger": "Ledger",
     "repeat.sequences": "Plan RiskSequence Step assess_sequence largest_epsilon plan",
     "repeat.together": "TogetherAssessment assess_together",
+    "repeat.together.releasing": "TogetherRelease release_together",
+    "repeat.together.splitting": "Split split_budget",
     "risk.assessment": "Assessment assess",
     "risk.ceilings": "Ceiling ceiling",
     "risk.curves": "RiskCurve curve",
     "risk.explanation": "Explanation explain",
     "risk.perturbed": "PerturbedAssessment assess_perturbation",
+    "risk.perturbed.counts": "PerturbedCountsSummary inspect_perturbation",
+    "risk.perturbed.families": "EqualPerturbation find_equal_perturbation",
     "risk.priors": "Priors",
     "show.reporting": "Report report",
 }
@@ -105,6 +115,7 @@ __all__ = [
     "Choice",
     "Composition",
     "DiscreteGaussian",
+    "EqualPerturbation",
     "Explanation",
     "FreeFigure",
     "FrequencyTable",
@@ -117,6 +128,7 @@ __all__ = [
     "Mechanism",
     "Perturbation",
     "PerturbedAssessment",
+    "PerturbedCountsSummary",
     "PerturbedSimulation",
     "Plan",
     "Policy",
@@ -131,8 +143,10 @@ __all__ = [
     "RiskCurve",
     "RiskSequence",
     "Simulation",
+    "Split",
     "Step",
     "TogetherAssessment",
+    "TogetherRelease",
     "UnknownName",
     "Utility",
     "assess",
@@ -149,16 +163,21 @@ __all__ = [
     "datasets",
     "estimate_caused",
     "explain",
+    "find_equal_perturbation",
+    "from_opendp",
+    "inspect_perturbation",
     "largest_epsilon",
     "mechanism",
     "plan",
     "publish_risk",
     "read_perturbation",
     "release",
+    "release_together",
     "report",
     "reproduce",
     "simulate",
     "simulate_perturbation",
+    "split_budget",
     "tabulate",
     "utility",
 ]

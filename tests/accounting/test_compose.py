@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.repeat.accounting import FLAVOURS, OPERATORS, Composed, Loss, compose
-from tests.near import same
+from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from tests.near import near_epsilon, same
 
 from .cases import approximate, concentrated, loss_of, probabilistic, pure
 
@@ -302,6 +304,19 @@ def test_nothing_is_said_that_does_not_apply(losses: list[Loss], delta: float | 
     )
     found = " ".join(compose(losses, delta=delta).statements)
     assert [each for each in every if each in found] == said
+
+
+@pytest.mark.parametrize("epsilon", [740.0, 750.0, 800.0, 1e10, 1e100])
+@pytest.mark.parametrize("name", ["geometric", "laplace"])
+def test_losses_beyond_floating_point_tell_everything(name: str, epsilon: float) -> None:
+    """e^-epsilon is 0 there, and nothing is left of a distribution."""
+    losses = [loss_of(name, epsilon)] * 3
+    for delta in (None, 1e-6):
+        assert compose(losses, delta=delta).epsilon == near_epsilon(3 * epsilon)
+    found = compose_ceiling(losses, labels=4)
+    assert (found.even_two, found.even, found.advantage, found.odds) == (1.0, 1.0, 1.0, math.inf)
+    assert compose_ceiling([pure(epsilon)] * 2).even_two == 1.0
+    assert compose([pure(1e200)] * 2, delta=1e-6).epsilon == near_epsilon(2e200)
 
 
 def test_one_concentrated_loss_among_others_needs_a_delta() -> None:

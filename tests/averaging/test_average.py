@@ -200,7 +200,7 @@ def test_output_is_tidy_and_says_whom_it_is_for() -> None:
 
 def test_bad_questions_are_refused() -> None:
     table, laplace = make(CELLS), cr.Laplace(epsilon=0.5)
-    for releases, what in ((0, "from 1 on"), (2.0, "whole number"), (10_001, "too many releases to average")):
+    for releases, what in ((0, "from 1 to 10,000"), (2.0, "whole number"), (10_001, "from 1 to 10,000")):
         with pytest.raises(InvalidInput, match=what):
             average(table, laplace, releases=releases)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="unknown operator; got 'best'; allowed: tightest, basic"):
@@ -264,4 +264,4 @@ def test_the_ceiling_of_all_releases_is_said() -> None:
     assert expected.of_two in str(found)
     frame = found.to_frame()
     assert frame.query("measure == 'ceiling'").risk.item() == near(expected.even_two)
-    assert frame.query("measure == 'caused' and attacker == 'averaging'").risk.item() == found.caused[0].averaging
+    assert frame.query("measure == 'caused' and attacker == 'averaging'").risk.item() == near(found.caused[0].averaging)

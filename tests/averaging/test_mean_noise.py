@@ -145,7 +145,7 @@ def test_means_that_make_no_sense_are_refused() -> None:
         MeanNoise(-1.0, LaplaceNoise, 2)
     with pytest.raises(InvalidInput, match="mean of such noise is not known; got MeanNoise"):
         MeanNoise.of(MeanNoise(1.0, LaplaceNoise, 2), 2)
-    with pytest.raises(InvalidInput, match="releases must be a whole number from 1 on"):
+    with pytest.raises(InvalidInput, match="releases must be a whole number from 1 to 10,000"):
         MeanNoise(1.0, LaplaceNoise, 0)
-    with pytest.raises(InvalidInput, match="too many releases to average; got 10,001; allowed: 1 to 10,000"):
+    with pytest.raises(InvalidInput, match="releases must be a whole number from 1 to 10,000; got 10,001"):
         MeanNoise(1.0, LaplaceNoise, 10_001)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import cellrisk as cr
 from cellrisk.counts.profiles import LabelledCounts, LevelCounts
@@ -22,6 +23,7 @@ from cellrisk.noise.distributions import (
     Noise,
     NoNoise,
 )
+from cellrisk.risk.attacks.released import mass
 from cellrisk.risk.certainty import (
     HISTOGRAM_EDGES,
     NamedPeople,
@@ -32,7 +34,9 @@ from cellrisk.risk.certainty import (
     read_belief,
     read_certainties,
 )
+from cellrisk.risk.certainty import channel as channel_module
 from cellrisk.risk.certainty.beliefs import TableBelief
+from cellrisk.risk.certainty.channel import Channel
 from tests.decision import oracle
 from tests.near import near
 
@@ -134,6 +138,9 @@ def test_belief_in_the_table(kind: str, threshold: float) -> None:
         (1e5, 0.01, LaplaceNoise(100.0), 0.5, [0, 1000, 25000], 3000),
         (1e4, 0.05, GaussianNoise(100.0), 0.5, [0, 500, 4000], 5000),
         (1e4, 0.05, DiscreteGaussianNoise(1.0), 0.5, [0, 3, 500], 1500),
+        (0.13, 0.994, LaplaceNoise(0.01), 0.5, [0, 1, 25], 200),  # the middle weighs as good as nothing beside 1
+        (0.13, 0.994, LaplaceNoise(0.025), 0.5, [0, 1, 25], 200),
+        (0.13, 0.994, GeometricNoise(0.01), 0.5, [0, 1, 25], 200),
     ],
 )
 def test_people_expected_behind_a_value(
@@ -347,9 +354,35 @@ def test_certainties_are_sorted_and_each_is_there_once() -> None:
 
 def test_words_and_json() -> None:
     one = NamedPeople(0.95, "negbin", 10.0, 14.0, 16.0, 18.0)
-    assert one.people == "10 to 14"
+    assert one.people == "10 to 14 people"
     assert one.precision == near(12 / 17)
     assert one.overconfident
     assert not NamedPeople(0.95, "table", 19.0, 19.0, 20.0, 20.0).overconfident
     assert one.to_dict()["right_ends"] == [10.0, 14.0]
     assert NamedPeople(0.95, "negbin", 0.0, 0.0, 0.0, 0.0).precision is None
+
+
+@pytest.mark.parametrize("noise", [GeometricNoise(30.0), LaplaceNoise(30.0)])
+@pytest.mark.parametrize(
+    ("shape", "theta"), [(0.3, 0.99999), (1.0, 0.999), (3.0, 0.9999), (1e-300, math.exp(-1 / 30 + 0.0069))]
+)
+def test_sums_that_start_far_from_0_are_those_over_all_counts(shape: float, theta: float, noise: Noise) -> None:
+    """Of large values the attacker's expectation leaves out counts far below; nobody at all may still matter."""
+    values = np.arange(99_900, 100_101)
+    found = channel_module._by_near_recursion(shape, theta, Channel(noise, 0.5), values)
+    counts = np.arange(105_001.0)
+    law = special.gammaln(shape + counts) - special.gammaln(counts + 1.0) + counts * math.log(theta)
+    for place in (0, 17, 200):
+        away = values[place] - counts
+        with np.errstate(divide="ignore"):
+            logs = law + np.where(
+                np.abs(away) < 40, np.log(mass(noise, away)), -np.abs(away) / noise.scale + edge(noise)
+            )
+        weights = np.exp(logs - logs.max())
+        expected = float(weights @ counts / weights.sum())
+        assert found[place] - values[place] == pytest.approx(expected - values[place], rel=1e-7, abs=1e-6)
+
+
+def edge(noise: Noise) -> float:
+    """log c of noise whose far probabilities are c e^(-|j|/scale)."""
+    return float(np.log(mass(noise, np.array([40.0])))[0]) + 40.0 / noise.scale

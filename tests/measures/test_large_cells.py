@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cellrisk.counts.profiles import Profiles
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
     GaussianNoise,
@@ -18,10 +19,25 @@ from cellrisk.noise.distributions import (
     Noise,
     NoNoise,
 )
-from cellrisk.risk.measures import Dirichlet, Expected, Survival, expected, marginal, shrinkage
+from cellrisk.risk.attacks import GUESSES
+from cellrisk.risk.measures import (
+    MEASURES,
+    Dirichlet,
+    Expected,
+    Local,
+    Survival,
+    expected,
+    make_measure,
+    marginal,
+    measure,
+    shrinkage,
+)
+from cellrisk.risk.measures import sizes as sizes_module
+from cellrisk.risk.measures import survival as survival_module
 from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, window
 from cellrisk.risk.measures.shrinkage import risk_by_size
-from cellrisk.risk.measures.survival import SurvivalTable, each_alone, exactly_one
+from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
+from cellrisk.risk.measures.survival import SurvivalTable, each_alone, each_alone_in_rows, exactly_one
 from cellrisk.risk.measures.transforms import TOLERANCE
 from cellrisk.system.arrays import Floats, Integers
 
@@ -139,8 +155,9 @@ def thousand() -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0, 1e5])
-def test_a_thousand_labels_under_geometric_noise(scale: float) -> None:
+def test_a_thousand_labels_under_geometric_noise(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shrinkage and expected risk against their closed forms, from certain to be small to as large as they become."""
+    monkeypatch.setattr(measure, "NEXT_TO_NOTHING", 0.0)
     alpha = tuple(0.02 + 0.4 * (k * 7919 % 10) for k in range(1000))
     sizes = np.array([1, 90, 3_000, 3_050, 20_000])
     noise = GeometricNoise(scale)
@@ -156,6 +173,44 @@ def test_a_thousand_labels_under_geometric_noise(scale: float) -> None:
     for place, form in enumerate(("exact", "tight")):
         theirs = float(sum(end[place] for end in ends)) / 2
         assert found[form, "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=TOLERANCE * empty)
+
+
+WIDE_AND_NARROW = (LaplaceNoise(40.0), GeometricNoise(0.2), GaussianNoise(1e6), NoNoise())
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURES if name != "local"])
+def test_next_to_nothing_is_0_and_anything_else_is_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside risks of every size in one call: 300 labels under wide noise leave 300 / 2^299, the others keep theirs."""
+    cells = [[1 + k % 3 for k in range(300)], [5] + [0] * 298 + [2], [0] * 299 + [9]]
+    asked = make_measure(name, Dirichlet.given([0.01] * 300, 300), NegativeBinomialSizes(2.0, 9.0, True, "given"))
+    profiles, survival = Profiles.from_cells(cells, 300), Survival(WIDE_AND_NARROW)
+    ours = asked.average(profiles, survival)
+    monkeypatch.setattr(measure, "NEXT_TO_NOTHING", 0.0)
+    for (form, weights), theirs in asked.average(profiles, survival).items():
+        if form == "published":
+            assert ours[form, weights] == pytest.approx(theirs, rel=1e-12, abs=0)
+            continue
+        assert (theirs[[0, 2]] > 0).all()
+        assert (theirs[[0, 2]] < 1e-40).all()
+        assert ours[form, weights][[0, 2]].tolist() == [0.0, 0.0]
+        assert (theirs[[1, 3]] > 1e-9).all()
+        assert ours[form, weights][[1, 3]] == pytest.approx(theirs[[1, 3]], rel=1e-12)
+
+
+def test_what_is_never_exceeded_is_not() -> None:
+    """K q(0)^(K-1) is a bound for any counts, and guesses, which it does not bound, are never left out."""
+    survival = Survival((*WIDE_AND_NARROW, LaplaceNoise(1.0)), threshold=2.5)
+    generator = np.random.default_rng(8)
+    for labels in (2, 5, 40):
+        cells = generator.integers(0, 9, (50, labels))
+        cells[:, 0] += 1
+        cells[:9, 1:] = 0
+        for cell in cells:
+            risk = Local().average(Profiles.from_cells([cell.tolist()], labels), survival)["exact", "uniform"]
+            assert (risk <= survival.at_most(labels) * (1.0 + 1e-12)).all()
+    many = Profiles.from_cells([[7] + [1] * 299], 300)
+    for guess in GUESSES.values():
+        assert guess().average(many, Survival((LaplaceNoise(40.0),)), ("tight",))["tight", "records"][0] > 1e-4
 
 
 @pytest.mark.parametrize("noise", [LaplaceNoise(300.0), GaussianNoise(40.0), GaussianNoise(1.0)])
@@ -257,3 +312,69 @@ def test_exactly_one_of_many_labels_survives() -> None:
     for k in (0, 1, 40, 74):
         assert np.allclose(alone[k], survive[k] * np.prod(np.delete(vanish, k, axis=0), axis=0), rtol=1e-12, atol=0)
     assert np.allclose(exactly_one(vanish[:7], survive[:7]), exactly_one(list(vanish[:7]), list(survive[:7])))
+    for labels in (1, 2, 7, 75):
+        rows = each_alone_in_rows(vanish[:labels, :, 0].T, survive[:labels, :, 0].T)
+        assert np.allclose(rows.T, each_alone(list(vanish[:labels, :, 0]), list(survive[:labels, :, 0])), rtol=1e-12)
+
+
+def huge_cell_oracle(alpha: tuple[float, ...], n: int, scale: float) -> tuple[float, float]:
+    """Geometric noise: of the others' total only counts up to sixty scales matter, from their ratios, one by one."""
+    with mp.workdps(50):
+        a = np.exp(-1 / np.longdouble(scale))
+        every = mp.fsum(map(mp.mpf, alpha))
+        total = np.arange(int(60 * scale) + 60, dtype=np.longdouble)
+        exact = tight = np.longdouble(0)
+        for own in alpha:
+            others = np.longdouble(mp.nstr(every - own, 30))
+            none = mp.exp(mp.loggamma(mp.mpf(own) + n) - mp.loggamma(every + n) + mp.loggamma(every) - mp.loggamma(own))
+            ratios = (n - total) / (total + 1) * (others + total) / (np.longdouble(own) + n - total - 1) * a
+            law = np.longdouble(mp.nstr(none, 25)) * np.concatenate([[np.longdouble(1)], np.cumprod(ratios)[:-1]])
+            exact, tight = exact + law.sum(), tight + (law * (n - total)).sum() / n
+        vanish = (1 + a) ** (1 - len(alpha))
+    return float(exact * vanish), float(tight * vanish)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("alpha", [(0.3, 1.9), (40.0, 3.0, 5.0), ALPHA])
+@pytest.mark.parametrize("size", [100_000, 10**7, 10**9, 10**12])
+def test_huge_cells_under_geometric_noise(size: int, alpha: tuple[float, ...], scale: float) -> None:
+    """However large, and where one label's counts are more than a transform is long."""
+    prior, survival = Dirichlet.given(alpha, len(alpha)), Survival((GeometricNoise(scale),))
+    risks = risk_by_size(prior, np.array([size]), survival, ("exact", "tight"))
+    for form, theirs in zip(("exact", "tight"), huge_cell_oracle(alpha, size, scale), strict=True):
+        assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-11, abs=0)
+
+
+def test_sizes_so_many_that_some_stand_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over every h-th size are those over all, of anything that one record more changes little."""
+    law = PoissonSizes(4e7, truncated=True, source="given")
+    some, weights = law.likely(labels=7)
+    monkeypatch.setattr(sizes_module, "SIZES_ONE_BY_ONE", 1 << 40)
+    every, chance = law.likely(labels=7)
+    assert len(every) > 100 * len(some)
+    for risk in (
+        lambda n: (n / 4e7) ** -0.3,
+        lambda n: np.exp((n - 4e7) * math.log1p(-1e-4)),  # a label that is at least a few thousand of the records
+        lambda n: 1 / (1 + np.exp((n - 4e7) / 6e3)),
+    ):
+        assert float(weights @ risk(some)) == pytest.approx(float(chance @ risk(every)), rel=1e-11)
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(3.0), GaussianNoise(1e6), DiscreteGaussianNoise(800.0)])
+def test_far_counts_are_as_those_in_tables(noise: Noise, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of huge counts no table is made; the risks of smaller ones are the same either way."""
+    profiles, survival = Profiles.from_cells([[9_000, 40, 3], [5, 5, 5]], 3), Survival((noise,), threshold=2.5)
+    asked = [Expected(), make_measure("marginal", None, PoissonSizes(700.0, truncated=True, source="given"))]
+    found = []
+    for most in (1 << 22, 0):
+        monkeypatch.setattr(survival_module, "IN_A_TABLE", most)
+        found.append([list(each.average(profiles, survival).values()) for each in asked])
+    assert np.allclose(found[0], found[1], rtol=1e-12, atol=1e-300)
+
+
+def test_what_no_machine_could_add_up_is_refused() -> None:
+    wide = NegativeBinomialSizes(2.0, 1e9, truncated=True, source="given")
+    with pytest.raises(InvalidInput, match="sizes that a cell may have"):
+        wide.likely()
+    with pytest.raises(InvalidInput, match="cells so large"):
+        risk_by_size(Dirichlet.given((1.0, 2.0), 2), np.array([10**9]), Survival((GaussianNoise(1e8),)), ("tight",))

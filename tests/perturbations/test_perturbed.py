@@ -18,17 +18,12 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.certainty import NegativeBinomial, read_belief
+from cellrisk.risk.certainty.beliefs import TableBelief
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Shrinkage, Survival
 from cellrisk.risk.measures.sizes import PoissonSizes
-from cellrisk.risk.perturbed import (
-    assess_perturbation,
-    expect_behind,
-    find_ceiling,
-    find_distance,
-    find_mechanism_distance,
-    find_perturbed_certainty,
-    sum_caused,
-)
+from cellrisk.risk.perturbed import assess_perturbation, find_ceiling, sum_caused
+from cellrisk.risk.perturbed.certainty import expect_behind, find_perturbed_certainty
+from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
 from tests.near import near
 
 ODD = Perturbation(
@@ -184,6 +179,31 @@ def test_certainty_is_the_attackers_share_over_all_that_may_be_published(name: s
         assert (row.right, row.named) == (near(right), near(named))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_belief_table_is_the_share_of_people_behind_what_is_published(name: str) -> None:
+    """P(label k | r) = sum over cells of n_k P(n -> r), over the same for all labels: every r gone through."""
+    made, cells = CASES[name], [*CELLS, [1, 0, 0], [0, 1, 0], [0, 2, 1]]
+    certainties = (0.6, 0.8, 0.95)
+    found = find_perturbed_certainty(make_table(cells).attribute(), made, certainties, TableBelief())
+    behind: dict[tuple[int, ...], list[float]] = {}
+    for cell in cells:
+        for values, chance in published(made, cell):
+            people = behind.setdefault(values, [0.0] * 3)
+            for label, count in enumerate(cell):
+                people[label] += count * chance
+    for row, tau in zip(found, certainties, strict=True):
+        named = [(part, sum(people)) for people in behind.values() for part in people if sum(people) > 0]
+        sure = [(part, total) for part, total in named if part >= (tau - 1e-12) * total]
+        assert (row.right, row.named) == (near(sum(p for p, _ in sure)), near(sum(t for _, t in sure)))
+        assert row.right >= (tau - 1e-9) * row.named  # calibrated on this table
+
+
+def test_the_ceiling_of_many_different_rows_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact, _ = find_ceiling(ODD)
+    monkeypatch.setattr("cellrisk.risk.perturbed.figures.MOST_PAIRS", 1)
+    assert exact <= find_ceiling(ODD)[0] <= 1.0
+
+
 def test_a_label_that_nobody_is_believed_to_have() -> None:
     assert expect_behind(ODD, 0.0, 0.5, 5) == {}
     expected = expect_behind(read_perturbation("round:4"), 0.5, 0.3, 5)
@@ -281,8 +301,9 @@ def test_other_answers() -> None:
     assert nobody.figures[0].equal[0].epsilon is None
     assert "No epsilon of geometric noise" in nobody.headline
     assert json.loads(json.dumps(nobody.to_dict()))["decision"][0]["caused"]["people"] == near(0.0)
-    with pytest.raises(InvalidInput, match="belief table is not offered"):
-        assess_perturbation(table, "cell-key", belief="table")
+    assert (
+        assess_perturbation(table, "cell-key", belief="table", compare=None).figures[0].certainty[0].belief == "table"
+    )
     with pytest.raises(InvalidInput, match="unknown mechanism to compare"):
         assess_perturbation(table, "random-rounding:3", compare="noise")
     raw = assess_perturbation(table, "suppress-below:1", measures="local")  # nothing is changed
@@ -322,6 +343,20 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert len(json.loads(capsys.readouterr().out)["figures"]) == 4
     assert main([*asked, "random-rounding:3", "--epsilon", "1"]) == 2
     assert "no epsilon" in capsys.readouterr().err
-    for command in (["curve"], ["choose"], ["average"]):
-        assert main([*command, "people.csv", "--qid", "q", "--sensitive", "y", "--perturbation", "cell-key"]) == 2
-        assert "no epsilon" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ask", "more"),
+    [
+        (cr.assess, {}),
+        (cr.average, {"releases": 2}),
+        (cr.choose, {"max_caused": 0.1}),
+        (cr.curve, {}),
+        (cr.utility, {}),
+    ],
+)
+def test_python_says_why_a_perturbation_is_no_mechanism(ask: Any, more: dict[str, Any]) -> None:
+    table = cr.tabulate(pd.DataFrame({"sex": list("ffmm"), "job": list("abab")}), "sex", "job", count=False)
+    rounded = cr.read_perturbation("random-rounding:3")
+    with pytest.raises(cr.InvalidInput, match="a perturbation has no epsilon"):
+        ask(table, rounded, **more)

@@ -73,8 +73,19 @@ def test_files(tmp_path: Path) -> None:
     assert row_of(keys, 1) == {0: near(0.25), 1: near(0.5), 2: near(0.25)}
     assert row_of(keys, 2) == {0: near(0.25), 2: near(0.5), 3: near(0.25)}
     assert row_of(keys, 0) == {0: near(1.0)}
-    assert "rows for counts from 0 to 2" in keys.describe()
+    assert "rows for counts from 0 to 2, and nothing is known of larger ones" in keys.describe()
+    assert "rows for counts from 0 to 2, and larger ones like the last" in ptable.describe()
+    for ends in (keys, read_perturbation(f"{tmp_path / 'table.csv'},suppress-below:3")):
+        with pytest.raises(InvalidInput, match="ends before the largest count; got its last row is for 2"):
+            ends.row(3)
     assert read_perturbation(keys) is keys
+
+
+@pytest.mark.parametrize(
+    ("line", "row"), [("1,2,0.5\n1,5,0", {0: 0.5, 2: 0.5, 5: 0.0}), ("1,2,0.5000009", {0: 0.4999996, 2: 0.5000004})]
+)
+def test_files_with_zeros_and_few_digits(tmp_path: Path, line: str, row: dict[int, float]) -> None:
+    assert row_of(read(tmp_path, PLAIN.replace("1,2,0.5", line)), 1) == pytest.approx(row, abs=1e-7)
 
 
 def test_a_table_of_keys_goes_on_with_its_last_rows(tmp_path: Path) -> None:
@@ -105,6 +116,7 @@ def test_what_a_file_shows_can_be_suppressed(tmp_path: Path) -> None:
         ("a,b,c\n1,2,3\n", "has other columns"),
         ("count,count,released,probability\n", "has other columns"),
         (PLAIN.replace("1,2,0.5", "1,2,0.4"), r"must add up to 1; got 0.9 in the row of 1"),
+        (PLAIN.replace("1,2,0.5", "1,2,0.5000011"), r"must add up to 1; got 1.0000011 in the row of 1"),
         (PLAIN.replace("1,0,0.5\n1,2,0.5", "1,0,-0.5\n1,2,1.5"), "numbers from 0 to 1; got the row of 1"),
         (PLAIN.replace("1,0,0.5\n1,2,0.5\n", ""), "a count has no row in the perturbation table; got 1"),
         (PLAIN.replace("1,2,0.5", "1,0,0.5"), "each published value once"),
@@ -114,7 +126,8 @@ def test_what_a_file_shows_can_be_suppressed(tmp_path: Path) -> None:
         (PLAIN.replace("1,2,0.5", "1,2,nan"), "line 4"),
         (PLAIN.replace("1,2,0.5", "1,2,secret"), "line 4"),
         (PLAIN.replace("1,2,0.5", "1,2,1e400"), "line 4"),
-        (PLAIN.replace("2,2,1", "900000,2,1"), f"up to {LARGEST_COUNT:,}"),
+        (PLAIN.replace("2,2,1", f"{LARGEST_COUNT + 1},2,1"), f"up to {LARGEST_COUNT:,}"),
+        (PLAIN.replace("2,2,1", f"{LARGEST_COUNT},2,1"), "a count has no row in the perturbation table; got 2"),
         ("count,released,probability\n", "has no rows"),
         (PTABLE.replace("p_int_ub", "type"), "for magnitudes"),
         (KEYS.replace("1,3,0\n", ""), "every count needs every key"),
@@ -151,3 +164,6 @@ def test_other_refusals(tmp_path: Path) -> None:
         cr.Perturbation("none", ())
     with pytest.raises(InvalidInput, match="add up to 1"):
         cr.Perturbation("half", ((np.array([0]), np.array([0.5])),))
+    for values, chances in (([], []), ([0, 1], [1.0]), ([1, 1], [0.5, 0.5])):
+        with pytest.raises(InvalidInput, match="each published value once; got the row of 0"):
+            cr.Perturbation("wrong", ((np.array(values, dtype=np.int64), np.array(chances)),))

@@ -169,7 +169,7 @@ def test_words_of_the_reader_stay_as_they_are(ax: Axes) -> None:
     assert not ax.get_yticklabels()[1].get_parse_math()
 
 
-def test_settings_of_the_reader_do_not_reach_the_panel() -> None:
+def test_settings_of_the_reader_reach_the_words_beside_the_panel_alone() -> None:
     table = make_table(2)
     with matplotlib.rc_context({"axes.grid": True, "axes.spines.top": True, "grid.color": "red", "font.size": 20}):
         axes = Figure().subplots()
@@ -179,7 +179,7 @@ def test_settings_of_the_reader_do_not_reach_the_panel() -> None:
         assert not axes.spines["top"].get_visible()
         assert {line.get_color() for line in axes.get_ygridlines()} == {"#EBEBEB"}
         assert not any(line.get_visible() for line in axes.get_xgridlines())
-        assert {label.get_fontsize() for label in axes.get_yticklabels()} == {8.0}
+        assert {label.get_fontsize() for label in (*axes.get_yticklabels(), axes.xaxis.label)} == {20.0}
 
 
 def test_axes_of_a_part_of_a_figure(two: cr.FrequencyTable) -> None:

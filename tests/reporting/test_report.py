@@ -287,3 +287,23 @@ def test_what_a_report_refuses(table: cr.FrequencyTable) -> None:
         report(table, epsilon=1.0, preparation="age in bins")
     with pytest.raises(InvalidInput, match="max_risk must be a share"):
         report(table, max_risk=30)
+
+
+def test_the_curve_tells_of_the_epsilon_that_is_asked_for(table: cr.FrequencyTable) -> None:
+    found = report(table, epsilon=0.37)
+    risk = percent(cr.assess(table, epsilon=0.37).value())
+    assert f"At epsilon 0.37 the risk for trade is {risk}" in " ".join(found.html.split())
+
+
+def test_who_set_the_limits_and_when(table: cr.FrequencyTable) -> None:
+    policy = cr.Policy(max_ceiling=0.9, set_by="the review board", set_on="2026-05-04")
+    found = report(table, epsilon=0.5, policy=policy)
+    assert "one given in Python, set by the review board on 2026-05-04" in " ".join(found.html.split())
+    perturbed = cr.report(table, perturbation="random-rounding:3", policy=policy)
+    assert "set by the review board on 2026-05-04" in " ".join(perturbed.html.split())
+
+
+@pytest.mark.parametrize("words", [{"set_by": ""}, {"set_by": 3}, {"set_by": "x" * 201}, {"set_on": "tomorrow"}])
+def test_who_and_when_must_be_a_name_and_a_date(words: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match=r"set-(by|on) must be"):
+        cr.Policy(max_epsilon=1.0, **words)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
 import pytest
+from tests.examples import EVERY_EXAMPLE
 
 import cellrisk as cr
 from cellrisk.cli import main
@@ -110,6 +111,8 @@ def test_a_damaged_file_is_one_line(file: Path, tmp_path: Path) -> None:
     whole, draw = file.read_bytes(), random.Random(5)
     damaged = [whole[: round(len(whole) * share)] for share in (0.01, 0.3, 0.6, 0.95)]
     damaged += [whole[:place] + draw.randbytes(40) + whole[place + 40 :] for place in draw.sample(range(len(whole)), 4)]
+    if file.suffix in foreign.STATISTICAL and not EVERY_EXAMPLE:  # each starts a process
+        damaged = damaged[1::5]
     said = []
     for number, content in enumerate(damaged):
         path = tmp_path / f"{number}{file.name}"
@@ -141,6 +144,30 @@ def test_labels_of_several_values_are_told_apart(tmp_path: Path) -> None:
     pyreadstat.write_sav(frame, str(path), variable_value_labels={"home": {1: "town", 2: "town", 3: "farm"}})
     labels = cr.tabulate(path, "home", "job", count=False).cells().domains[0].labels
     assert {*labels} == {"town (1)", "town (2)", "farm", "4"}
+
+
+DAMAGE = {14: 0, 36: 121, 156: 160, 202: 77, 204: 36, 222: 4, 301: 0, 441: 115, 480: 32, 620: 64, 668: 114}
+"""Bytes of a file of SPSS that end the process in which pyreadstat 1.3 reads it."""
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_file_that_ends_its_reader_is_refused(
+    killed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "people.sav"
+    write_sav(path)
+    content = bytearray(path.read_bytes())
+    for place, byte in DAMAGE.items():
+        content[place - 1] = byte
+    if killed:  # whatever the library makes of that file
+        monkeypatch.setattr(foreign, "START", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    else:
+        path.write_bytes(content)
+    assert main(["inspect", str(path), "--qid", "sex", "--sensitive", "job", "--count", "none"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("cellrisk: the file cannot be read, or is damaged; got ")
+    assert err.count("\n") == 1
 
 
 def test_many_rows_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

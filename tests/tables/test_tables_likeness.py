@@ -166,7 +166,7 @@ def test_every_command_refuses_and_obeys_the_word_none(
     asked = [command, as_csv(count_table(), tmp_path), "--qid", "place,sex", "--sensitive", "job", *COMMANDS[command]]
     assert main(asked) == 2
     told = capsys.readouterr().err
-    assert "name it with --count n " in told
+    assert "name it with --count n," in told
     assert "--count none" in told
     assert len(told.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
@@ -188,7 +188,7 @@ def test_a_released_table_of_counts_is_never_read_as_records(tmp_path: Path, cap
     capsys.readouterr()
     assert main(["audit", original, str(released), *asked]) == 2
     told = capsys.readouterr().err
-    assert "name it with --released-count count " in told
+    assert "name it with --released-count count," in told
     with pytest.raises(InvalidInput, match=r"count=\.\.\."):
         cr.audit(table, released)
     assert cr.audit(table, released, count="count").value() == 1.0

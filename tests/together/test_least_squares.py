@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.stats import multivariate_normal
 
 import cellrisk as cr
-from cellrisk.repeat.together.least_squares import orthant, refine
+from cellrisk.repeat.together.least_squares import orthant, refine, refine_observed, refine_tree
 from tests.near import near
 
 LEVELS = {0: 3, 1: 2, 2: 4}
@@ -164,3 +164,78 @@ def test_what_is_not_computed_says_why() -> None:
     assert "Gaussian noise alone" in geometric.headline
     four = [{"qid": ["a", "b"]}, {"qid": ["b", "c"]}, {"qid": "b"}, {"qid": "c"}]
     assert "up to 3 tables" in ask(*four, mechanism="gaussian-analytic", epsilon=1.0, delta=0.01).headline
+
+
+def test_a_tree_in_closed_form() -> None:
+    """c(r1(a, b), r2(d, e, f)), every variance 1: the figures to meet, dense normal equations, and other variances."""
+    parents = [None, 0, 0, 1, 1, 2, 2, 2]
+    found = refine_tree(parents, [1.0] * 8)
+    expected = [0.586207, 0.482759, 0.517241, 0.620690, 0.620690, 0.724138, 0.724138, 0.724138]
+    assert found == pytest.approx(expected, abs=5e-7)
+    leaves = {0: [3, 4, 5, 6, 7], 1: [3, 4], 2: [5, 6, 7], **{leaf: [leaf] for leaf in range(3, 8)}}
+    matrix = np.array([[float(leaf in leaves[node]) for leaf in range(3, 8)] for node in range(8)])
+    for variances in ([1.0] * 8, [0.5, 2.0, 1.0, 3.0, 0.2, 1.0, 1.0, 4.0]):
+        dense = matrix @ np.linalg.inv(matrix.T @ np.diag(1 / np.array(variances)) @ matrix) @ matrix.T
+        assert refine_tree(parents, variances) == pytest.approx(np.diag(dense), rel=1e-9)
+
+
+PLACES = ["Aa", "Aa", "Ab", "Bc", "Bc", "Bd", "Be", "Aa"]
+"""Regions and their districts, and an age below: nested geography, of which not every combination occurs."""
+AGES = "xyyxyxxy"
+JOBS = "mnmnnmmn"
+
+
+def test_only_cells_that_occur_by_dense_normal_equations() -> None:
+    """Districts in regions, and ages: each cell has the variance that the normal equations leave it."""
+    region, district, age = (
+        [*map(sorted(set(column)).index, column)]
+        for column in (
+            [place[0] for place in PLACES],
+            [place[1] for place in PLACES],
+            AGES,
+        )
+    )
+    cell, sizes, variances = np.array([region, district, age]), [2, 5, 2], [1.0, 2.0, 0.5]
+    found = refine_observed(cell, sizes, variances)
+    atoms = sorted(set(zip(region, district, age, strict=True)))
+    rows = [[float(atom[table] == value) for atom in atoms] for table in range(3) for value in range(sizes[table])]
+    matrix, spread = np.array(rows), np.repeat(variances, sizes)
+    dense = matrix @ np.linalg.pinv(matrix.T @ np.diag(1 / spread) @ matrix) @ matrix.T
+    starts = [0, 2, 7]
+    for row in range(len(PLACES)):
+        own = [start + cell[table, row] for table, start in enumerate(starts)]
+        assert found[:, :, row] == pytest.approx(dense[np.ix_(own, own)], rel=1e-8, abs=1e-10)
+
+
+def test_nested_geography_beside_the_plain_figures() -> None:
+    """Regions and districts are found to be nested; the rules at the refined variance are those of a simulation."""
+    frame = pd.DataFrame({"region": [p[0] for p in PLACES], "district": [p[1] for p in PLACES], "job": [*JOBS]})
+    noise = cr.AnalyticGaussian(epsilon=1.0, delta=0.05)
+    tables = [{"qid": "region", "mechanism": noise}, {"qid": "district", "mechanism": noise}]
+    found = cr.assess_together(frame, tables, "job", levels={"job": ["m", "n"]})
+    assert found.refinement is not None
+    observed = found.refinement.observed
+    assert observed is not None
+    sigma = noise.scale
+    children = {"A": 2, "B": 3}  # v_c (1 - v_c/(C v_c + v_p)) of a district, 1/(1/v_p + 1/(C v_c)) of a region
+    left = [np.mean([1 / (1 + 1 / children[p[0]]) for p in PLACES])]
+    left.append(np.mean([1 - 1 / (children[p[0]] + 1) for p in PLACES]))
+    assert observed.shares == pytest.approx(left, rel=1e-9)
+    generator = np.random.default_rng(3)
+    draws, right = 40_000, 0.0
+    regions, districts = "AB", "abcde"
+    matrix = np.array([[float(p == r) for p in "AABBB"] for r in regions] + np.eye(5).tolist())
+    hat = matrix @ np.linalg.inv(matrix.T @ matrix) @ matrix.T
+    shown = {}
+    for job in "mn":
+        counts = [sum(p[0] == r and j == job for p, j in zip(PLACES, JOBS, strict=True)) for r in regions]
+        counts += [sum(p[1] == d and j == job for p, j in zip(PLACES, JOBS, strict=True)) for d in districts]
+        shown[job] = (np.array(counts) + generator.normal(0, sigma, (draws, 7))) @ hat.T > 0.5
+    for place, job in zip(PLACES, JOBS, strict=True):
+        own = [regions.index(place[0]), 2 + districts.index(place[1])]
+        stays = {each: shown[each][:, own].all(axis=1) for each in "mn"}
+        other = "n" if job == "m" else "m"
+        right += float(np.mean(stays[job] & ~stays[other]))
+    assert abs(observed.rules["elimination"].right - right) < 5 * 8 * 0.5 / math.sqrt(draws)
+    assert 0 < observed.rules["elimination"].caused <= observed.rules["elimination"].right
+    assert "If only the combinations that occur are published" in str(found)

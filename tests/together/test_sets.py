@@ -142,7 +142,7 @@ WRONG = {
     "margins": (HEAD + TABLES + 'noise = "margins"\n', "margins of one noisy table"),
     "consistent": (HEAD + 'noise = "consistent"\n' + TABLES, "made consistent with each other"),
     "the table as a belief": (HEAD + 'belief = "table"\n' + TABLES, "which nobody publishes; leave it out"),
-    "another belief": (HEAD + 'belief = "negbin"\n' + TABLES, "is assessed for single tables alone"),
+    "another belief": (HEAD + 'belief = "negbin"\n' + TABLES, "is fitted to it; leave it out, and ask for --certainty"),
     "noise of no kind": (HEAD + 'noise = "loud"\n' + TABLES, "unknown kind of noise"),
     "too many tables": (HEAD + '[[table]]\nqid = ["sex"]\n' * 21, "got 21 tables; allowed: 1 to 20"),
     "no TOML": ("source = ", "the set file is not valid TOML"),
@@ -295,7 +295,7 @@ def test_a_second_opinion(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run(folder, HEAD + TABLES, "--check", "--releases", "300", "--seed", "1") == 0
     assert "A second opinion: 300 releases of all tables were simulated" in capsys.readouterr().out
     assert run(folder, HEAD + TABLES, "--check", "--releases", "1") == 2
-    assert "needs 2 releases or more" in capsys.readouterr().err
+    assert "--releases must be 2 or more" in capsys.readouterr().err
 
 
 def test_a_wrong_number_is_seen_by_the_second_opinion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,12 +312,15 @@ def test_a_wrong_number_is_seen_by_the_second_opinion(folder: Path, monkeypatch:
     assert max(abs(row.z) for row in found.check.rows) > 5
 
 
-def test_a_policy_that_is_in_force_is_not_said_to_be_obeyed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_that_is_broken_is_not_said_to_be_obeyed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.3\n", encoding="utf-8")
-    assert run(folder, HEAD + TABLES, "--json") == 0
+    assert run(folder, HEAD + TABLES, "--json") == 3
     told = capsys.readouterr()
     assert "policy" not in json.loads(told.out)
-    assert "the set was not judged by cellrisk.toml (sha256" in told.err
+    assert "by cellrisk.toml (sha256" in told.err
+    (folder / "cellrisk.toml").write_text("[policy]\nmax-risk = 0.9\n", encoding="utf-8")
+    assert run(folder, HEAD + TABLES, "--json") == 0
+    assert "policy" in json.loads(capsys.readouterr().out)
 
 
 def test_bins_as_texts_in_python(folder: Path) -> None:

@@ -166,6 +166,14 @@ def wait_for(client: Any, answer: Any, state: str = "done") -> Any:
     raise AssertionError("the job did not end within a minute")
 
 
+def hear(client: Any, answer: Any) -> Any:
+    """What the server answers at once, or once the job that it names instead has ended."""
+    if answer.status_code == 202:
+        return wait_for(client, answer)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
 @pytest.fixture(scope="session")
 def finish(client: Any) -> Callable[..., Any]:
     return partial(wait_for, client)

@@ -10,8 +10,9 @@ import pytest
 import cellrisk as cr
 from cellrisk.publish.simulation import SCENARIOS
 from cellrisk.web import answer_models
+from cellrisk.web.boxes import name_boxes
 from tests.near import near, near_epsilon, same
-from tests.web.conftest import SETTING, Running, load, upload
+from tests.web.conftest import SETTING, Running, hear, load, upload
 
 Finish = Callable[..., Any]
 
@@ -91,13 +92,14 @@ class TestRisk:
         assert epsilons[-1] == (0.316 if mechanism == "gaussian" else 100.0)
         assert len(found["rows"]) == 4 * len(deltas)
         for number, delta in enumerate(deltas):
-            people, sentences = found["people"][str(number)], found["sentences"][str(number)]
+            figures = found["figures"][str(number)]
             for place in (0, len(epsilons) // 2, len(epsilons) - 1):
                 assessed = cr.assess(direct, cr.mechanism(mechanism, epsilon=epsilons[place], delta=delta))
-                assert sentences[place] == assessed.exposures[0].sentence(assessed.mechanism)
-                exposed = assessed.exposures[0].people
-                assert [people[name][place] for name in ("low", "high", "exact")] == [exposed.low, exposed.high, True]
-                assert people["mean"][place] == pytest.approx(exposed.mean, rel=1e-12)
+                decision = assessed.figures[0]
+                assert figures["exposed"][place] == pytest.approx(assessed.exposures[0].share, rel=1e-9)
+                assert figures["caused"][place] == pytest.approx(decision.caused.share, rel=1e-9)
+                assert figures["ceiling"][place] == pytest.approx(decision.ceiling.to_dict()["even_two"], rel=1e-9)
+                assert figures["sentences"][place].partition(" (")[0] == assessed.headline.partition(" (")[0]
                 for measure in measures:
                     for weights in ("uniform", "records"):
                         row = found["rows"][f"{measure}/{weights}/{number}"]
@@ -110,8 +112,8 @@ class TestRisk:
         both = "/api/tables/" + finish(client.post("/api/tables", json=chosen))["table"]
         assert "several sensitive" in client.post(f"{both}/positions", json={}).json()["error"]
         alone = cr.tabulate(server.folder / "people.csv", ["age"], "sex", bins={"age": 10})
-        found = client.post(f"{both}/admissible", json={**SETTING, "sensitive": "sex", "max_risk": 0.1}).json()
-        assert found["sentence"] == cr.choose(alone, max_risk=0.1).headline
+        found = hear(client, client.post(f"{both}/admissible", json={**SETTING, "sensitive": "sex", "max_risk": 0.1}))
+        assert found["sentence"] == name_boxes(cr.choose(alone, max_risk=0.1).headline)
         riskiest = client.post(f"{both}/riskiest", json={**SETTING, "sensitive": "sex", "top": 3}).json()
         assert [row["risk"] for row in riskiest["rows"]] == near(
             [cell.risk for cell in cr.explain(alone, cr.Geometric(epsilon=1.0), top=3).riskiest]
@@ -123,12 +125,38 @@ class TestRisk:
     def test_admissible_is_that_of_choose(
         self, client: Any, table: str, direct: cr.FrequencyTable, limit: float
     ) -> None:
-        found = client.post(f"{table}/admissible", json={**SETTING, "max_risk": limit}).json()
+        found = hear(client, client.post(f"{table}/admissible", json={**SETTING, "max_risk": limit}))
         choice = cr.choose(direct, max_risk=limit)
         assert (found["epsilon"] is None) == (choice.epsilon is None)
         assert choice.epsilon is None or found["epsilon"] == near_epsilon(choice.epsilon)
         assert found["intervals"] == [near_epsilon(interval) for interval in choice.admissible]
-        assert found["sentence"] == choice.headline
+        assert found["sentence"] == name_boxes(choice.headline)
+
+    def test_limits_on_the_figures_are_those_of_choose(
+        self, client: Any, table: str, direct: cr.FrequencyTable
+    ) -> None:
+        limits = {"max_risk": None, "max_ceiling": 0.75, "max_epsilon": 2.0}
+        found = hear(client, client.post(f"{table}/admissible", json={**SETTING, **limits}))
+        assert found["epsilon"] == near_epsilon(cr.choose(direct, max_ceiling=0.75, max_epsilon=2.0).epsilon)
+
+    def test_the_figures_at_one_epsilon_are_those_of_assess(
+        self, client: Any, table: str, direct: cr.FrequencyTable
+    ) -> None:
+        found = hear(client, client.post(f"{table}/figures", json=SETTING))
+        assessed = cr.assess(direct, cr.Geometric(epsilon=1.0))
+        assert found["sentence"] == assessed.headline
+        assert (found["people"]["low"], found["people"]["high"]) == (
+            assessed.exposures[0].people.low,
+            assessed.exposures[0].people.high,
+        )
+        assert same(found["decision"], assessed.figures[0].to_dict())
+
+    def test_certainty_is_that_of_curve(
+        self, client: Any, finish: Finish, table: str, direct: cr.FrequencyTable
+    ) -> None:
+        found = finish(client.post(f"{table}/certainty", json={"points": 4}))
+        (lines,) = cr.curve(direct, epsilon=found["epsilons"], measures="certainty").figures
+        assert found["sure"] == near((lines.certainty[0].right / direct.n_records).tolist())
 
     def test_the_riskiest_cells_are_those_of_explain(self, client: Any, table: str, direct: cr.FrequencyTable) -> None:
         found = client.post(f"{table}/riskiest", json={**SETTING, "top": 7}).json()
@@ -145,7 +173,7 @@ class TestRisk:
         choice = cr.choose(direct, max_risk=0.2, max_tvd=0.5, releases=3, seed=4)
         assert choice.trade_off is not None
         assert same(found["points"], choice.trade_off.to_dict()["points"])
-        assert found["sentence"] == choice.headline
+        assert found["sentence"] == name_boxes(choice.headline)
         if choice.epsilon is None:
             assert found["recommended"] is None
         else:

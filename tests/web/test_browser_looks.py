@@ -6,6 +6,7 @@ Screenshots and the measured times are kept in the folder that CELLRISK_SCREENSH
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.web.conftest import Running
-from tests.web.walking import epsilon, expect, show_adult, show_people, wider_than_screen
+from tests.web.walking import epsilon, expect, open_step, show_adult, show_people, unfold, wider_than_screen
 
 Visit = Callable[..., Any]
 NARROW, WIDE = 390, 1280
@@ -34,6 +35,14 @@ def look_at_every_step(page: Any, name: str, pictures: Path, show: Callable[[Any
     assert wider_than_screen(page) == 0
     assert scan(page) == []
     show(page)
+    for step in ("see", "decide", "act"):
+        open_step(page, step)
+        page.evaluate("() => scrollTo(0, 0)")
+        page.screenshot(path=pictures / f"{step}-{name}.png", full_page=True)
+        assert scan(page) == []
+    open_step(page, "decide")
+    unfold(page, "Risk and usefulness")
+    unfold(page, "Compare two settings")
     page.get_by_role("button", name="Draw the map").click()
     expect(page.locator("#map-area")).to_be_visible()
     page.locator("#b-mechanism").select_option("laplace")
@@ -42,8 +51,9 @@ def look_at_every_step(page: Any, name: str, pictures: Path, show: Callable[[Any
     page.evaluate("() => scrollTo(0, 0)")
     page.screenshot(path=pictures / f"steps-{name}.png", full_page=True)
     assert scan(page) == []
-    for summary in page.locator("summary").all():
-        summary.click()
+    page.evaluate("() => document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert wider_than_screen(page) == 0
+    open_step(page, "see")
     assert wider_than_screen(page) == 0
 
 
@@ -59,6 +69,7 @@ def test_every_step_of_a_small_table(visit: Visit, pictures: Path) -> None:
 def test_the_question_before_a_release(visit: Visit, pictures: Path) -> None:
     for theme in ("light", "dark"):
         page = show_people(visit(theme=theme))
+        open_step(page, "act")
         page.get_by_role("button", name="Make the release…").click()
         expect(page.get_by_role("dialog")).to_be_visible()
         assert scan(page) == []
@@ -70,7 +81,7 @@ class TestTheme:
         return str(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
 
     def letters(self, page: Any) -> str:
-        return str(page.locator("#curve .xtitle").evaluate("text => getComputedStyle(text).fill"))
+        return str(page.locator("#curve .title").evaluate("text => getComputedStyle(text).fill"))
 
     def test_it_follows_the_system(self, visit: Visit) -> None:
         page = show_people(visit(theme="dark"))
@@ -94,9 +105,9 @@ class TestTheme:
 def test_the_curve_stays_inside_when_the_window_shrinks(visit: Visit) -> None:
     page = show_people(visit())
     page.set_viewport_size({"width": NARROW, "height": 900})
-    expect(page.locator("#curve .main-svg").first).to_have_attribute("width", str(NARROW - 32))
+    expect(page.locator("#curve svg")).to_have_attribute("viewBox", re.compile("0 0 3.. .*"))
     assert wider_than_screen(page) == 0
-    plot, mark = (page.locator(place).bounding_box() for place in ("#curve .nsewdrag", "#curve .marker"))
+    plot, mark = (page.locator(place).bounding_box() for place in ("#curve svg", "#curve .marker"))
     assert plot["x"] <= mark["x"] <= plot["x"] + plot["width"]
 
 

@@ -20,12 +20,15 @@ from tests.web.walking import (
     expect,
     figures,
     limit,
+    open_step,
     save_download,
     show_people,
     slide_to,
+    unfold,
     wait_until_shown,
 )
 
+EXPOSED = "Exposed: own value revealed"
 Visit = Callable[..., Any]
 Capture = pytest.CaptureFixture[str]
 
@@ -39,11 +42,17 @@ def shown(long_visit: Visit) -> Any:
 def page(shown: Any, server: Running, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The page of the small file; each test finds its controls as they were at the start."""
     monkeypatch.chdir(server.folder)
+    open_step(shown, "see")
+    unfold(shown, "Advanced")
+    unfold(shown, "How large the cells are")
     for control, value in {"mechanism": "geometric", "measure": "local", "weights": "records"}.items():
         shown.locator(f"#{control}").select_option(value)
     wait_until_shown(shown)
     shown.locator("#epsilon").fill("72")
-    shown.get_by_label("Risk limit, %").fill("10")
+    open_step(shown, "decide")
+    shown.get_by_label("Exposed, at most").fill("10")
+    unfold(shown, "The riskiest cells")
+    open_step(shown, "see")
     wait_until_shown(shown)
     return shown
 
@@ -76,16 +85,20 @@ class TestSlider:
         people = found["people"]["job"]
         ends = risk_of(found, "limits", "local", "tight", "records")
         assert found["mechanism"]["epsilon"] == float(epsilon(page))
+        caused, sure, ceiling = (found["decision"][0][name] for name in ("caused", "certainty", "ceiling"))
         assert figures(page) == {
-            "Risk, tight": percent(risk_of(found, "risks", "local", "tight", "records")["risk"]),
-            "Risk, exact": percent(risk_of(found, "risks", "local", "exact", "records")["risk"]),
-            "By chance": percent(ends["chance"]),
-            "Raw table": percent(ends["raw"]),
-            "People exposed": f"{people['mean']:,.0f}",
+            "Because of their own record": percent(caused["share"]),
+            "Named with certainty": percent(sure[0]["right"] / found["table"]["records"]),
+            EXPOSED: percent(risk_of(found, "risks", "local", "tight", "records")["risk"]),
+            "Any value revealed": percent(risk_of(found, "risks", "local", "exact", "records")["risk"]),
+            "Two values told apart": f"{100 * ceiling['even_two']:.1f} of 100",
+            "Exposed by chance": percent(ends["chance"]),
+            "Exposed by the raw table": percent(ends["raw"]),
         }
         told = page.locator("#risk-figures").inner_text()
-        assert f"95% of releases: {people['low']:,} to {people['high']:,}" in told
-        assert page.locator("#sentence").inner_text() == found["exposures"][0]["sentence"]
+        for interval in (people, caused):
+            assert f"95% of releases: {interval['low']:,} to {interval['high']:,} people" in told
+        expect(page.locator("#sentence")).to_have_text(found["headline"])
 
     def test_it_asks_the_server_for_nothing(self, page: Any) -> None:
         asked: list[str] = []
@@ -98,7 +111,10 @@ class TestSlider:
     def test_screen_readers_hear_epsilon_and_risk(self, page: Any) -> None:
         slide_to(page, 40)
         told = page.locator("#epsilon").get_attribute("aria-valuetext")
-        assert told == f"epsilon {epsilon(page)}, risk {figures(page)['Risk, tight']}"
+        shown = figures(page)
+        because = f"{shown['Because of their own record']} because of their own record"
+        assert told == f"epsilon {epsilon(page)}, {because}, {shown[EXPOSED]} exposed"
+        wait_until_shown(page)
         expect(page.locator("#announcer")).to_have_text(page.locator("#sentence").inner_text())
 
     @pytest.mark.parametrize(
@@ -111,8 +127,8 @@ class TestSlider:
         page.locator("#measure").select_option(measure)
         page.locator("#weights").select_option(weights)
         found = assess(page, capsys)
-        assert figures(page)["Risk, tight"] == percent(risk_of(found, "risks", measure, "tight", weights)["risk"])
-        assert page.locator("#sentence").inner_text() == found["exposures"][0]["sentence"]
+        assert figures(page)[EXPOSED] == percent(risk_of(found, "risks", measure, "tight", weights)["risk"])
+        expect(page.locator("#sentence")).to_have_text(found["headline"])
 
     def test_delta(self, page: Any, capsys: Capture) -> None:
         page.locator("#mechanism").select_option("discrete-gaussian")
@@ -122,13 +138,14 @@ class TestSlider:
         expect(page.locator("#shell")).not_to_contain_text(f"--delta {first:g} ")
         found = assess(page, capsys)
         assert found["mechanism"]["delta"] != first
-        assert figures(page)["Risk, tight"] == percent(risk_of(found, "risks", "local", "tight", "records")["risk"])
+        assert figures(page)[EXPOSED] == percent(risk_of(found, "risks", "local", "tight", "records")["risk"])
 
 
 class TestLimit:
     def test_dragged_with_the_mouse(self, page: Any, direct: cr.FrequencyTable, pictures: Path) -> None:
+        open_step(page, "decide")
         before = limit(page)
-        handle = page.get_by_role("slider", name="Risk limit")
+        handle = page.get_by_role("slider", name="Limit: exposed")
         handle.scroll_into_view_if_needed()
         box = handle.bounding_box()
         x, y = box["x"] + box["width"] / 3, box["y"] + box["height"] / 2
@@ -146,7 +163,8 @@ class TestLimit:
         page.locator("#decide").screenshot(path=pictures / "limit-dragged.png")
 
     def test_moved_with_keys(self, page: Any, direct: cr.FrequencyTable) -> None:
-        handle = page.get_by_role("slider", name="Risk limit")
+        open_step(page, "decide")
+        handle = page.get_by_role("slider", name="Limit: exposed")
         before = limit(page)
         for key, change in {"ArrowUp": 0.001, "ArrowLeft": -0.001, "PageUp": 0.01, "PageDown": -0.01}.items():
             handle.press(key)
@@ -157,18 +175,19 @@ class TestLimit:
         self.check_verdict(page, direct, 1.0)
         handle.press("Home")
         assert limit(page) == 0
-        expect(page.locator("#verdict")).to_contain_text("No epsilon keeps this limit.")
+        expect(page.locator("#verdict")).to_contain_text("No epsilon keeps these limits.")
         expect(page.locator("#use-epsilon")).to_be_hidden()
 
     def test_typed(self, page: Any, direct: cr.FrequencyTable) -> None:
-        page.get_by_label("Risk limit, %").fill("12.5")
+        open_step(page, "decide")
+        page.get_by_label("Exposed, at most").fill("12.5")
         assert limit(page) == 0.125
         self.check_verdict(page, direct, 0.125)
 
     def check_verdict(self, page: Any, direct: cr.FrequencyTable, accepted: float) -> None:
         """The page says of a limit what `choose` says of it."""
         choice = cr.choose(direct, max_risk=accepted)
-        expect(page.locator("#shell")).to_contain_text(f"--max-risk {accepted:g} ")
+        expect(page.locator("#shell")).to_contain_text(f"--max-risk {accepted:g}")
         expect(page.locator("#verdict")).to_have_attribute("aria-busy", "false")
         use = page.locator("#use-epsilon")
         if choice.epsilon is None:  # every larger epsilon keeps it: the end of the range is never offered
@@ -180,11 +199,12 @@ class TestLimit:
         wait_until_shown(page)
         assert choice.epsilon / 1.2 < float(epsilon(page)) <= choice.epsilon
         assert any(low <= float(epsilon(page)) <= high for low, high in choice.admissible)
-        expect(page.locator("#setting")).to_contain_text("within the limit")
+        expect(page.locator("#setting")).to_contain_text("Within the limits")
 
 
 class TestDownloads:
     def test_the_curve_is_that_of_the_command_line(self, page: Any, tmp_path: Path) -> None:
+        open_step(page, "act")
         saved, own = save_download(page, "Curve, CSV", tmp_path), tmp_path / "own.csv"
         run_command(page, "curve", "--csv", str(own), "--plot", str(tmp_path / "own.svg"))
         assert saved.name == "people-curve.csv"
@@ -192,6 +212,7 @@ class TestDownloads:
         assert saved.read_text(encoding="utf-8") == own.read_text(encoding="utf-8")
 
     def test_the_drawing(self, page: Any, tmp_path: Path) -> None:
+        open_step(page, "act")
         saved = save_download(page, "Curve, SVG", tmp_path)
         assert saved.name == "people-curve.svg"
         assert saved.read_text(encoding="utf-8").lstrip().startswith("<?xml")
@@ -199,12 +220,15 @@ class TestDownloads:
     def test_the_report_says_what_the_page_says(self, page: Any, tmp_path: Path) -> None:
         slide_to(page, 50)
         wait_until_shown(page)
+        open_step(page, "act")
         report = save_download(page, "Download the report", tmp_path).read_text(encoding="utf-8")
         shown = figures(page)
-        for words in (f"epsilon {epsilon(page)}", shown["Risk, tight"], shown["People exposed"], percent(limit(page))):
+        because = shown["Because of their own record"]
+        for words in (f"epsilon {epsilon(page)}", shown[EXPOSED], because, percent(limit(page))):
             assert words in report
 
     def test_commands_can_be_copied(self, page: Any) -> None:
+        open_step(page, "act")
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page.locator("#copy-python").click()
         expect(page.locator("#copy-python")).to_have_text("Copied")
@@ -213,6 +237,7 @@ class TestDownloads:
 
 class TestCells:
     def test_the_riskiest_can_be_sorted(self, page: Any) -> None:
+        open_step(page, "decide")
         table = page.locator("#riskiest table")
         heads = [head.inner_text() for head in table.locator("thead th").all()]
         assert heads == ["sex", "age", "people", "values", "risk", "expected exposed"]
@@ -250,13 +275,17 @@ class TestCells:
 class TestDecisions:
     def test_the_map(self, page: Any) -> None:
         """The risk of this table falls as epsilon grows, so that no limit binds, and no point is recommended."""
-        page.get_by_label("Risk limit, %").fill("20")
+        open_step(page, "decide")
+        unfold(page, "Risk and usefulness")
+        page.get_by_label("Exposed, at most").fill("20")
         page.get_by_role("button", name="Draw the map").click()
         expect(page.locator("#map-area")).to_be_visible()
         expect(page.locator("#map-sentence")).to_contain_text("recommended")
         expect(page.locator("#map-table")).to_be_hidden()
 
     def test_two_settings_side_by_side(self, page: Any, direct: cr.FrequencyTable) -> None:
+        open_step(page, "decide")
+        unfold(page, "Compare two settings")
         page.locator("#b-mechanism").select_option("laplace")
         page.locator("#b-keys").get_by_label("age").uncheck()
         page.get_by_role("button", name="Compare").click()
@@ -264,6 +293,6 @@ class TestDecisions:
         rows = [row.inner_text().split("\t") for row in page.locator("#compare-table tbody tr").all()]
         cells, _, risks, _ = rows
         assert cells == ["cells", str(direct.n_cells), "2"]
-        assert risks[1] == figures(page)["Risk, tight"]
+        assert risks[1] == figures(page)[EXPOSED]
         coarser = cr.tabulate("people.csv", ["sex"], "job")
         assert risks[2] == percent(cr.assess(coarser, cr.Laplace(epsilon=float(epsilon(page)))).value())

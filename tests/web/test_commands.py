@@ -21,8 +21,9 @@ from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting import Loss
 from cellrisk.web import answer_models
 from cellrisk.web.answers import describe_ledger
+from cellrisk.web.boxes import name_boxes
 from tests.near import near_epsilon
-from tests.web.conftest import PEOPLE, SETTING, Running, load, start, stop, wait_for
+from tests.web.conftest import PEOPLE, SETTING, Running, hear, load, start, stop, wait_for
 
 Finish = Callable[..., Any]
 
@@ -74,7 +75,8 @@ class TestCommands:
             )
         )
         place = positions["epsilons"].index(1.21)
-        admissible = client.post(f"{table}/admissible", json=asked).json()
+        admissible = hear(client, client.post(f"{table}/admissible", json=asked))
+        figures = hear(client, client.post(f"{table}/figures", json=asked))
         files = {
             kind: client.get(finish(client.post(f"{table}/downloads", json={"kind": kind, **asked}))["url"]).content
             for kind in ("report", "curve.csv", "curve.svg")
@@ -89,20 +91,20 @@ class TestCommands:
             assert program == "cellrisk"
             assert main([command, *arguments, "--json"]) == 0
             said[command] = json.loads(capsys.readouterr().out)
-        assert said["assess"]["exposures"][0]["sentence"] == positions["sentences"]["0"][place]
+        assert said["assess"]["headline"] == figures["sentence"]
         risks = {(row["measure"], row["form"], row["weights"]): row["risk"] for row in said["assess"]["risks"]}
         row = positions["rows"]["expected/uniform/0"]
         assert row["exact"][place] == pytest.approx(risks["expected", "exact", "uniform"], rel=1e-9)
         assert said["choose"]["admissible"] == [near_epsilon(each) for each in admissible["intervals"]]
-        assert said["choose"]["headline"] == admissible["sentence"]
+        assert name_boxes(said["choose"]["headline"]) == admissible["sentence"]
 
         python = tmp_path / "python"
         python.mkdir()
         monkeypatch.chdir(python)
         exec(compile(commands["python"], "commands", "exec"), {})
         printed = capsys.readouterr().out
-        assert positions["sentences"]["0"][place] in printed
-        assert admissible["sentence"] in printed
+        assert figures["sentence"] in printed
+        assert admissible["sentence"] in name_boxes(printed)
         for folder in (shell, python):
             assert (folder / "curve.csv").read_bytes() == files["curve.csv"]
             assert (folder / "curve.svg").read_bytes() == files["curve.svg"]

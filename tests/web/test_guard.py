@@ -174,7 +174,7 @@ class TestAnswers:
         [
             ("GET", "/", 200),
             ("GET", "/api/state", 200),
-            ("GET", "/static/plotly.min.js", 200),
+            ("GET", "/static/app.js", 200),
             ("GET", "/nothing", 404),
             ("GET", "/api/nothing", 404),
             ("GET", "/api/jobs/unknown", 404),

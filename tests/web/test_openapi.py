@@ -15,7 +15,20 @@ from hypothesis.strategies import SearchStrategy, one_of
 from tests.examples import examples
 from tests.web.conftest import Running
 
-TABLE = ("positions", "admissible", "map", "cells", "riskiest", "glimpse", "compare", "commands", "downloads")
+TABLE = (
+    "positions",
+    "certainty",
+    "figures",
+    "admissible",
+    "consequences",
+    "map",
+    "cells",
+    "riskiest",
+    "glimpse",
+    "compare",
+    "commands",
+    "downloads",
+)
 OPERATIONS = [
     *(("GET", path) for path in ("/api/state", "/api/files", "/api/sources/{source}", "/api/ledger")),
     *(("POST", path) for path in ("/api/uploads", "/api/sources", "/api/tables")),
@@ -50,7 +63,7 @@ def schema(document: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def call(server: Running, client: Any) -> Callable[[Any], int]:
-    """Sends a case to the server and checks the answer."""
+    """Sends a case to the server and checks the answer. Work that it begins is cancelled: others need the workers."""
     name = f"cellrisk-{server.port}"
     headers = {"cookie": f"{name}={client.cookies[name]}", "x-cellrisk": "1"}
 
@@ -59,6 +72,8 @@ def call(server: Running, client: Any) -> Callable[[Any], int]:
             answer = case.call_and_validate(
                 base_url=server.base, session=session, headers=headers, excluded_checks=UNCHECKED
             )
+        if answer.status_code == 202:
+            client.delete(f"/api/jobs/{answer.json()['job']}")
         return int(answer.status_code)
 
     return send

@@ -31,7 +31,7 @@ def exports(text: str) -> set[str]:
 
 
 def test_the_names_are_those_of_the_files() -> None:
-    assert set(STATIC) == {*PAGE, "plotly.min.js"}
+    assert set(STATIC) == set(PAGE)
 
 
 @pytest.mark.parametrize("name", sorted(PAGE))
@@ -44,11 +44,10 @@ def test_each_is_served_as_it_is(client: Any, name: str) -> None:
 
 
 def test_scripts_run_in_their_order(client: Any) -> None:
-    """The first at once; a module and a deferred script wait for the page, and keep the order they are named in."""
+    """The first at once; a module waits for the page."""
     assert re.findall(r"<script ([^>]*)>", client.get("/").text) == [
         'src="/static/first.js"',
         'src="/static/app.js" type="module"',
-        'src="/static/plotly.min.js" defer',
     ]
 
 

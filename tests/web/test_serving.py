@@ -124,7 +124,8 @@ def test_other_pages_are_answered_while_every_worker_is_busy_and_jobs_can_be_can
     with stopped(children(server.process.pid)):  # so that they are busy for as long as it takes
         assert [client.get(f"/api/jobs/{job}").json()["state"] for job in jobs] == ["running"] * 2
         with ThreadPoolExecutor(10) as pages:
-            assert list(pages.map(look, range(10))) == [[200] * 5] * 10
+            # Which epsilons keep the limits is a worker's question, and waits for one.
+            assert list(pages.map(look, range(10))) == [[200, 200, 200, 202, 200]] * 10
         assert [client.get(f"/api/jobs/{job}").json()["state"] for job in jobs] == ["running"] * 2
     assert [client.delete(f"/api/jobs/{job}").json()["state"] for job in jobs] == ["cancelled"] * 2
     assert client.delete("/api/jobs/unknown").status_code == 404

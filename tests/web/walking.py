@@ -47,14 +47,31 @@ def count_table(page: Any) -> None:
 def wait_until_shown(page: Any) -> None:
     """The curve of what the controls say is drawn, and everything that the server was asked for is there."""
     expect(page.locator("#see-status")).to_be_empty()
-    expect(page.locator("#curve .main-svg").first).to_be_visible()
     expect(page.locator("#verdict .answer")).not_to_be_empty()
+    expect(page.locator("#verdict")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("#certainty-status progress")).to_have_count(0)
+    expect(page.locator("#risk-figures")).not_to_contain_text("counting")
     expect(page.locator("#shell")).to_contain_text(f"--epsilon {epsilon(page)}")
     for control in ("mechanism", "measure"):
         chosen = page.locator(f"#{control}").input_value()
         expect(page.locator("#shell")).to_contain_text(re.compile(f"--{control} {chosen}(\\s|$)"))
     expect(page.locator("#glimpse-epsilon")).to_have_text(epsilon(page))
     expect(page.locator("#riskiest-epsilon")).to_have_text(epsilon(page))
+
+
+def open_step(page: Any, step: str) -> Any:
+    """Opens a step by the line that it is folded into, and gives it."""
+    if not page.locator(f"#{step}.open").count():
+        page.locator(f"#{step}-fold").click()
+    expect(page.locator(f"#{step}-body")).to_be_visible()
+    return page.locator(f"#{step}")
+
+
+def unfold(page: Any, words: str) -> None:
+    """Opens what stands behind a line of its own within a step."""
+    line = page.locator("summary", has_text=words)
+    if not line.evaluate("line => line.parentElement.open"):
+        line.click()
 
 
 def show_people(page: Any) -> Any:
@@ -90,11 +107,11 @@ def slide_to(page: Any, place: int) -> None:
 
 
 def limit(page: Any) -> float:
-    """The risk limit, as a share; the line on the chart and the field beside it must say the same."""
-    field = page.get_by_label("Risk limit, %").input_value()
-    line = page.get_by_role("slider", name="Risk limit")
+    """The limit on the exposed, as a share; the line on the chart and the box beside it must say the same."""
+    field = page.get_by_label("Exposed, at most").input_value()
+    line = page.locator("#max-risk-handle")
     assert float(line.get_attribute("aria-valuenow")) == float(field)
-    assert line.inner_text() == f"limit {float(field):.1f}%"
+    assert line.inner_text().removeprefix("↑ ") == f"limit {float(field):.1f}%"
     return round(float(field) / 100, 6)
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from cellrisk.errors import CellriskError, visible
@@ -14,6 +15,8 @@ from cellrisk.system.stopping import INTERRUPTED, Watch, end_now, say_interrupte
 
 BAD_INPUT = 2
 INTERNAL = 1
+COMPLETION = "_CELLRISK_COMPLETE"
+"""The variable by which a shell asks, as Typer's scripts for shells have it."""
 
 
 def __getattr__(name: str) -> Any:
@@ -38,14 +41,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(message, INTERRUPTED)
 
 
+@cache
+def build_command() -> Any:
+    """The command with all below it."""
+    import typer
+
+    from cellrisk.cli.program import app
+
+    return typer.main.get_command(app)
+
+
 def _run(arguments: list[str]) -> int:
     """Runs a command; typer's own way to do so would swallow an interruption and what it says."""
     import typer
 
     from cellrisk.cli.config import TYPED
-    from cellrisk.cli.program import app
 
-    command = typer.main.get_command(app)
+    command = build_command()
+    completing = os.environ.get(COMPLETION)
+    if completing:  # a shell asks how a line may go on
+        from typer.completion import shell_complete
+
+        return shell_complete(command, {}, "cellrisk", COMPLETION, completing)
     try:
         with command.make_context("cellrisk", list(arguments)) as context:
             context.meta[TYPED] = shlex.join(["cellrisk", *map(_without_place, arguments)])
@@ -53,15 +70,10 @@ def _run(arguments: list[str]) -> int:
         code = 0
     except typer.Exit as end:
         code = int(end.exit_code)
+    except SystemExit as end:  # --show-completion and --install-completion
+        code = int(end.code or 0)
     sys.stdout.flush()
     return code
-
-
-NO_PERTURBATION = (
-    "a perturbation has no epsilon, so that there is no curve along it, none to choose, nothing for a ledger, and "
-    "nothing that releases average out, the same cell getting the same perturbation; assess and simulate take "
-    "--perturbation"
-)
 
 
 def _without_place(word: str) -> str:
@@ -87,7 +99,11 @@ def _refuse(error: BaseException) -> int:
     if isinstance(error, usage_error):
         text = " ".join(error.format_message().split()).rstrip(".")
         if "--perturbation" in text:
-            return _fail(NO_PERTURBATION, BAD_INPUT)
+            from cellrisk.cli.perturbations import explain_refusal
+
+            reason = explain_refusal(error)
+            if reason is not None:
+                return _fail(reason, BAD_INPUT)
         return _fail(f"{text}; see cellrisk --help", BAD_INPUT)
     if isinstance(error, typer.Abort):
         return _fail("interrupted", INTERRUPTED)
@@ -102,9 +118,11 @@ def _refuse(error: BaseException) -> int:
 
 def find_refusal(error: BaseException) -> str | None:
     """What a refusal says. One of `parsing` is inside the errors of Typer, and does not know its option."""
+    from cellrisk.cli.spelling import spell
+
     error = explain_missing(error) or error
     if isinstance(error, CellriskError):
-        return str(error)
+        return spell(str(error), build_command())
     inner: list[Any] = getattr(error.__cause__, "errors", list)()
     found = inner[0].get("ctx", {}).get("error") if inner else None
     return f"{error.param.opts[0]} {found}" if isinstance(found, CellriskError) else None  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policies import Policies
     from cellrisk.noise.mechanisms import Mechanism
+    from cellrisk.noise.perturbations import Perturbation
 
 ABOVE_LIMIT = 3
 
@@ -59,14 +60,14 @@ def tell_formulas(path: Path) -> None:
         say(f"cellrisk: {said}", err=True)
 
 
-def stop_above_limit(message: str) -> None:
+def stop_above_limit(message: str) -> NoReturn:
     """One line on standard error, and the exit code of a limit that is not kept."""
     say(f"cellrisk: {message}", err=True)
     raise typer.Exit(ABOVE_LIMIT)
 
 
-def obey(policies: Policies, table: FrequencyTable, mechanism: Mechanism) -> None:
-    """Stops where the mechanism breaks a policy on this table."""
+def obey(policies: Policies, table: FrequencyTable, mechanism: Mechanism | Perturbation) -> None:
+    """Stops where the mechanism or the perturbation breaks a policy on this table."""
     breaches = policies.breaches(table, mechanism)
     if breaches:
         stop_above_limit("; ".join(breaches))

@@ -21,8 +21,16 @@ from cellrisk.cli.groups import (
     option,
     whole,
 )
+from cellrisk.cli.perturbations import (
+    assess_perturbation_command,
+    check_no_noise,
+    compare_family,
+    is_family,
+    read_perturbation_option,
+)
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
+from cellrisk.system.results import Result
 from cellrisk.system.words import MeasureName, list_words
 from cellrisk.system.writing import write_whole
 
@@ -35,14 +43,15 @@ if TYPE_CHECKING:
 def inspect_command(
     table: TableOptions,
     output: OutputOptions,
+    perturbation: PerturbationText = None,
     plot: Annotated[Text, option("Histogram of cell sizes: .svg, .png or .pdf.", "FILE")] = None,
 ) -> None:
     """What the table gives away before any noise.
 
-    Cells, homogeneous ones, people exposed. Without --qid and --sensitive: the columns of the file, and which of them
-    are likely to be what.
+    Cells, homogeneous ones, people exposed; with --perturbation, what becomes of the counts. Without --qid and
+    --sensitive: the columns of the file, and which of them are likely to be what.
     """
-    if not table.qid and not table.sensitive and table.is_file:
+    if not table.qid and not table.sensitive and table.is_file and perturbation is None:
         from cellrisk.counts.preview import preview_file
         from cellrisk.counts.roles import Columns
 
@@ -53,10 +62,16 @@ def inspect_command(
         from cellrisk.show.pictures import check_picture_path
 
         check_picture_path(plot)
+    made = None if perturbation is None else read_perturbation_option(perturbation)
     frequencies = table.tabulate()
+    found: Result = frequencies.summary()
+    if made is not None:
+        from cellrisk.risk.perturbed.counts import inspect_perturbation
+
+        found = inspect_perturbation(frequencies, made)
     if plot is not None:
         frequencies.plot(plot)
-    answer(frequencies.summary(), output.as_json)
+    answer(found, output.as_json)
 
 
 @grouped
@@ -97,13 +112,6 @@ def assess_command(
         from cellrisk.show.pictures import check_picture_path
 
         check_picture_path(plot)
-    if perturbation is not None:
-        gates = {"--max-risk": max_risk, "--max-caused": max_caused, "--max-certain": max_certain}
-        gates["--max-ceiling"] = max_ceiling
-        refused = {name: value is not None for name, value in gates.items()}
-        refused |= {"--check": check, "--domain": domain}
-        _assess_perturbation(perturbation, table, mechanism, risk, attacker, output, refused, plot)
-        return
     limits = FigureLimit.read(
         max_caused=max_caused,
         max_certain=max_certain,
@@ -111,6 +119,19 @@ def assess_command(
         attack=risk.attack,
         **attacker.arguments(),
     )
+    if perturbation is not None and mechanism.epsilon is not None and is_family(perturbation):
+        gates = {"--max-caused": max_caused, "--max-certain": max_certain, "--max-ceiling": max_ceiling}
+        others = {name: value is not None for name, value in {**gates, "--max-risk": max_risk, "--plot": plot}.items()}
+        others |= {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}
+        compare_family(perturbation, table, mechanism.one(), attacker, others, output.as_json, policies)
+        return
+    if perturbation is not None:
+        others = {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}
+        check_no_noise(mechanism, others, compared=True)
+        assess_perturbation_command(
+            perturbation, table, mechanism, risk, attacker, limits, max_risk, plot, output.as_json, policies
+        )
+        return
     noise = mechanism.one()
     frequencies = table.tabulate()
     assessment = assess(frequencies, noise, domain=domain, **risk.many(), **attacker.arguments())
@@ -125,45 +146,6 @@ def assess_command(
     if max_risk is not None:
         _gate(assessment, max_risk, risk.narrowed)
     obey(policies, frequencies, noise)
-
-
-def _assess_perturbation(
-    given: str,
-    table: TableOptions,
-    mechanism: MechanismOptions,
-    risk: RiskOptions,
-    attacker: AttackerOptions,
-    output: OutputOptions,
-    refused: dict[str, bool],
-    plot: str | None,
-) -> None:
-    """What a perturbation gives away, and the epsilon of the mechanism at equal risk."""
-    from cellrisk.noise.perturbations import read_perturbation
-    from cellrisk.risk.perturbed import assess_perturbation
-
-    usual = MechanismOptions(mechanism.mechanism, delta=mechanism.delta)
-    refused |= {"--epsilon, --neighbours and --threshold": mechanism != usual, "--attack": risk.attack != "homogeneity"}
-    names = [name for name, is_given in refused.items() if is_given]
-    if names:
-        raise InvalidInput(
-            "a perturbation has no epsilon, no neighbours and no noise, and is told by the homogeneity attack alone",
-            got=", ".join(names),
-            fix=f"leave {', '.join(names)} out",
-        )
-    made = read_perturbation(given)
-    many = {name: value for name, value in risk.many().items() if name in ("measures", "forms", "weights")}
-    found = assess_perturbation(
-        table.tabulate(),
-        made,
-        compare=mechanism.mechanism,
-        delta=mechanism.delta,
-        priors=risk.priors,
-        **many,
-        **attacker.arguments(),
-    )
-    if plot is not None:
-        found.plot(plot)
-    answer(found, output.as_json)
 
 
 @grouped

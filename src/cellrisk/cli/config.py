@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from cellrisk.cli.groups import COMMON
+from cellrisk.cli.help_panels import OUTPUT
+from cellrisk.cli.spelling import walk
 from cellrisk.decide.policy_files import SETTINGS_FILE, SettingsFile, find_policy_files, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
 
@@ -61,7 +63,7 @@ def check_keys(values: dict[str, Any], root: Any, mine: Collection[str], file: s
     For every command: the options of tables, mechanisms, risks, limits and simulations.
     """
     commands = {command.name: command for command in root.commands.values()}
-    known = {key for command in _walk(root) for key in _long_options(command)}
+    known = {key for command in walk(root) for key in _long_options(command)}
     for key, value in values.items():
         takers = [f"[{name}]" for name, command in commands.items() if key in _long_options(command)]
         fix = f"put it under {' or '.join(takers)}" if takers else None
@@ -80,7 +82,7 @@ def check_keys(values: dict[str, Any], root: Any, mine: Collection[str], file: s
 def _check_table(values: dict[str, Any], command: Any, name: str, file: str) -> None:
     """Refuses keys of a command's table that neither it nor a command below it takes."""
     inner = getattr(command, "commands", {})
-    known = {key for each in _walk(command) for key in _long_options(each)}
+    known = {key for each in walk(command) for key in _long_options(each)}
     for key, value in values.items():
         if key in inner:
             if not isinstance(value, dict):
@@ -99,13 +101,6 @@ def _find_root(context: typer.Context) -> tuple[Any, list[str]]:
         names.insert(0, here.command.name or "")
         here = here.parent
     return here.command, names
-
-
-def _walk(command: Any) -> Iterator[Any]:
-    """A command and all below it."""
-    yield command
-    for inner in getattr(command, "commands", {}).values():
-        yield from _walk(inner)
 
 
 def _settings_for(values: dict[str, Any], command: Any, names: list[str]) -> dict[str, Any]:
@@ -230,5 +225,6 @@ CONFIG: Any = typer.Option(
 class OutputOptions:
     """How the answer is given, and where further settings come from."""
 
+    panel: ClassVar[str] = OUTPUT
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False
     config: Annotated[Path | None, CONFIG] = None

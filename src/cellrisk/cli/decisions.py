@@ -17,7 +17,9 @@ from cellrisk.cli.groups import (
     MechanismOptions,
     Number,
     Numbers,
+    OneRiskOptions,
     Parsed,
+    PerturbationText,
     RiskOptions,
     SeveralMechanismOptions,
     SimulationOptions,
@@ -25,15 +27,18 @@ from cellrisk.cli.groups import (
     TableOptions,
     Text,
     Texts,
+    UtilitySimulationOptions,
     grouped,
     number,
     option,
     whole,
 )
+from cellrisk.cli.perturbations import check_no_noise, read_perturbation_option
 from cellrisk.cli.private_choice import PrivateOptions
 from cellrisk.cli.progress import progress_bar
 from cellrisk.cli.releases import RecordOptions, publish_figure
 from cellrisk.errors import InvalidInput
+from cellrisk.system.words import FigureName, MeasureName, list_words, say_words
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
@@ -51,9 +56,21 @@ class CurveRiskOptions(RiskOptions):
     measure: Annotated[
         Texts,
         option(
-            "caused, certainty, ceiling; local, expected, shrinkage, marginal, marginal_shrinkage (default: all five).",
+            f"Figures to decide by: {say_words(FigureName)}; or measures: {say_words(MeasureName)}.",
             "NAME",
+            default="all five measures",
+            offered=[*list_words(FigureName), *list_words(MeasureName)],
         ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class CurveMechanismOptions(SeveralMechanismOptions):
+    """How the noise is made, and at which epsilons the curve has points."""
+
+    epsilon: Annotated[
+        Numbers,
+        option("Privacy loss: between commas, or low:high:points.", "NUMBERS", parsing.parse_points, "0.001:100:201"),
     ] = None
 
 
@@ -61,7 +78,7 @@ class CurveRiskOptions(RiskOptions):
 def curve_command(
     context: typer.Context,
     table: TableOptions,
-    mechanism: SeveralMechanismOptions,
+    mechanism: CurveMechanismOptions,
     risk: CurveRiskOptions,
     attacker: AttackerOptions,
     output: OutputOptions,
@@ -87,7 +104,9 @@ def curve_command(
 class SearchedMechanismOptions(SeveralMechanismOptions):
     """How the noise is made, and between which epsilons the largest is looked for."""
 
-    epsilon: Annotated[Numbers, option("Privacy loss: the range searched.", "LOW:HIGH", parsing.parse_range)] = None
+    epsilon: Annotated[
+        Numbers, option("Privacy loss: the range searched.", "LOW:HIGH", parsing.parse_range, "0.001:100")
+    ] = None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `choose`."""
@@ -101,7 +120,7 @@ def choose_command(
     context: typer.Context,
     table: TableOptions,
     mechanism: SearchedMechanismOptions,
-    risk: RiskOptions,
+    risk: OneRiskOptions,
     limits: LimitOptions,
     attacker: AttackerOptions,
     simulation: SimulationOptions,
@@ -147,14 +166,15 @@ def choose_command(
 def utility_command(
     table: TableOptions,
     mechanism: SeveralMechanismOptions,
-    simulation: SimulationOptions,
+    simulation: UtilitySimulationOptions,
     output: OutputOptions,
     ways: Annotated[
         Numbers,
         option(
-            "How many columns a marginal has, several between commas; default 1,2,3, as far as the table has so many.",
+            "How many columns a marginal has, several between commas.",
             "NUMBERS",
             parsing.parse_whole_numbers,
+            "1,2,3, as far as the table has so many",
         ),
     ] = None,
     plot: Plot = None,
@@ -179,17 +199,18 @@ def utility_command(
 def explain_command(
     table: TableOptions,
     mechanism: MechanismOptions,
-    risk: RiskOptions,
+    risk: OneRiskOptions,
     output: OutputOptions,
     top: Annotated[int, whole("How many of the riskiest cells.")] = 20,
     merge: Annotated[
         Parsed, option("What if: education:school=9th|10th makes these values one.", "MERGE", parsing.parse_merge)
     ] = None,
+    perturbation: PerturbationText = None,
     plot: Plot = None,
 ) -> None:
     """Who is at risk, and what would help.
 
-    The riskiest cells, and quasi-identifiers left out or made coarser.
+    The riskiest cells, and quasi-identifiers left out or made coarser; with --perturbation one cell step by step.
     """
     from cellrisk.risk.explanation import explain
 
@@ -197,10 +218,18 @@ def explain_command(
     question = risk.single()
     if question.pop("measure", "local") != "local":
         raise InvalidInput("explain looks at the local risk only", fix="leave --measure out")
+    if risk.attack != "homogeneity":
+        raise InvalidInput("explain looks at the homogeneity attack only", got=f"--attack {risk.attack}")
     merges: dict[str, dict[str, list[str]]] = {}
     for column, new, old in merge or ():
         merges.setdefault(column, {})[new] = old
-    found = explain(table.tabulate(keys=True), mechanism.one(), top=top, merge=merges, **question)
+    how: dict[str, Any] = {}
+    if perturbation is not None:
+        check_no_noise(mechanism, {"--attack": risk.attack != "homogeneity"})
+        how["perturbation"] = read_perturbation_option(perturbation)
+    else:
+        how["mechanism"] = mechanism.one()
+    found = explain(table.tabulate(keys=True), top=top, merge=merges, **how, **question)
     if plot is not None:
         found.plot(plot)
     answer(found, output.as_json)
@@ -211,7 +240,7 @@ def report_command(
     context: typer.Context,
     table: TableOptions,
     mechanism: MechanismOptions,
-    risk: RiskOptions,
+    risk: OneRiskOptions,
     limits: LimitOptions,
     attacker: AttackerOptions,
     simulation: SimulationOptions,
@@ -224,6 +253,12 @@ def report_command(
     risk_epsilon: Annotated[
         Number, number("With --public: print how risky the release is, with noise, at this cost.")
     ] = None,
+    released: Annotated[
+        Text, option("With --public: the release that was made; print what its own counts tell of the risk.", "FILE")
+    ] = None,
+    free_error: Annotated[
+        Number, number("With --released: how large the standard error may be, as a share of the figure; default 0.1.")
+    ] = None,
     may_be_missing: Annotated[
         Texts, option("With --risk-epsilon: column that can hold missing values.", "COLUMN")
     ] = None,
@@ -235,10 +270,12 @@ def report_command(
     registry: Annotated[Text, option("Write the record for the deployments registry here too.", "FILE.yaml")] = None,
     template: Annotated[Text, option("Jinja template of your own.", "FILE")] = None,
     logo: Annotated[Text, option("PNG or JPEG for the head of the report.", "FILE")] = None,
+    perturbation: PerturbationText = None,
 ) -> None:
     """A report for a disclosure review board, or with --public a statement for everybody."""
     from cellrisk.cli.ledgers import EVERYONE, choose_cohort
     from cellrisk.show.reporting import check_public_delta, check_record_path, check_report_path, report
+    from cellrisk.show.reporting.perturbed import check_perturbed
 
     policies = policy_of(context)
     if output is None:
@@ -248,9 +285,23 @@ def report_command(
         check_record_path(registry)
     question = _question(risk, policies)
     given = _limits(limits, attacker, risk.attack, policies, question)
+    made = None
+    if perturbation is not None:
+        check_no_noise(mechanism, {"--attack": risk.attack != "homogeneity"}, compared=True)
+        check_perturbed(
+            {
+                "public": public,
+                "risk_epsilon": risk_epsilon is not None,
+                "ledger": record.ledger is not None,
+                "registry": registry is not None,
+                "released": released is not None,
+            }
+        )
+        made = read_perturbation_option(perturbation)
     if public:
         check_public_delta(mechanism.mechanism, mechanism.delta)
     _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
+    free = _read_free_figure(released, free_error, public)
     opened = context.with_resource(record.opened())
     book = None if public else opened
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
@@ -262,18 +313,21 @@ def report_command(
             opened,
             frequencies,
             mechanism.one(),
+            policy=policies,
             risk_epsilon=risk_epsilon,
             may_be_missing=parsing.split_names(may_be_missing),
             observed_levels=parsing.split_names(observed_levels),
         )
-    delta = policies.choose_delta(mechanism.mechanism, mechanism.delta, frequencies.n_records)
+    delta = mechanism.delta
+    if made is None:
+        delta = policies.choose_delta(mechanism.mechanism, mechanism.delta, frequencies.n_records)
     found = report(
         frequencies,
         mechanism.mechanism,
         epsilon=epsilon,
         delta=delta,
-        neighbours=mechanism.neighbours,
-        threshold=mechanism.threshold,
+        neighbours=None if made is not None else mechanism.neighbours,
+        threshold=None if made is not None else mechanism.threshold,
         public=public,
         title=title,
         organisation=organisation,
@@ -289,6 +343,8 @@ def report_command(
         logo=logo,
         policy=policies,
         published=published,
+        free=free,
+        perturbation=made,
         progress=progress_bar("reporting"),
         **given,
         **attacker.single(),
@@ -308,10 +364,26 @@ def report_command(
             say(f"\n{recorded}")
     if found.verdict == "unbound":
         return
+    if made is not None:
+        obey(policies, frequencies, made)
+        return
     if found.mechanism is None:
         stop_above_limit("no epsilon is within the limits; the report says why")
     else:
         obey(policies, frequencies, found.mechanism)
+
+
+def _read_free_figure(released: str | None, free_error: float | None, public: bool) -> Any:
+    """What the counts of a release tell of its risk for free; None where no release was named."""
+    from cellrisk.publish.noisy_risk.free_figure import estimate_caused
+
+    if released is None:
+        if free_error is not None:
+            raise InvalidInput("--free-error goes with --released", fix="name the file of the release, or leave it out")
+        return None
+    if not public:
+        raise InvalidInput("--released goes with a report for the public", fix="add --public")
+    return estimate_caused(released, **({} if free_error is None else {"largest_error": free_error}))
 
 
 def _check_figure(

@@ -8,17 +8,19 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 
 from cellrisk.cli import parsing
+from cellrisk.cli.help_panels import ATTACKER, LIMITS, MEASURES, NOISE, OTHER, OWN_PANELS, SIMULATION, TABLE
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
-from cellrisk.system.checks import read_number, read_numbers
+from cellrisk.system.checks import read_number, read_numbers, require_whole_number
 from cellrisk.system.words import (
     Attack,
     BeliefName,
@@ -64,14 +66,34 @@ SpreadsheetSafe = Annotated[
 ]
 
 
-def option(help: str, metavar: str, parse: Callable[[Any], Any] | None = None) -> Any:
-    """An option that takes a text, or what a function of `parsing` reads in it."""
-    return typer.Option(metavar=metavar, help=help, parser=parse)
+def option(
+    help: str,
+    metavar: str,
+    parse: Callable[[Any], Any] | None = None,
+    default: bool | str = True,
+    offered: Sequence[str] = (),
+) -> Any:
+    """An option that takes a text, or what a function of `parsing` reads in it.
+
+    ``default`` tells in words what holds where nothing is given, and ``offered`` are the words that a shell completes.
+    """
+
+    def complete() -> list[str]:
+        return list(offered)
+
+    offer = complete if offered else None
+    return typer.Option(metavar=metavar, help=help, parser=parse, show_default=default, autocompletion=offer)
 
 
-def word(help: str, kind: Any) -> Any:
+def word(help: str, kind: Any, default: bool | str = True) -> Any:
     """An option that takes one word of a list, all of which its help names."""
-    return option(f"{help}: {say_words(kind)}.", "NAME", partial(parsing.parse_word, kind=kind))
+    reader = partial(parsing.parse_word, kind=kind)
+    return option(f"{help}: {say_words(kind)}.", "NAME", reader, default, list_words(kind))
+
+
+def words(help: str, kind: Any, default: str) -> Any:
+    """An option that takes one or more words of a list, all of which its help names."""
+    return option(f"{help}: {say_words(kind)}.", "NAME", default=default, offered=list_words(kind))
 
 
 def number(help: str, metavar: str = "NUMBER") -> Any:
@@ -88,6 +110,7 @@ def whole(help: str) -> Any:
 class TableOptions:
     """Where the records are, and what the columns mean."""
 
+    panel: ClassVar[str] = TABLE
     source: Annotated[
         str,
         typer.Argument(
@@ -107,11 +130,14 @@ class TableOptions:
     missing: Annotated[MissingRule, word("Missing values", MissingRule)] = "category"
     outside: Annotated[
         OutsideRule | None,
-        word("Records outside the declared labels (default of release, report --public: drop)", OutsideRule),
+        word("Records outside the declared labels", OutsideRule, "error; of release and report --public: drop"),
     ] = None
     engine: Annotated[EngineName | None, word("Where counting happens", EngineName)] = None
     table: Annotated[Text, option("Table of a DuckDB file or a database, or sheet of a workbook.", "NAME")] = None
     encoding: Annotated[Text, option("Encoding of text that is not UTF-8, for example latin-1.", "NAME")] = None
+    metadata: Annotated[
+        Text, option("Declares levels and bounds: CSVW or a Table Schema (.json), SmartNoise's (.yaml).", "FILE")
+    ] = None
     memory_limit: Annotated[
         Text, option("Memory for counting, for example 4GB; past it, it spills to disk.", "SIZE")
     ] = None
@@ -152,6 +178,7 @@ class TableOptions:
             keys=keys,
             encoding=self.encoding,
             wide=parsing.split_names(self.wide),
+            metadata=self.metadata,
             progress=progress_bar("counting"),
         )
 
@@ -191,6 +218,7 @@ class TableOptions:
 class MechanismOptions:
     """How the noise is made."""
 
+    panel: ClassVar[str] = NOISE
     mechanism: Annotated[MechanismName, word("How the noise is made", MechanismName)] = "geometric"
     epsilon: Annotated[Number, number("Privacy loss.")] = None
     delta: Annotated[Number, number("For the Gaussian mechanisms.")] = None
@@ -217,7 +245,9 @@ class SeveralMechanismOptions(MechanismOptions):
     """How the noise is made, for commands that look at several epsilons and deltas, and some at several mechanisms."""
 
     mechanism: Annotated[Any, option(f"How the noise is made: {say_words(MechanismName)}.", "NAME")] = "geometric"
-    epsilon: Annotated[Numbers, option("Privacy loss.", "NUMBERS", parsing.parse_points)] = None
+    epsilon: Annotated[
+        Numbers, option("Privacy loss: between commas, or low:high:points.", "NUMBERS", parsing.parse_points)
+    ] = None
     delta: Annotated[Numbers, option("For the Gaussian mechanisms.", "NUMBERS", read_numbers)] = None
 
     def all(self) -> list[Mechanism]:
@@ -239,15 +269,17 @@ class SeveralMechanismOptions(MechanismOptions):
 class RiskOptions:
     """Which risks."""
 
-    measure: Annotated[Texts, option(f"{', '.join(list_words(MeasureName))}; default all.", "NAME")] = None
-    form: Annotated[Texts, option(f"{', '.join(list_words(Form))}; default all.", "NAME")] = None
-    weights: Annotated[Texts, option(f"{', '.join(list_words(Weights))}; default both.", "NAME")] = None
+    panel: ClassVar[str] = MEASURES
+    measure: Annotated[Texts, words("Which measures", MeasureName, "all")] = None
+    form: Annotated[Texts, words("In which forms", Form, "all")] = None
+    weights: Annotated[Texts, words("Averaged over cells or people", Weights, "both")] = None
     alpha: Annotated[
         Parsed,
         option(
-            "Dirichlet prior: mle (default), moments, or 1,1,1 in the order of the levels.",
+            "Dirichlet prior: mle, moments, or 1,1,1 in the order of the levels.",
             "ALPHA",
             parsing.parse_alpha,
+            "mle",
         ),
     ] = None
     sizes: Annotated[SizesFamily, word("Cell sizes", SizesFamily)] = "poisson"
@@ -296,11 +328,21 @@ class RiskOptions:
 
 
 @dataclass(frozen=True)
+class OneRiskOptions(RiskOptions):
+    """Which risk, for commands that look at one."""
+
+    measure: Annotated[Texts, words("Which measure", MeasureName, "local")] = None
+    form: Annotated[Texts, words("In which form", Form, "tight")] = None
+    weights: Annotated[Texts, words("Averaged over cells or people", Weights, "records")] = None
+
+
+@dataclass(frozen=True)
 class AttackerOptions:
     """An attacker who does the mathematics."""
 
+    panel: ClassVar[str] = ATTACKER
     certainty: Annotated[
-        Numbers, option("How sure he must be, above 0.5 and below 1; default 0.95.", "NUMBERS", read_numbers)
+        Numbers, option("How sure he must be, above 0.5 and below 1.", "NUMBERS", read_numbers, "0.95")
     ] = None
     belief: Annotated[
         str, option(f"What he believes: {', '.join(list_words(BeliefName))}, or shapes/theta: 0.4,0.15/0.9.", "BELIEF")
@@ -321,6 +363,7 @@ class AttackerOptions:
 class LimitOptions:
     """What must not be exceeded."""
 
+    panel: ClassVar[str] = LIMITS
     max_caused: Annotated[Number, number("Largest share of people given away because of their own record.", "R")] = None
     max_certain: Annotated[Number, number("Largest share of people named with --certainty.", "R")] = None
     max_ceiling: Annotated[Number, number("How often anybody may tell two even values apart, above 0.5.", "R")] = None
@@ -335,13 +378,23 @@ class LimitOptions:
 class SimulationOptions:
     """How releases are simulated."""
 
-    releases: Annotated[Whole, whole("Simulated releases.")] = None
+    panel: ClassVar[str] = SIMULATION
+    releases: Annotated[int, whole("Simulated releases.")] = 20
     seed: Annotated[int, whole("Seed of the simulation.")] = 0
     cells: Annotated[NoisyCells, word("Noise on the whole domain, or on observed cells only", NoisyCells)] = "domain"
 
     def arguments(self) -> dict[str, Any]:
-        """What was given; the number of releases has another default in each command."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        """Arguments for what simulates releases."""
+        require_whole_number("--seed", self.seed, 0)
+        require_whole_number("--releases", self.releases, 1)
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class UtilitySimulationOptions(SimulationOptions):
+    """How releases are simulated, where their use is what is asked for."""
+
+    releases: Annotated[int, whole("Simulated releases.")] = 100
 
 
 COMMON = frozenset(
@@ -430,8 +483,22 @@ SETTINGS = ("CELLRISK_POLICY", "CELLRISK_LEDGER_HEAD")
 
 @cache
 def read_hints(kind: type) -> dict[str, Any]:
-    """The types of a group's fields; most commands have the same groups."""
-    return get_type_hints(kind, include_extras=True)
+    """The types of a group's fields, each with its panel; most commands have the same groups."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        home: Any = next(each for each in kind.__mro__ if field.name in inspect.get_annotations(each))
+        hints[field.name] = _put_in_panel(hints[field.name], home.panel)
+    return hints
+
+
+def _put_in_panel(hint: Any, panel: str) -> Any:
+    """The type of an option whose help stands in a panel."""
+    while not hasattr(hint, "__metadata__"):  # Python 3.10 wraps the type of what is None by default
+        hint = get_args(hint)[0]
+    kind, information = get_args(hint)
+    information = copy(information)
+    information.rich_help_panel = panel
+    return Annotated[kind, information]
 
 
 def _flatten(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:
@@ -445,4 +512,6 @@ def _flatten(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[in
                     field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=inner[field.name]
                 )
         else:
+            if get_args(kind):
+                kind = _put_in_panel(kind, OWN_PANELS.get(name, OTHER))
             yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind)

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -27,9 +28,11 @@ from cellrisk.cli.groups import (
     option,
     word,
 )
+from cellrisk.cli.help_panels import LEDGER, PanelCommand, PanelGroup
 from cellrisk.errors import InvalidInput
 from cellrisk.system import words
-from cellrisk.system.text import aligned
+from cellrisk.system.checks import read_number, require_within
+from cellrisk.system.text import aligned, number_of
 
 if TYPE_CHECKING:
     from cellrisk.repeat.accounting import Loss
@@ -37,23 +40,26 @@ if TYPE_CHECKING:
 
 EVERYONE = "everyone"
 
-CohortOption = Annotated[Text, option("Who is covered; default the ledger's only cohort.", "NAME")]
+CohortOption = Annotated[Text, option("Who is covered.", "NAME", default="the ledger's only cohort")]
 Operator = Annotated[words.Operator, word("How losses add up", words.Operator)]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")]
 
 ledger_app = typer.Typer(
     name="ledger",
+    cls=PanelGroup,
     help="The record of what was released, to whom, and what it cost.",
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+ledger_command = partial(ledger_app.command, cls=PanelCommand)
 
 
 @dataclass(frozen=True)
 class LedgerOptions:
     """Which ledger it is."""
 
+    panel: ClassVar[str] = LEDGER
     ledger: Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
     wait: Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")] = 30
 
@@ -146,7 +152,7 @@ class LossOptions(MechanismOptions):
         )
 
 
-@ledger_app.command("create")
+@ledger_command("create")
 @grouped
 def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """Make a new ledger, where there is none.
@@ -162,7 +168,7 @@ def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     say(f"A new ledger is at {opened.place}.\n{tell_head(line)}")
 
 
-@ledger_app.command("add")
+@ledger_command("add")
 @grouped
 def add_command(
     ledger: EntryOptions,
@@ -189,7 +195,7 @@ def add_command(
     tell_entry(opened, entry, output.as_json)
 
 
-@ledger_app.command("limit")
+@ledger_command("limit")
 @grouped
 def limit_command(
     ledger: WrittenLedgerOptions,
@@ -216,7 +222,7 @@ def limit_command(
     tell_entry(opened, entry, output.as_json)
 
 
-@ledger_app.command("list")
+@ledger_command("list")
 @grouped
 def list_command(
     ledger: LedgerOptions,
@@ -236,7 +242,7 @@ def list_command(
         say("\n" + aligned(["entry", "time (UTC)", ""], rows, left=3))
 
 
-@ledger_app.command("show")
+@ledger_command("show")
 @grouped
 def show_command(
     ledger: LedgerOptions,
@@ -251,12 +257,16 @@ def show_command(
     ] = None,
     cohort: CohortOption = None,
     operator: Operator = "tightest",
-    delta: Annotated[Number, number("The delta at which losses are added up; default theirs together.")] = None,
+    delta: Annotated[
+        Number, option("The delta at which losses are added up.", "NUMBER", read_number, "the sum of theirs")
+    ] = None,
 ) -> None:
     """One entry, or what each cohort has spent.
 
     All ways of adding up losses stand side by side; the tightest that holds is chosen.
     """
+    if delta is not None:
+        require_within("--delta", delta, least=0, below=1)
     with ledger.open() as opened:
         if entry is not None:
             answer(opened.entry(entry), output.as_json, raw=False)
@@ -279,7 +289,7 @@ def show_command(
     say("\n\n".join(parts) if parts else "The ledger has no cohorts yet.")
 
 
-@ledger_app.command("verify")
+@ledger_command("verify")
 @grouped
 def verify_command(
     ledger: LedgerOptions,
@@ -308,7 +318,7 @@ def verify_command(
         stop_above_limit("the ledger is not as it was written")
 
 
-@ledger_app.command("head")
+@ledger_command("head")
 @grouped
 def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """The ledger's last entry, to be noted elsewhere: its id, number and digest.
@@ -320,7 +330,7 @@ def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     say(json.dumps({"head": line}) if output.as_json else line)
 
 
-@ledger_app.command("settle")
+@ledger_command("settle")
 @grouped
 def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """Finish or take back what killed processes have left.
@@ -332,10 +342,11 @@ def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     if output.as_json:
         say(json.dumps({"left": [pending.token for pending in left]}))
     else:
-        say(f"{len(left):,} releases are being written, or cannot be reached from here.")
+        verb = "is" if len(left) == 1 else "are"
+        say(f"{number_of(len(left), 'release')} {verb} being written, or cannot be reached from here.")
 
 
-@ledger_app.command("abandon")
+@ledger_command("abandon")
 @grouped
 def abandon_command(
     ledger: WrittenLedgerOptions,
@@ -355,7 +366,7 @@ def abandon_command(
         say(f"The reservation is given up.{' Its entry stands: its loss is spent.' if stands else ''}")
 
 
-@ledger_app.command("export")
+@ledger_command("export")
 @grouped
 def export_command(
     ledger: LedgerOptions,
@@ -379,7 +390,7 @@ def export_command(
     if settings.as_json:
         say(json.dumps({"file": str(written), "entries": len(entries)}))
     else:
-        say(f"{len(entries):,} entries written to {written}.")
+        say(f"{number_of(len(entries), 'entry', 'entries')} written to {written}.")
 
 
 def tell_entry(ledger: Ledger, entry: Entry, as_json: bool) -> None:

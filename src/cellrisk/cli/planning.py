@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -15,9 +15,11 @@ from cellrisk.cli.decisions import Plot
 from cellrisk.cli.groups import (
     MechanismOptions,
     Number,
+    OneRiskOptions,
     RiskOptions,
     TableOptions,
     Text,
+    Texts,
     Whole,
     grouped,
     number,
@@ -25,8 +27,10 @@ from cellrisk.cli.groups import (
     whole,
     word,
 )
-from cellrisk.cli.ledgers import CohortOption, LedgerOptions, LossOptions, Operator, choose_cohort, ledger_app
+from cellrisk.cli.help_panels import LEDGER
+from cellrisk.cli.ledgers import CohortOption, LedgerOptions, LossOptions, Operator, choose_cohort, ledger_command
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system.checks import read_number, require_within
 from cellrisk.system.words import OverallKind
 
 if TYPE_CHECKING:
@@ -36,7 +40,9 @@ if TYPE_CHECKING:
     from cellrisk.repeat.sequences import Step
 
 By = Annotated[str, option("What the picture's axis is: loss or release.", "NAME")]
-TotalDelta = Annotated[Number, number("The delta of all releases together; default the sum of theirs.")]
+TotalDelta = Annotated[
+    Number, option("The delta of all releases together.", "NUMBER", read_number, "the sum of theirs")
+]
 Attribute = Annotated[
     Text, option("The sensitive attribute to release next; none for counts of cells alone.", "COLUMN")
 ]
@@ -63,6 +69,7 @@ class CoveredOptions(TableOptions):
 class SequenceOptions:
     """How losses are added up, and what is assessed at their sum."""
 
+    panel: ClassVar[str] = LEDGER
     operator: Operator = "tightest"
     total_delta: TotalDelta = None
     assess_as: Annotated[
@@ -74,18 +81,27 @@ class SequenceOptions:
             raise InvalidInput("sequences are assessed by the homogeneity attack", got=f"--attack {risk.attack}")
         if risk.weights:
             raise InvalidInput("both weights are given along a sequence", got="--weights", fix="leave it out")
+        if self.total_delta is not None:
+            require_within("--total-delta", self.total_delta, least=0, below=1)
         named = {"operator": self.operator, "delta": self.total_delta, "assess_as": self.assess_as}
         return {**named, **risk.single(), "priors": risk.priors}
 
 
-@ledger_app.command("risk")
+@dataclass(frozen=True)
+class SequenceRiskOptions(OneRiskOptions):
+    """Which risk of a sequence."""
+
+    weights: Annotated[Texts, option("Both are given along a sequence: leave it out.", "NAME", default="both")] = None
+
+
+@ledger_command("risk")
 @grouped
 def risk_command(
     context: typer.Context,
     ledger: LedgerOptions,
     table: CoveredOptions,
     sequence: SequenceOptions,
-    risk: RiskOptions,
+    risk: SequenceRiskOptions,
     output: OutputOptions,
     cohort: CohortOption = None,
     plot: Plot = None,
@@ -114,7 +130,7 @@ def risk_command(
     answer(found, output.as_json, policies=policy_of(context))
 
 
-@ledger_app.command("plan")
+@ledger_command("plan")
 @grouped
 def plan_command(
     context: typer.Context,
@@ -122,7 +138,7 @@ def plan_command(
     table: CoveredOptions,
     loss: LossOptions,
     sequence: SequenceOptions,
-    risk: RiskOptions,
+    risk: SequenceRiskOptions,
     output: OutputOptions,
     attribute: Attribute = None,
     cohort: CohortOption = None,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, say
-from cellrisk.cli.config import OutputOptions
+from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import LimitOptions, Number, Numbers, TableOptions, Text, Texts, number, option
+from cellrisk.cli.help_panels import PRIVATE
 from cellrisk.cli.releases import RecordOptions
 from cellrisk.errors import InvalidInput
 
@@ -19,14 +20,19 @@ from cellrisk.errors import InvalidInput
 class PrivateOptions(RecordOptions):
     """How the choice itself is made private, and where its loss is recorded."""
 
+    panel: ClassVar[str] = PRIVATE
     private: Annotated[Number, number("Choose so that the answer may be published, at this epsilon of its own.")] = None
     max_caused_people: Annotated[
         Number, number("With --private: most people given away because of their own record.", "M")
     ] = None
     grid: Annotated[
-        Numbers, option("With --private: the epsilons to choose from.", "NUMBERS", parsing.parse_points)
+        Numbers,
+        option("With --private: the epsilons to choose from.", "NUMBERS", parsing.parse_points, "0.01:10:50"),
     ] = None
-    private_by: Annotated[Text, option("With --private: exponential, permute-and-flip, sparse-vector.", "NAME")] = None
+    private_by: Annotated[
+        Text,
+        option("With --private: exponential, permute-and-flip or sparse-vector.", "NAME", default="exponential"),
+    ] = None
     may_be_missing: Annotated[Texts, option("With --private: column that can hold missing values.", "COLUMN")] = None
     observed_levels: Annotated[Texts, option("With --private: column with labels as they occur.", "COLUMN")] = None
 
@@ -82,6 +88,7 @@ class PrivateOptions(RecordOptions):
                 may_be_missing=parsing.split_names(self.may_be_missing),
                 observed_levels=parsing.split_names(self.observed_levels),
                 ledger=ledger,
+                policy=policy_of(context),
                 **({} if ledger is None else self.arguments(ledger)),
             )
             recorded = "" if ledger is None else self.tell(ledger)

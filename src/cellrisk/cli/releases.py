@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, obey, say
-from cellrisk.cli.config import OutputOptions, policy_of
+from cellrisk.cli.answers import answer, obey, say, stop_above_limit
+from cellrisk.cli.config import TYPED, OutputOptions, policy_of
 from cellrisk.cli.groups import (
     AttackerOptions,
     MechanismOptions,
@@ -29,9 +29,10 @@ from cellrisk.cli.groups import (
     word,
 )
 from cellrisk.cli.ledgers import EntryOptions, tell_head
+from cellrisk.cli.perturbations import check_no_noise, read_perturbation_option
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
-from cellrisk.system.text import aligned
+from cellrisk.system.text import aligned, percent
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.publish.noisy_risk import PublishedRisk
     from cellrisk.repeat.ledger import Ledger
+    from cellrisk.repeat.ledger.entry import Entry
     from cellrisk.repeat.ledger.pairing import Reservation
 
 
@@ -66,7 +68,9 @@ class AuditedMechanismOptions(MechanismOptions):
 class AuditingOptions(AttackerOptions):
     """An attacker who does the mathematics."""
 
-    belief: Annotated[Text, option("What he believes: negbin, table, or shapes/theta: 0.4,0.15/0.9.", "BELIEF")] = None  # type: ignore[assignment]
+    belief: Annotated[
+        Text, option("What he believes: negbin, table, or shapes/theta: 0.4,0.15/0.9.", "BELIEF", default="negbin")
+    ] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -108,32 +112,46 @@ class RecordOptions(EntryOptions):
         )
 
     @contextmanager
-    def reserved(
-        self, ledger: Ledger | None, table: FrequencyTable, mechanism: Mechanism
-    ) -> Iterator[Reservation | None]:
-        """The release's loss set aside in the ledger, where there is one."""
+    def reserved(self, ledger: Ledger | None, **entry: Any) -> Iterator[Reservation | None]:
+        """A release's loss set aside in the ledger, where there is one; ``entry`` says what is released."""
         if self.ledger is None:
             yield None
             return
-        columns: dict[str, Any] = {
-            "attribute": table.attribute().name,
-            "quasi_identifiers": table.quasi_identifiers,
-        }
         with (
             self.open(create=True) if ledger is None else nullcontext(ledger) as opened,
-            opened.reserve(**columns, loss=mechanism, **self.arguments(opened)) as reservation,
+            opened.reserve(**entry, **self.arguments(opened)) as reservation,
         ):
             yield reservation
+
+    def describe(self, reservation: Reservation | None, entry: Entry | None) -> str:
+        """Where the entry of a release stands; empty where there is none."""
+        if entry is None or reservation is None:
+            return ""
+        line = f"{reservation.ledger} {entry.number} {entry.digest}"
+        return f" Recorded in {self.ledger} as entry {entry.number}.\n{tell_head(line)}"
+
+
+@dataclass(frozen=True)
+class ReleasedTableOptions(TableOptions):
+    """Where the records are, where no set file says so."""
+
+    source: Annotated[Text, typer.Argument(metavar="[FILE]", help="The records, as for assess; none with --set.")] = (
+        None  # type: ignore[assignment]
+    )
 
 
 @grouped
 def release_command(
     context: typer.Context,
-    table: TableOptions,
+    table: ReleasedTableOptions,
     mechanism: ReleaseMechanismOptions,
     record: RecordOptions,
     settings: OutputOptions,
-    output: Annotated[Text, option("The released counts: .parquet or .csv.", "FILE")] = None,
+    output: Annotated[Text, option("The released counts: .parquet or .csv; with --set a new folder.", "FILE")] = None,
+    set_file: Annotated[
+        Text, typer.Option("--set", metavar="SET", help="Release every table of a set file, all or none.")
+    ] = None,
+    format: Annotated[Text, option("With --set: parquet (default) or csv.", "NAME")] = None,
     exclude: Annotated[
         Parsed, option("Impossible: 'sex=m;pregnant=yes'; labels between |.", "RULE", parsing.parse_rule)
     ] = None,
@@ -155,10 +173,33 @@ def release_command(
 ) -> None:
     """Publish the table with differential privacy.
 
-    Counts with noise from OpenDP, and a description beside them.
+    Counts with noise from OpenDP, and a description beside them. With --set SET, every table of a set file, with one
+    entry in the ledger: all or none.
     """
     from cellrisk.publish.releasing import check_output, release
 
+    if set_file is not None:
+        refuse_beside_set(context, table, mechanism)
+        if observed_cells_only or parents is not None or parent_count is not None or force:
+            raise InvalidInput(
+                "--observed-cells-only, --parents, --parent-count and --force are for one table, and no set of them",
+                fix="leave them out",
+            )
+        how = {
+            "exclude": exclude or (),
+            "may_be_missing": parsing.split_names(may_be_missing),
+            "observed_levels": parsing.split_names(observed_levels),
+            "clamp": clamp,
+            "dense": dense,
+            "spreadsheet_safe": spreadsheet_safe,
+            "format": format or "parquet",
+        }
+        _release_set(context, set_file, output, record, settings, how)
+        return
+    if table.source is None:
+        raise InvalidInput("no records were given", fix="name their file, or a set of tables: --set set.toml")
+    if format is not None:
+        raise InvalidInput("--format goes with --set", fix="the ending of --output says the format of one table")
     if output is None:
         raise InvalidInput("no output file was given", fix="name it: --output released.parquet")
     check_output(output, force)
@@ -167,7 +208,8 @@ def release_command(
     frequencies = table.tabulate(outside="drop", keys=True)
     policies = policy_of(context)
     obey(policies, frequencies, noise)
-    with record.reserved(ledger, frequencies, noise) as reservation:
+    columns = {"attribute": frequencies.attribute().name, "quasi_identifiers": frequencies.quasi_identifiers}
+    with record.reserved(ledger, **columns, loss=noise) as reservation:
         released = release(
             frequencies,
             noise,
@@ -184,12 +226,53 @@ def release_command(
             progress=progress_bar("releasing"),
         )
         entry = None if reservation is None else reservation.save(released, output, force=force)
-        line = "" if entry is None or reservation is None else f"{reservation.ledger} {entry.number} {entry.digest}"
+        recorded = record.describe(reservation, entry)
     written = released.save(output, force=force) if entry is None else output
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
-        recorded = "" if entry is None else f" Recorded in {record.ledger} as entry {entry.number}.\n{tell_head(line)}"
         say(f"\nWritten to {written}, described in {written}.json.{recorded}")
+
+
+def refuse_beside_set(context: typer.Context, *groups: Any) -> None:
+    """Refuses options, typed on the command line, of which a set file says what holds."""
+    names = [field.name for group in groups for field in fields(group)]
+    typed = [name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if typed:
+        told = ", ".join("FILE" if name == "source" else f"--{name.replace('_', '-')}" for name in typed)
+        raise InvalidInput("with --set, the set file says what is released", got=told, fix=f"leave {told} out")
+
+
+def _release_set(
+    context: typer.Context,
+    set_file: str,
+    output: str | None,
+    record: RecordOptions,
+    settings: OutputOptions,
+    how: dict[str, Any],
+) -> None:
+    """Every table of a set, with one entry in the ledger: all or none."""
+    from cellrisk.decide.policies import PolicyBreach
+    from cellrisk.publish.releasing.saving import check_folder
+    from cellrisk.repeat.together.releasing import plan_entry, release_together
+    from cellrisk.repeat.together.set_file import read_set_file
+
+    if output is None:
+        raise InvalidInput("no output folder was given", fix="name a new one: --output released")
+    asked = read_set_file(set_file)
+    check_folder(output)
+    ledger = context.with_resource(record.opened())
+    with record.reserved(ledger, **plan_entry(**asked)) as reservation:
+        try:
+            released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
+        except PolicyBreach as breach:
+            stop_above_limit(str(breach))
+        entry = None if reservation is None else reservation.save(released, output)
+        recorded = record.describe(reservation, entry)
+    if entry is None:
+        released.save(output)
+    answer(released, settings.as_json, raw=False)
+    if not settings.as_json:
+        say(f"\nWritten to {output}, each table with its description, and the list of all in set.json.{recorded}")
 
 
 def publish_figure(
@@ -225,13 +308,17 @@ def publish_risk_command(
     if risk_epsilon is None:
         raise InvalidInput("no epsilon was given for the figure", fix="choose one: --risk-epsilon 0.05")
     opened = context.with_resource(record.opened())
-    noise = mechanism.one()
+    noise, policies = mechanism.one(), policy_of(context)
+    breaches = policies.breaches_of_figure(noise, risk_epsilon)
+    if breaches:
+        stop_above_limit("; ".join(breaches))
     frequencies = table.tabulate(outside="drop", keys=True)
     found, recorded = publish_figure(
         record,
         opened,
         frequencies,
         noise,
+        policy=policies,
         risk_epsilon=risk_epsilon,
         figure=figure,
         may_be_missing=parsing.split_names(may_be_missing),
@@ -265,10 +352,7 @@ def simulate_command(
     if perturbation is not None:
         from cellrisk.publish.simulation.perturbed import simulate_perturbation
 
-        if mechanism != MechanismOptions() or parents is not None:
-            raise InvalidInput(
-                "a perturbation has no epsilon and no noise", fix="leave --mechanism, --epsilon and --parents out"
-            )
+        check_no_noise(mechanism, {"--parents": parents is not None})
         answer(simulate_perturbation(table.tabulate(), perturbation, releases=releases, seed=seed), output.as_json)
         return
     noise = mechanism.one()
@@ -296,6 +380,7 @@ def simulate_command(
 
 @grouped
 def audit_command(
+    context: typer.Context,
     table: TableOptions,
     released: Annotated[str, typer.Argument(metavar="RELEASED", help="What was published: counts, or records.")],
     mechanism: AuditedMechanismOptions,
@@ -306,6 +391,10 @@ def audit_command(
     ] = None,
     released_table: Annotated[Text, option("Table, where RELEASED is a database.", "NAME")] = None,
     top: Annotated[int, whole("How many of the exposed cells to list, for the curator.")] = 0,
+    perturbation: PerturbationText = None,
+    max_risk: Annotated[Number, number("Exit with code 3 where a larger share of people is given away.", "R")] = None,
+    acro: Annotated[Text, option("Record for output checkers: a folder, and results.json in it.", "FILE")] = None,
+    exception: Annotated[Text, option("With --acro: why the release should be allowed all the same.", "TEXT")] = None,
 ) -> None:
     """What did a release give away?
 
@@ -313,17 +402,33 @@ def audit_command(
     realised, and what other tools would say.
     """
     from cellrisk.publish.auditing import audit
+    from cellrisk.publish.auditing.checking_record import check_record_place
     from cellrisk.publish.releasing import find_count_column
 
+    made = None
+    if perturbation is not None:
+        named = {f"--{name}": value is not None for name, value in vars(mechanism).items()}
+        check_no_noise(MechanismOptions(), named)
+        made = read_perturbation_option(perturbation)
+    if max_risk is not None and not 0 <= max_risk <= 1:
+        raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
+    if acro is not None:
+        check_record_place(acro)
+    elif exception is not None:
+        raise InvalidInput("an exception is asked for in a record", fix="name it: --acro outputs/results.json")
     found = audit(
         table.tabulate(keys=True),
         released,
         count=released_count or find_count_column(released),
         bins=table.bins,
         table=released_table,
+        perturbation=made,
         **mechanism.arguments(),
         **attacker.arguments(),
     )
+    if acro is not None:
+        command = str(context.meta.get(TYPED, "cellrisk audit"))
+        found.save_acro(acro, max_risk=max_risk, exception=exception or "", command=command)
     answer(found, output.as_json)
     if top and not output.as_json:
         rows = [
@@ -332,3 +437,8 @@ def audit_command(
         ]
         say("\nThe cells that give away most people; their keys are raw data")
         say(aligned(["cell", "shows", "people"], rows, left=2))
+    if max_risk is not None and found.value() > max_risk:
+        stop_above_limit(
+            f"the release gives away the {found.sensitive} of {percent(found.value())} of the people, above the limit "
+            f"{max_risk:g}"
+        )

@@ -11,6 +11,7 @@ import typer
 from cellrisk.cli.config import CONFIG, policy_of
 from cellrisk.cli.groups import Text, option, whole
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import require_whole_number
 
 PASSWORD = "CELLRISK_PASSWORD"
 
@@ -41,6 +42,7 @@ def serve_command(
     from cellrisk.counts.resources import read_bytes
     from cellrisk.web import serve
 
+    require_whole_number("--port", port, 0, 65_535)
     serve(
         folder=folder,
         host=host,

@@ -11,6 +11,8 @@ import json
 import math
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +34,7 @@ from cellrisk.counts.schema import locate
 from cellrisk.counts.streams import plan_stream, write_batches
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.extras import extra_needed
+from cellrisk.system.scratch import private_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +81,13 @@ def plan_foreign(path: Path, columns: Sequence[str], sheet: str | None = None) -
     """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder."""
     with refusals_of_the_reader(path):
         if path.suffix.lower() in FEATHER:
-            return plan_stream(_open_feather(path), columns)
+            plan = plan_stream(_open_feather(path), columns)
+
+            def write(folder: Path) -> Path:
+                with refusals_of_the_reader(path):
+                    return plan(folder)
+
+            return write
         reader = _choose_reader(path)
         locate(columns, reader.names(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
 
@@ -116,7 +125,41 @@ def unpack(path: Path, folder: Path) -> Path:
     return target
 
 
-class _Statistical:
+START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from cellrisk.counts.apart import main; main()"
+
+
+class StatisticalApart:
+    """The same as `Statistical`, in another process, which a damaged file may end."""
+
+    def names(self, path: Path, sheet: str | None) -> list[str]:
+        _check_no_sheet(path, sheet)
+        return self._ask(path)
+
+    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with private_folder("statistical") as folder:
+            for name in self._ask(path, list(columns), folder):
+                with pq.ParquetFile(folder / name) as written:
+                    for batch in written.iter_batches(ROWS):
+                        yield pa.Table.from_batches([batch])
+
+    def _ask(self, path: Path, columns: list[str] | None = None, folder: Path | None = None) -> list[str]:
+        with extra_needed():
+            import pyreadstat  # noqa: F401
+        asked = {"path": str(path.absolute()), "columns": columns, "folder": str(folder), "rows": ROWS}
+        command = [sys.executable, "-c", START, json.dumps(asked), json.dumps(sys.path)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise InvalidInput("the file cannot be read, or is damaged", got=path, fix="save it again")
+        found: dict[str, list[str]] = json.loads(done.stdout)
+        if "refused" in found:
+            raise InvalidInput(*found["refused"])
+        return found["names"]
+
+
+class Statistical:
     """SPSS, SAS and Stata. Where a column has labels for its values, they are the levels, unless the file says that it
     measures on a scale; missing values that the user has defined are missing."""
 
@@ -239,7 +282,7 @@ class _Reader(Protocol):
 
 def _choose_reader(path: Path) -> _Reader:
     suffix = path.suffix.lower()
-    return _Statistical() if suffix in STATISTICAL else _Spreadsheet() if suffix in SPREADSHEETS else _JsonLines()
+    return StatisticalApart() if suffix in STATISTICAL else _Spreadsheet() if suffix in SPREADSHEETS else _JsonLines()
 
 
 def _open_feather(path: Path) -> Any:

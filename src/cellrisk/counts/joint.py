@@ -7,7 +7,7 @@ They come out of the engine in a stream, with numbers in place of keys, and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,8 @@ class JointCells:
     """How many values each of these columns has, a missing one included."""
     dropped: int = 0
     """Records that are in no table because a value is missing or no part holds them."""
+    outside: int = 0
+    """Records that were left out because a value of theirs is not among the declared labels."""
 
     @property
     def n_records(self) -> int:
@@ -118,6 +120,7 @@ def count_together(
     levels: Mapping[str, Sequence[Any]] | None = None,
     count: str | bool | None = None,
     missing: str = "category",
+    outside: str = "error",
     table: str | None = None,
     engine: str | None = None,
     memory_limit: str | int | None = None,
@@ -127,7 +130,8 @@ def count_together(
 
     The source, the levels, the counts and the rule for missing values are those of `tabulate`; with "drop", a record is
     left out of the tables that have the column in which its value is missing, and out of all where it is the sensitive
-    one. A source with values outside the declared levels is refused.
+    one. A source with values outside the declared levels is refused, or, with ``outside="drop"``, such records are left
+    out of all tables.
 
     >>> people = {"sex": ["f", "f", "m"], "town": ["a", "b", "b"], "job": ["x", "y", "y"]}
     >>> import pandas
@@ -140,18 +144,15 @@ def count_together(
     parts = list(dict.fromkeys(each.part for each in tables if each.part))
     filtered = [name for part in parts for name in part.columns]
     raw = list(dict.fromkeys([*(name for name, _ in columns), *filtered]))
-    if sensitive in filtered:
-        raise InvalidInput(
-            f"a part of the people is chosen by the sensitive attribute '{sensitive}' itself",
-            fix="choose it by other columns: whoever is in such a table has given his value away",
-        )
+    for part in parts:
+        part.check([sensitive])
     names = name_variants([name for name, _ in columns])
     bits = [f"belongs to part {place + 1}" for place in range(len(parts))]
     declared = {name: given for name, given in (levels or {}).items() if name in (sensitive, *raw)}
     unknown = [name for name in levels or {} if name not in declared]
     if unknown:
         raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
-    opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing)
+    opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing, outside=outside)
     resources = Resources.of(memory_limit, progress)
     with open_records(source, opened_as, resources, table=table, engine=engine) as (records, opened_as, others, _):
         schema = Schema(
@@ -164,6 +165,7 @@ def count_together(
             },
             opened_as.count,
             "error" if missing == "error" else "category",
+            outside,
         )
         survey = survey_source(arrange(records, raw, columns, parts), schema)
         rows = read_rows(survey, len(columns), len(parts), len(tables), resources)
@@ -172,7 +174,8 @@ def count_together(
         refuse_counts(source, opened_as.columns, others, once, table=table, engine=engine)
     if int(rows.count.sum()) != survey.records:
         raise InvalidInput(CHANGED, fix="try again")
-    return join_tables(rows, survey, tables, columns, parts, sensitive, names, missing)
+    joined = join_tables(rows, survey, tables, columns, parts, sensitive, names, missing)
+    return replace(joined, outside=survey.outside)
 
 
 def name_variants(names: Sequence[str]) -> list[str]:

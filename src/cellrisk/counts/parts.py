@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.coding import as_number, check_type, code_level, kind_of
 from cellrisk.counts.levels import NUMBERS, label_level, spell
+from cellrisk.counts.schema import Schema
 from cellrisk.counts.survey import WHOLE, holds_one_of
 from cellrisk.errors import InvalidInput
 
@@ -36,8 +37,13 @@ class Condition:
     ends: tuple[tuple[str, float], ...] = ()
     """Pairs of "from" (at least), "above", "to" (at most) or "below" and a number."""
 
-    def holds(self, value: ir.Value) -> ir.BooleanValue:
-        """Whether each record satisfies it, as an engine expression that is never NULL."""
+    def holds(self, value: ir.Value, strict: bool = True) -> ir.BooleanValue:
+        """Whether each record satisfies it, as an engine expression that is never NULL.
+
+        strict: refuses ends of a column that is of no type of numbers; else nobody is between them.
+        """
+        import ibis
+
         found = []
         if self.one_of is not None:
             found.append(is_among(self.column, value, self.one_of))
@@ -46,6 +52,8 @@ class Condition:
         if self.ends:
             kind = value.type()
             if kind.is_boolean() or not (kind.is_numeric() or kind.is_string()):
+                if not strict:
+                    return ibis.literal(False)
                 raise InvalidInput(
                     f"the part of the people asks for numbers of '{self.column}', which holds none", got=f"type {kind}"
                 )
@@ -101,9 +109,18 @@ class Part:
     def columns(self) -> tuple[str, ...]:
         return tuple(each.column for each in self.conditions)
 
-    def holds(self, values: Mapping[str, ir.Value]) -> ir.BooleanValue:
+    def holds(self, values: Mapping[str, ir.Value], strict: bool = True) -> ir.BooleanValue:
         """Whether each record belongs to the part; ``values`` are the columns by name."""
-        return reduce(and_, [each.holds(values[each.column]) for each in self.conditions])
+        return reduce(and_, [each.holds(values[each.column], strict) for each in self.conditions])
+
+    def check(self, sensitive: Sequence[str]) -> None:
+        """Refuses a part that is chosen by a sensitive attribute."""
+        for name in sensitive:
+            if name in self.columns:
+                raise InvalidInput(
+                    f"a part of the people is chosen by the sensitive attribute '{name}' itself",
+                    fix="choose it by other columns: whoever is in such a table has given his value away",
+                )
 
     def describe(self) -> str:
         return ", ".join(each.describe() for each in self.conditions) or "everybody"
@@ -123,6 +140,31 @@ class Part:
 
 
 EVERYBODY = Part()
+
+
+def with_part(schema: Schema, part: Part) -> Schema:
+    """The schema by which a source is opened: the columns that choose the part stand after the quasi-identifiers."""
+    more = [name for name in part.columns if name not in schema.quasi_identifiers]
+    if not more:
+        return schema
+    if schema.wide:
+        return Schema((*schema.quasi_identifiers, *more), schema.sensitive, wide=schema.wide, outside=schema.outside)
+    columns = (*schema.quasi_identifiers, *more)
+    return Schema(columns, schema.sensitive, count=schema.count, missing=schema.missing, outside=schema.outside)
+
+
+def take_part(records: ir.Table, schema: Schema, part: Part) -> ir.Table:
+    """The records of a part, with the columns of the schema alone; ``records`` were opened by `with_part`."""
+    if not part:
+        return records
+    raw = with_part(schema, part).quasi_identifiers
+    names = [f"c{place}" for place in range(len(raw))]
+    inside = part.holds(
+        {name: records[column] for name, column in zip(raw, names, strict=True)}, schema.outside != "drop"
+    )
+    kept = [*names[: len(schema.quasi_identifiers)], *records.columns[len(raw) :]]
+    chosen = records.filter(inside)
+    return chosen.select(**{f"c{place}": chosen[column] for place, column in enumerate(kept)})
 
 
 def read_part(given: Any, whose: str = "the table") -> Part:

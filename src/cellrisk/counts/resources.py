@@ -72,15 +72,25 @@ def free_memory() -> int:
     return max(LEAST_MEMORY, int(SHARE_OF_MACHINE * min(candidates)))
 
 
+def _switch_bar(connection: Any, on: bool) -> bool:
+    """Whether DuckDB's own bar could be switched: in a notebook without ipywidgets it cannot, and stays off."""
+    import duckdb
+
+    try:
+        connection.execute("SET enable_progress_bar_print = false")
+        connection.execute(f"SET enable_progress_bar = {'true' if on else 'false'}")
+    except duckdb.InvalidInputException:
+        return False
+    return True
+
+
 @contextmanager
 def reported(connection: Any, progress: Progress | None) -> Iterator[None]:
     """Reports how far the running query of a DuckDB connection has got, from a thread that ends with the block.
 
     DuckDB counts along only where its own bar is switched on; that bar itself must never be printed.
     """
-    connection.execute("SET enable_progress_bar_print = false")
-    connection.execute(f"SET enable_progress_bar = {'true' if progress is not None else 'false'}")
-    if progress is None:
+    if not _switch_bar(connection, progress is not None) or progress is None:
         yield
         return
     finished = threading.Event()

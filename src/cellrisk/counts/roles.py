@@ -54,19 +54,31 @@ class Columns(Result):
         return found
 
     @property
-    def command(self) -> str | None:
-        """The command to type next; None where no column could be sensitive, or none could tell people apart."""
+    def suggested(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The quasi-identifiers and the sensitive attribute to begin with: a few of the first, one of the second."""
         roles = self.roles
         quasi = [name for name, role in roles.items() if role == QUASI_IDENTIFIER][:MOST_SUGGESTED]
         sensitive = [name for name, role in roles.items() if role == SENSITIVE][:1]
+        return tuple(quasi), tuple(sensitive)
+
+    @property
+    def bins(self) -> dict[str, str]:
+        """Bins of those quasi-identifiers that are numbers with many values."""
+        quasi, _ = self.suggested
+        numbers = [each for each in self.preview.columns if each.name in quasi and each.kind == "number"]
+        return {each.name: "10" for each in numbers if each.levels is None or each.levels > FEW_LEVELS}
+
+    @property
+    def command(self) -> str | None:
+        """The command to type next; None where no column could be sensitive, or none could tell people apart."""
+        roles, (quasi, sensitive) = self.roles, self.suggested
         if not quasi or not sensitive:
             return None
         words = ["cellrisk", "inspect", self.file, "--qid", ",".join(quasi), "--sensitive", sensitive[0]]
         counts = [name for name, role in roles.items() if role == COUNT]
         words += ["--count", counts[0]] if counts else []
-        for each in self.preview.columns:
-            if each.name in quasi and each.kind == "number" and (each.levels is None or each.levels > FEW_LEVELS):
-                words += ["--bin", f"{each.name}=10"]
+        for name, width in self.bins.items():
+            words += ["--bin", f"{name}={width}"]
         return shlex.join(words)
 
     @property

@@ -14,7 +14,7 @@ from cellrisk.counts.schema import listed
 from cellrisk.counts.vectors import Homogeneity
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
+from cellrisk.system.text import aligned, number_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,9 +158,10 @@ class FrequencyTable(Result):
     @property
     def headline(self) -> str:
         """Records, cells and attributes, on one line."""
+        attributes = [f"{each.name} ({number_of(each.n_levels, 'level')})" for each in self.attributes]
         return (
-            f"{self.n_records:,} records in {self.n_cells:,} cells of {', '.join(self.quasi_identifiers)}; "
-            f"sensitive: {', '.join(f'{each.name} ({each.n_levels:,} levels)' for each in self.attributes)}"
+            f"{number_of(self.n_records, 'record')} in {number_of(self.n_cells, 'cell')} of "
+            f"{', '.join(self.quasi_identifiers)}; sensitive: {', '.join(attributes)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -320,9 +321,9 @@ class Summary(Result):
         exposed = ", ".join(
             f"{each.name} for {each.exposed_records:,} of them ({each.exposed_share:.1%})" for each in self.attributes
         )
-        plural = "quasi-identifier" if len(self.quasi_identifiers) == 1 else "quasi-identifiers"
+        columns = number_of(len(self.quasi_identifiers), "quasi-identifier")
         return (
-            f"{self.records:,} records in {self.cells:,} cells of {len(self.quasi_identifiers)} {plural}; "
+            f"{number_of(self.records, 'record')} in {number_of(self.cells, 'cell')} of {columns}; "
             f"the raw table already exposes {exposed}."
         )
 

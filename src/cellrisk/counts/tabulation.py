@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cellrisk.counts.cells import Cells
@@ -12,7 +13,9 @@ from cellrisk.counts.counting import CHANGED, count_cells, tally_nothing
 from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.keyed_cells import collect_cells
 from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_counts
+from cellrisk.counts.metadata import read_metadata
 from cellrisk.counts.packing import Packed, pack
+from cellrisk.counts.parts import EVERYBODY, Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import has_dictionaries, lengthen, open_records, open_source
@@ -39,6 +42,8 @@ def tabulate(
     keys: bool = False,
     encoding: str | None = None,
     wide: Sequence[str] = (),
+    where: Mapping[str, Any] | Part | None = None,
+    metadata: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> FrequencyTable:
     """How many records share each combination of quasi-identifiers, and how their sensitive values are spread?
@@ -88,6 +93,12 @@ def tabulate(
     wide
         The columns of counts of a wide table, each of which is named like a level of the one sensitive attribute. The
         attribute has no column then, and ``sensitive`` gives it a name.
+    where
+        A part of the people: what columns hold, such as ``{"sex": "f", "age": {"from": 18, "below": 65}}``. Default
+        everybody.
+    metadata
+        A file that declares levels and bounds of columns: CSVW or a Table Schema (.json), or SmartNoise's metadata
+        (.yaml). What ``bins`` and ``levels`` say of a column goes before it; bounds turn a width into edges.
     progress
         Called now and then with the share of the running step that is done.
 
@@ -99,9 +110,12 @@ def tabulate(
     >>> list(table.profiles().rows())
     [((2,), 1), ((1, 1), 1)]
     """
+    quasi, named = read_names(quasi_identifiers, "quasi_identifiers"), read_names(sensitive, "sensitive")
+    if metadata is not None:
+        bins, levels = read_metadata(metadata, source).declare((*quasi, *named), bins, levels)
     schema = Schema(
-        read_names(quasi_identifiers, "quasi_identifiers"),
-        read_names(sensitive, "sensitive"),
+        quasi,
+        named,
         bins,
         levels,
         count,
@@ -109,6 +123,8 @@ def tabulate(
         outside,
         tuple(wide),
     )
+    part = read_part(where)
+    part.check(schema.sensitive)
     resources = Resources.of(memory_limit, progress)
     if encoding is not None:
         if not isinstance(source, str | os.PathLike):
@@ -116,10 +132,13 @@ def tabulate(
         source = EncodedPath(os.fspath(source), encoding)
 
     def read(place: int) -> Cells:
-        return keyed[place] if keyed else read_cells(held, schema, resources, table, engine, place)
+        return keyed[place] if keyed else read_cells(held, schema, resources, table, engine, place, part)
 
-    with open_records(source, schema, resources, table=table, engine=engine) as (records, schema, others, held):
-        survey = survey_source(records, schema)
+    asked = with_part(schema, part)
+    with open_records(source, asked, resources, table=table, engine=engine) as (records, asked, others, held):
+        if asked.count != schema.count:  # the word "none" was read
+            schema = replace(schema, count=asked.count)
+        survey = survey_source(take_part(records, schema, part), schema)
         if survey.records:
             packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
             tally = count_cells(packed.coded, survey.levels, survey.records)
@@ -157,11 +176,17 @@ def tabulate(
 
 
 def read_cells(
-    source: Any, schema: Schema, resources: Resources, table: str | None, engine: str | None, place: int
+    source: Any,
+    schema: Schema,
+    resources: Resources,
+    table: str | None,
+    engine: str | None,
+    place: int,
+    part: Part = EVERYBODY,
 ) -> Cells:
     """The cells of a source with their keys, and the counts of the sensitive attribute at a place."""
-    by_declaration = schema.outside == "drop"
+    by_declaration, asked = schema.outside == "drop", with_part(schema, part)
     with open_source(
-        source, schema.stored, resources, table=table, engine=engine, by_declaration=by_declaration
+        source, asked.stored, resources, table=table, engine=engine, by_declaration=by_declaration
     ) as records:
-        return collect_cells(survey_source(lengthen(records, schema), schema), schema, place)
+        return collect_cells(survey_source(take_part(lengthen(records, asked), schema, part), schema), schema, place)

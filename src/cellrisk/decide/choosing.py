@@ -30,10 +30,11 @@ from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, Question, Setting, read_settings
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, Setting, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
+from cellrisk.system.sketches import draw_bars
 from cellrisk.system.text import aligned, percent, round_down, show_down
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
@@ -79,7 +80,7 @@ class Choice(Result):
     table: FrequencyTable
     requirement: Requirement | None
     """On the risk that was asked for; None where only figures to decide by are limited."""
-    question: Question
+    measured: MeasuredRisk
     options: tuple[Option, ...]
     """One for each mechanism and delta; the first is the answer."""
     alternatives: tuple[Alternative, ...]
@@ -98,17 +99,17 @@ class Choice(Result):
         """The figures to decide by at the epsilon chosen, for each sensitive attribute; none where none was chosen."""
         if self.epsilon is None:
             return ()
-        mechanism, attack = self.options[0].setting.at(self.epsilon), self.question.attack
+        mechanism, attack = self.options[0].setting.at(self.epsilon), self.measured.attack
         return tuple(
             find_figures(attribute, mechanism, people, attack, self.attacker)
-            for attribute, people in zip(self.question.attributes, self.alternatives[1].people, strict=True)
+            for attribute, people in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
         )
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:
         """Epsilons along the range searched, and the worst attribute's risk at each: what a picture shows."""
         epsilons = np.geomspace(*self.options[0].searched, SHOWN)
-        return epsilons, self.question.ask(self.options[0].setting, epsilons).max(axis=0)
+        return epsilons, self.measured.at(self.options[0].setting, epsilons).max(axis=0)
 
     @property
     def epsilon(self) -> float | None:
@@ -163,9 +164,9 @@ class Choice(Result):
             said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon with {self.wanted}."
         people = "; ".join(
             f"{attribute.name}: {found.describe()} of {self.table.n_records:,} people exposed"
-            for attribute, found in zip(self.question.attributes, self.alternatives[1].people, strict=True)
+            for attribute, found in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
         )
-        return f"{said} The {self.question.name}, is then {percent(first.risk)}; {people}." if self.conditions else said
+        return f"{said} The {self.measured.name}, is then {percent(first.risk)}; {people}." if self.conditions else said
 
     def _numbers(self) -> list[dict[str, Any]]:
         """One row an admissible interval of each mechanism and delta; one without numbers where there is none."""
@@ -175,6 +176,14 @@ class Choice(Result):
                 rows.append({"mechanism": option.setting.name, "delta": option.setting.delta, "low": low, "high": high})
         return rows
 
+    def _sketch(self) -> str:
+        """The risk at the epsilon chosen, and at one on each side."""
+        rows = [
+            (f"epsilon {show_down(each.epsilon)}: {each.verdict}", each.risk, percent(each.risk))
+            for each in self.alternatives
+        ]
+        return draw_bars(rows) if rows else ""
+
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk choose --json`` prints."""
         first, *_ = options = [_option(option) for option in self.options]
@@ -182,7 +191,7 @@ class Choice(Result):
             **first,
             "limits": self._limits(),
             "policy": self.policies.to_dict(),
-            "question": self.question.name,
+            "question": self.measured.name,
             "chance": self.limits.chance,
             "raw": self.limits.raw,
             "decision": [each.to_dict() for each in self.figures],
@@ -204,7 +213,7 @@ class Choice(Result):
 
     def _paragraphs(self) -> list[str]:
         parts = [] if self.epsilon is None and not self.options[1:] else [self.why[:1].upper() + self.why[1:] + "."]
-        for each, limits in zip(self.figures, self.question.people.limits(self.options[0].setting), strict=False):
+        for each, limits in zip(self.figures, self.measured.people.limits(self.options[0].setting), strict=False):
             shown = self.options[0].setting.at(round_down(self.epsilon or 0.0))  # as in the headline
             parts.append(replace(each, mechanism=shown).sentence(limits.chance))
         if len(self.options) > 1:
@@ -220,8 +229,8 @@ class Choice(Result):
                 + [each.verdict]
                 for each in self.alternatives
             ]
-            people = [f"people ({attribute.name})" for attribute in self.question.attributes]
-            caused = [f"caused ({attribute.name})" for attribute in self.question.attributes]
+            people = [f"people ({attribute.name})" for attribute in self.measured.attributes]
+            caused = [f"caused ({attribute.name})" for attribute in self.measured.attributes]
             tvd = ["TVD"] if self.trade_off is not None else []
             parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
         if self.policies:
@@ -369,8 +378,8 @@ def choose_within(
 
     ``risk`` is the one to be told where no condition is on a risk.
     """
-    question = conditions[0].question if conditions else risk.question(table)
-    n_levels = max(attribute.n_levels for attribute in question.attributes)
+    measured = conditions[0].measured if conditions else risk.of(table)
+    n_levels = max(attribute.n_levels for attribute in measured.attributes)
     trade_off = None
     options = []
     for number, setting in enumerate(settings):
@@ -378,21 +387,21 @@ def choose_within(
         found = Admissible(((low, high),), 0.0, low)
         if conditions:
             found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, low, high)
-        reaches = find_reaches(figure_limits, question.attributes, setting, (low, high))
+        reaches = find_reaches(figure_limits, measured.attributes, setting, (low, high))
         if number == 0 and tvd_limit is not None:
-            trade_off = find_trade_off(table, question, setting, (low, high), tvd_limit, progress)
-        searching = SearchedRange(setting, question, conditions, found, reaches, (low, high))
+            trade_off = find_trade_off(table, measured, setting, (low, high), tvd_limit, progress)
+        searching = SearchedRange(setting, measured, conditions, found, reaches, (low, high))
         options.append(searching.answer(trade_off if number == 0 else None))
         if progress is not None:
             progress((number + 1) / len(settings))
     first = options[0]
     alternatives: tuple[Alternative, ...] = ()
     if first.epsilon is not None:
-        alternatives = weigh(question, settings[0], first.epsilon, conditions, trade_off, figure_limits)
+        alternatives = weigh(measured, settings[0], first.epsilon, conditions, trade_off, figure_limits)
     return Choice(
         table,
         conditions[0].requirement if conditions else None,
-        question,
+        measured,
         tuple(options),
         alternatives,
         trade_off,
@@ -412,7 +421,7 @@ def _range(setting: Setting, least: float, largest: float | None) -> tuple[float
 
 
 def weigh(
-    question: Question,
+    measured: MeasuredRisk,
     setting: Setting,
     epsilon: float,
     conditions: Sequence[Condition] = (),
@@ -429,26 +438,26 @@ def weigh(
     for role, value in zip(ROLES, (epsilon / FACTOR, epsilon, looser), strict=True):
         mechanism = setting.at(value)
         people = tuple(
-            count_people(attribute.profiles, mechanism, question.attack) for attribute in question.attributes
+            count_people(attribute.profiles, mechanism, measured.attack) for attribute in measured.attributes
         )
         tvd = None if trade_off is None else trade_off.at(value)
         broken = []
         if excesses is not None and excesses((mechanism.noise,)).max() > 0:
             broken.append("the risk")
-        broken += [each.about for each in figure_limits if each.find(question.attributes, mechanism) > each.most]
+        broken += [each.about for each in figure_limits if each.find(measured.attributes, mechanism) > each.most]
         if trade_off is not None and trade_off.breaks(value):
             broken.append("the TVD")
         verdict = f"breaks the limit on {' and '.join(broken)}" if broken else "within every limit"
         survival = Survival((mechanism.noise,), mechanism.threshold)
         caused = [
-            each.profiles.n_records * float(caused_shares(each.profiles, survival, attack=question.attack)[0])
-            for each in question.attributes
+            each.profiles.n_records * float(caused_shares(each.profiles, survival, attack=measured.attack)[0])
+            for each in measured.attributes
         ]
         found.append(
             Alternative(
                 role,
                 value,
-                find_worst(question, setting, value),
+                find_worst(measured, setting, value),
                 people,
                 tvd,
                 verdict if conditions or trade_off or figure_limits else "no limit was set",

@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cellrisk.decide.analytic import find_epsilons
-from cellrisk.decide.requirement import check_limits
+from cellrisk.decide.requirement import PERTURBED_ATTACK, check_limits
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
+from cellrisk.risk.perturbed.certainty import find_perturbed_certainty
+from cellrisk.risk.perturbed.figures import find_ceiling
 from cellrisk.risk.sweep import LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 
@@ -37,6 +40,7 @@ SCANNED, SCANNED_CLOSELY = 61, 241
 """Epsilons from 0.001 to 100 at which certainty is looked at: many tables allow for more, within the same time."""
 FEW_COUNTS = 100
 """A table with this many different counts at most is scanned closely."""
+NO_EPSILON = "a perturbation states no epsilon"
 NEAR_THE_LIMIT, MOST_NEAR = 0.9, 16
 """Between neighbours above this share of the limit, certainty is looked at again, at most so often."""
 
@@ -103,8 +107,12 @@ class FigureLimit(ABC):
         """What the figure is somewhere, as a clause."""
 
     @abstractmethod
-    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism) -> float:
-        """The figure under one mechanism, of the attribute with the largest."""
+    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
+        """The figure under one mechanism or perturbation, of the attribute with the largest."""
+
+    def why_not(self, perturbation: Perturbation) -> str | None:
+        """Why this limit cannot be judged for a perturbation; None where it can."""
+        return None
 
     @abstractmethod
     def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
@@ -112,6 +120,14 @@ class FigureLimit(ABC):
 
         None where the smallest does not keep it.
         """
+
+    def breach(self, attributes: Sequence[Attribute], perturbation: Perturbation) -> str | None:
+        """What a perturbation breaks, or why that cannot be judged; None where the limit is kept."""
+        why = self.why_not(perturbation)
+        if why is not None:
+            return f"{self.describe()}; {why}"
+        figure = self.find(attributes, perturbation)
+        return f"{self.describe()}; {self.say(figure)}" if figure > self.most else None
 
     def explain_breach(self, figure: float) -> str:
         """What a policy asks for, and what the figure is."""
@@ -142,7 +158,10 @@ class CausedLimit(FigureLimit):
     def say(self, figure: float) -> str:
         return f"{_percent(figure)} of people are given away because of their own record"
 
-    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism) -> float:
+    def why_not(self, perturbation: Perturbation) -> str | None:
+        return None if self.attack == "homogeneity" else PERTURBED_ATTACK
+
+    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         survival = Survival((mechanism.noise,), mechanism.threshold)
         return float(self._shares(attributes, survival).max())
 
@@ -181,7 +200,14 @@ class CertainLimit(FigureLimit):
     def _sure(self) -> str:
         return f"{100 * self.certainty:g}%"
 
-    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism) -> float:
+    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
+        if isinstance(mechanism, Perturbation):
+            certainties = (self.certainty,)
+            named = [
+                (find_perturbed_certainty(each, mechanism, certainties, self._believe(each))[0], each)
+                for each in attributes
+            ]
+            return max(row.right / each.profiles.n_records for row, each in named)
         return max(self._share(each, self._believe(each), mechanism.noise, mechanism.threshold) for each in attributes)
 
     def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
@@ -247,7 +273,9 @@ class CeilingLimit(FigureLimit):
     def say(self, figure: float) -> str:
         return f"somebody could tell two equally likely values apart {100 * figure:.4g} times in 100"
 
-    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism) -> float:
+    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
+        if isinstance(mechanism, Perturbation):
+            return find_ceiling(mechanism)[0]
         return find_success(mechanism.noise, Labels.even(2))
 
     def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
@@ -275,8 +303,13 @@ class EpsilonLimit(FigureLimit):
     def say(self, figure: float) -> str:
         return f"epsilon is {figure:g}"
 
-    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism) -> float:
+    def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
+        if isinstance(mechanism, Perturbation):
+            raise InvalidInput(f"a limit on epsilon cannot be judged: {NO_EPSILON}")
         return mechanism.epsilon
+
+    def why_not(self, perturbation: Perturbation) -> str | None:
+        return NO_EPSILON
 
     def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
         return min(float(self.most), high) if self.most >= low else None

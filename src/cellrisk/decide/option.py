@@ -12,7 +12,7 @@ from cellrisk.decide.figure_limits import Reach
 from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.search import Admissible
 from cellrisk.decide.tradeoff import TradeOff
-from cellrisk.risk.sweep import LEAST_EPSILON, Limits, Question, Setting
+from cellrisk.risk.sweep import LEAST_EPSILON, Limits, MeasuredRisk, Setting
 from cellrisk.system.text import percent, show_down, show_up
 
 INSTEAD = (
@@ -58,7 +58,7 @@ class SearchedRange:
     """What was found for one mechanism, from which the answer and its reasons follow."""
 
     setting: Setting
-    question: Question
+    measured: MeasuredRisk
     conditions: tuple[Condition, ...]
     found: Admissible
     """Where the limits on risks are kept; the whole range where there are none."""
@@ -80,7 +80,7 @@ class SearchedRange:
         return Option(
             setting=self.setting,
             epsilon=epsilon,
-            risk=None if epsilon is None else find_worst(self.question, self.setting, epsilon),
+            risk=None if epsilon is None else find_worst(self.measured, self.setting, epsilon),
             admissible=within,
             within_risk_limits=within_limits,
             lowest_epsilon=self.found.where,
@@ -94,11 +94,11 @@ class SearchedRange:
     @cached_property
     def limits(self) -> Limits:
         """Of the attribute with the highest raw risk."""
-        return max(self.question.limits(self.setting), key=lambda each: each.raw)
+        return max(self.measured.limits(self.setting), key=lambda each: each.raw)
 
     @cached_property
     def lowest_risk(self) -> float:
-        return find_worst(self.question, self.setting, self.found.where)
+        return find_worst(self.measured, self.setting, self.found.where)
 
     def restrict(self, intervals: Intervals) -> Intervals:
         """The part of each interval that the limits on figures allow."""
@@ -151,7 +151,7 @@ class SearchedRange:
         for each in self.reaches:
             if each.largest is None:
                 least = min(low, LEAST_EPSILON)
-                figure = each.limit.find(self.question.attributes, self.setting.at(least))
+                figure = each.limit.find(self.measured.attributes, self.setting.at(least))
                 return f"already at epsilon {least:g}, {each.limit.say(figure)}"
             if each.largest < low:
                 return f"the limit on {each.limit.about} is kept only up to epsilon {show_down(each.largest)}"
@@ -173,5 +173,5 @@ class SearchedRange:
         return f"{why}; chance alone is above the limit, so {INSTEAD}" if above else why
 
 
-def find_worst(question: Question, setting: Setting, epsilon: float) -> float:
-    return float(question.ask(setting, np.array([epsilon])).max())
+def find_worst(measured: MeasuredRisk, setting: Setting, epsilon: float) -> float:
+    return float(measured.at(setting, np.array([epsilon])).max())

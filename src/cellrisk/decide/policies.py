@@ -18,6 +18,7 @@ from cellrisk.decide.policy_files import SettingsFile, find_policy_files
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting, list_mechanisms
 from cellrisk.system.words import MechanismName
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Obeyed", "Policies", "Policy", "RiskDefinition"]
 
 NO_POLICY = "No policy was in force."
+
+
+class PolicyBreach(InvalidInput):
+    """A release that a policy forbids."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ class Policies:
                     break
             else:
                 required.append((other, own))
-        return tuple(Condition(limit, known.question(table)) for known, limit in required)
+        return tuple(Condition(limit, known.of(table)) for known, limit in required)
 
     def join_some(
         self, table: FrequencyTable, risk: RiskDefinition, enough: bool, **limits: float | None
@@ -210,7 +215,9 @@ class Policies:
             raise InvalidInput("delta is larger than the policy allows", got=max(given), allowed=f"up to {largest:.4g}")
         return delta
 
-    def breaches(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> list[str]:
+    def breaches(
+        self, table: FrequencyTable, mechanism: Mechanism | Perturbation, sensitive: str | None = None
+    ) -> list[str]:
         """What this mechanism breaks on this table, one line a breach; none where every policy is kept."""
         found = [line for each in self.obeyed for line in each.policy.breaches(table, mechanism, sensitive)]
         return list(dict.fromkeys(found))
@@ -220,6 +227,30 @@ class Policies:
         limits = [limit for limit in self.figure_limits if not limit.uses_data]
         found = [(limit, limit.find((), mechanism)) for limit in limits]
         return [limit.explain_breach(figure) for limit, figure in found if figure > limit.most]
+
+    def breaches_of_figure(self, mechanism: Mechanism, epsilon: float) -> list[str]:
+        """What a figure breaks that is published about a release by this mechanism, at an epsilon of its own.
+
+        Limits that look at the records are not judged here: whether they are kept would tell of the records.
+        """
+        found = self.breaches_without_data(mechanism)
+        for limit in self.figure_limits:
+            if limit.name == "max_epsilon" and epsilon > limit.most:
+                found.append(f"the policy asks for {limit.describe()}; that of the figure is {epsilon:g}")
+        return found
+
+    @property
+    def not_judged(self) -> str | None:
+        """Which limits look at the records, in a sentence for whoever publishes a figure; None where none does."""
+        names = [limit.describe() for limit in self.figure_limits if limit.uses_data]
+        names += [required.describe() for _, required in self.on_risks]
+        names += ["a delta by the number of records" for each in self.obeyed if isinstance(each.policy.delta, str)][:1]
+        if not names:
+            return None
+        return (
+            f"Not judged here, because whether it is kept would tell of the records: {'; '.join(names)}. release and "
+            "assess judge it, for the curator."
+        )
 
     def largest_epsilon(self, setting: Setting) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
@@ -234,7 +265,7 @@ class Policies:
         """Refuses a release that breaks a policy."""
         breaches = self.breaches(table, mechanism, sensitive)
         if breaches:
-            raise InvalidInput(f"the policy forbids this release: {'; '.join(breaches)}")
+            raise PolicyBreach(f"the policy forbids this release: {'; '.join(breaches)}")
 
     @property
     def disclosures(self) -> list[str]:

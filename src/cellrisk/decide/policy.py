@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from cellrisk.decide.figure_limits import FigureLimit
 from cellrisk.decide.requirement import Condition, Requirement, check_limits
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief, read_certainties
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Alpha, Priors
-from cellrisk.risk.sweep import Question, Setting
+from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.checks import is_number
 from cellrisk.system.text import percent
 from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
@@ -26,6 +28,7 @@ from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesF
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
 
+LONGEST_NAME = 200
 LEAST_CONSTANT, LARGEST_EXPONENT = 1e-100, 10.0
 """Within these, a rule for delta neither overflows nor becomes zero, whatever the number of records."""
 DELTA_RULE = re.compile(r"(\d+(?:\.\d+)?(?:[eE]-?\d+)?)\s*/\s*n(?:\s*\^\s*(\d+(?:\.\d+)?))?")
@@ -55,13 +58,23 @@ class RiskDefinition:
         needed = self.measure in NEED_PRIOR or self.measure in NEED_SIZES
         return self if needed else replace(self, priors=Priors())
 
-    def question(self, table: FrequencyTable, sensitive: str | None = None) -> Question:
+    def of(self, table: FrequencyTable, sensitive: str | None = None) -> MeasuredRisk:
         """This risk of a table, for all its sensitive attributes or for the one that is named."""
-        found = Question.of(table, self.measure, self.form, self.weights, self.priors, self.attack)
+        found = MeasuredRisk.of(table, self.measure, self.form, self.weights, self.priors, self.attack)
         if sensitive is None:
             return found
         place = table.sensitive.index(table.attribute(sensitive).name)
         return replace(found, attributes=(found.attributes[place],), measures=(found.measures[place],))
+
+
+def _read_date(given: object) -> date:
+    """A date as a settings file or a caller gives it."""
+    if isinstance(given, date) and not isinstance(given, datetime):
+        return given
+    try:
+        return date.fromisoformat(str(given))
+    except ValueError:
+        raise InvalidInput("set-on must be a date", allowed="such as 2026-05-04") from None
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,8 @@ class Policy:
         How its priors are found, as in `Priors`.
     delta
         The largest delta: a number, or a rule such as "1/n", "0.1/n" or "1/n^1.1" with n the number of records.
+    set_by, set_on
+        Who has set these limits, in free words, and the date; reports say so.
 
     >>> Policy(max_risk=0.3, delta="1/n").largest_delta(10_000)
     0.0001
@@ -105,6 +120,8 @@ class Policy:
     sizes: SizesFamily = "poisson"
     sizes_fit: SizesFit = "mle"
     delta: float | str | None = None
+    set_by: str | None = None
+    set_on: date | str | None = None
 
     def __post_init__(self) -> None:
         limits = {name.replace("_", "-"): getattr(self, name) for name in LIMITS}
@@ -122,6 +139,22 @@ class Policy:
         read_certainties(self.certainty)
         check_belief(self.belief)
         self.largest_delta(2)
+        if self.set_by is not None and not (isinstance(self.set_by, str) and 0 < len(self.set_by) <= LONGEST_NAME):
+            raise InvalidInput(
+                "set-by must be a text that names who has set the policy", allowed=f"up to {LONGEST_NAME} characters"
+            )
+        if self.set_on is not None:
+            object.__setattr__(self, "set_on", _read_date(self.set_on))
+
+    @property
+    def origin(self) -> str:
+        """Who has set the policy, and when, as far as it says; else empty.
+
+        >>> Policy(max_epsilon=1, set_by="the review board", set_on="2026-05-04").origin
+        'set by the review board on 2026-05-04'
+        """
+        by, on = f" by {self.set_by}" if self.set_by else "", f" on {self.set_on}" if self.set_on else ""
+        return f"set{by}{on}" if by or on else ""
 
     @staticmethod
     def of(values: Any) -> Policy:
@@ -190,26 +223,30 @@ class Policy:
             self.measure, self.form, self.weights, self.attack, Priors(self.alpha, self.sizes, self.sizes_fit)
         )
 
-    def breaches(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> list[str]:
+    def breaches(
+        self, table: FrequencyTable, mechanism: Mechanism | Perturbation, sensitive: str | None = None
+    ) -> list[str]:
         """The limits that this mechanism breaks on this table, a line for each; empty where the policy is kept.
 
-        ``sensitive``: the attribute that is released, where it is not all of them.
+        A limit that cannot be judged for a perturbation is not kept, and its line says why.
 
         Parameters
         ----------
         table, mechanism
-            What would be released, and how.
+            What would be released, and how: by a mechanism, or by a perturbation, which has no epsilon.
         sensitive
             The attribute that is released, where it is not all of them.
         """
+        if isinstance(mechanism, Perturbation):
+            return self._breaches_of(table, mechanism)
         found = []
         required = self.requirement
         if required is not None:
             setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
-            question = self.risk.question(table, sensitive)
-            if Condition(required, question).excesses(setting)((mechanism.noise,)).max() > 0:
-                risk = percent(float(question.ask(setting, np.array([mechanism.epsilon])).max()))
-                found.append(f"the policy asks for {required.describe()} ({question.name}); it is {risk}")
+            measured = self.risk.of(table, sensitive)
+            if Condition(required, measured).excesses(setting)((mechanism.noise,)).max() > 0:
+                risk = percent(float(measured.at(setting, np.array([mechanism.epsilon])).max()))
+                found.append(f"the policy asks for {required.describe()} ({measured.name}); it is {risk}")
         attributes = table.attributes if sensitive is None else (table.attribute(sensitive),)
         for limit in self.figure_limits:
             figure = limit.find(attributes, mechanism)
@@ -218,4 +255,16 @@ class Policy:
         largest = self.largest_delta(table.n_records)
         if largest is not None and mechanism.delta > largest:
             found.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")
+        return found
+
+    def _breaches_of(self, table: FrequencyTable, perturbation: Perturbation) -> list[str]:
+        """The limits that a perturbation breaks, and those that cannot be judged for it. A rule for delta holds."""
+        found = []
+        required = self.requirement
+        if required is not None:
+            broken = Condition(required, self.risk.of(table)).breaches(perturbation)
+            found += [f"the policy asks for {each}" for each in broken]
+        for limit in self.figure_limits:
+            broken_by = limit.breach(table.attributes, perturbation)
+            found += [] if broken_by is None else [f"the policy asks for {broken_by}"]
         return found

@@ -10,11 +10,15 @@ import numpy as np
 from cellrisk.decide.search import Excesses
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.measures import Survival
-from cellrisk.risk.sweep import Question, Setting
+from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, shorten
 from cellrisk.system.text import percent
+
+PERTURBED_ATTACK = "a perturbation is judged by the homogeneity attack alone"
+NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no chance level"
 
 
 @dataclass(frozen=True)
@@ -69,27 +73,45 @@ class Condition:
     """A requirement on one risk of a table."""
 
     requirement: Requirement
-    question: Question
+    measured: MeasuredRisk
 
     def excesses(self, setting: Setting) -> Excesses:
         """How far each attribute's risk is above each limit, under many noises of one mechanism at once."""
-        required, question = self.requirement, self.question
-        records = question.attributes[0].profiles.n_records
+        required, measured = self.requirement, self.measured
+        records = measured.attributes[0].profiles.n_records
         if required.margin is not None:
-            chance = np.array([limits.chance for limits in question.limits(setting)])[:, None]
+            chance = np.array([limits.chance for limits in measured.limits(setting)])[:, None]
 
         def find(noises: tuple[Noise, ...]) -> Floats:
             survival = Survival(noises, setting.threshold)
             found = []
             if required.max_risk is not None or required.margin is not None:
-                risk = question.under(survival)
+                risk = measured.under(survival)
                 found += [risk - required.max_risk] if required.max_risk is not None else []
                 found += [risk - chance - required.margin] if required.margin is not None else []
             if required.max_people is not None:
-                found.append(question.people.under(survival) - required.max_people / records)
+                found.append(measured.people.under(survival) - required.max_people / records)
             return np.concatenate(found)
 
         return find
+
+    def breaches(self, perturbation: Perturbation) -> list[str]:
+        """What a perturbation breaks of the requirement, and what of it cannot be judged for one."""
+        required, measured = self.requirement, self.measured
+        if measured.attack != "homogeneity":
+            return [f"{required.describe()}; {PERTURBED_ATTACK}"]
+        survival = Survival((perturbation.noise,), perturbation.threshold)
+        risk, share = (float(each.under(survival).max()) for each in (measured, measured.people))
+        people = share * measured.attributes[0].profiles.n_records
+        found = []
+        if required.max_risk is not None and risk > required.max_risk:
+            limit = Requirement(max_risk=required.max_risk).describe()
+            found.append(f"{limit} ({measured.name}); it is {percent(risk)}")
+        if required.max_people is not None and people > required.max_people:
+            found.append(f"{Requirement(max_people=required.max_people).describe()}; it is {people:,.1f}")
+        if required.margin is not None:
+            found.append(f"{Requirement(margin=required.margin).describe()}; {NO_CHANCE}")
+        return found
 
 
 def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Excesses:
@@ -102,7 +124,7 @@ def describe_conditions(conditions: Sequence[Condition]) -> str:
     """The limits in words. A limit on another risk than the first is followed by the name of that risk."""
     first, *others = conditions
     parts = [first.requirement.describe()]
-    parts += [f"{each.requirement.describe()} ({each.question.name})" for each in others]
+    parts += [f"{each.requirement.describe()} ({each.measured.name})" for each in others]
     return ", and ".join(parts)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.sweep import Question, Setting
+from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import is_number, require_whole_number
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class TvdLimit:
     cells: str = "domain"
 
     def __post_init__(self) -> None:
+        require_whole_number("way", self.way, 1)
         if not (is_number(self.max_tvd) and 0 <= self.max_tvd <= 1):
             raise InvalidInput("max_tvd must be a total variation distance", got=self.max_tvd, allowed="from 0 to 1")
 
@@ -84,7 +85,7 @@ class TradeOff:
 
 def find_trade_off(
     table: FrequencyTable,
-    question: Question,
+    measured: MeasuredRisk,
     setting: Setting,
     searched: tuple[float, float],
     limit: TvdLimit,
@@ -127,5 +128,5 @@ def find_trade_off(
             low, least = (middle, least) if value > max_tvd else (low, middle)
         order = np.argsort(epsilon)
         epsilon, tvd = epsilon[order], tvd[order]
-    risk = question.ask(setting, epsilon).max(axis=0)
+    risk = measured.at(setting, epsilon).max(axis=0)
     return TradeOff(limit, epsilon, risk, tvd, least)

@@ -20,12 +20,17 @@ from cellrisk.noise.distributions import (
     LaplaceNoise,
     Noise,
 )
+from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_number
 from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
 
 NEIGHBOURS: tuple[Neighbours, ...] = list_words(Neighbours)
+LARGEST_EPSILON = 1e100
 USUAL_THRESHOLD = 0.5
+LARGEST_THRESHOLD = 1e12
+"""More than any count; half-integers far above it have no place among the floating-point numbers."""
 USUAL_MECHANISM: MechanismName = "geometric"
 """What `release` makes where nothing else is said, and so what everything else speaks of."""
 SAFE = 4e-12
@@ -68,6 +73,8 @@ class Mechanism(ABC):
             raise InvalidInput(
                 "epsilon must be a finite number above 0", got=self.epsilon, allowed="for example 0.1, 1 or 5"
             )
+        if self.epsilon > LARGEST_EPSILON:
+            raise InvalidInput("epsilon is too large", got=self.epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
         if self.pure and self.delta != 0:
             raise InvalidInput(
                 f"{self.name} gives pure epsilon-DP and takes no delta",
@@ -81,8 +88,12 @@ class Mechanism(ABC):
                 fix="a common choice is 1 / number of records",
             )
         require_word("neighbours", self.neighbours, NEIGHBOURS)
-        if not (math.isfinite(self.threshold) and self.threshold > 0 and (self.threshold - 0.5).is_integer()):
-            raise InvalidInput("threshold must be a positive half-integer", got=self.threshold, allowed="0.5, 1.5, ...")
+        if not (0 < self.threshold < LARGEST_THRESHOLD and (self.threshold - 0.5).is_integer()):
+            raise InvalidInput(
+                "threshold must be a positive half-integer",
+                got=self.threshold,
+                allowed=f"0.5, 1.5, ..., below {LARGEST_THRESHOLD:g}",
+            )
 
     @property
     def l1(self) -> float:
@@ -122,6 +133,32 @@ class Mechanism(ABC):
         """The noise's parameter: Laplace's b or a Gaussian's sigma, in counts."""
         return self.noise.scale
 
+    def calibrate(self) -> tuple[float, float]:
+        """Scale and loss of OpenDP's noise for a release, checked with OpenDP's own privacy map.
+
+        The scale is the mechanism's, rounded up by at most one part in 10^12. Refused where there is no exact sampler:
+        floating-point noise tells of the count in its last digits (Mironov 2012).
+        """
+        raise InvalidInput(
+            f"{self.name} noise is continuous and cannot be released safely: its digits reveal the count",
+            allowed="geometric, discrete-gaussian",
+            fix="use geometric, which gives the same epsilon"
+            if self.pure
+            else "use discrete-gaussian, which takes the same epsilon and delta",
+        )
+
+    def to_opendp(self) -> Any:
+        """OpenDP's measurement that `release` draws its noise from: on a list of counts, before the threshold.
+
+        >>> Geometric(epsilon=0.5).to_opendp().map(1)  # one record moves one count by one
+        0.5
+        """
+        return self._make_opendp(self.calibrate()[0])
+
+    def _make_opendp(self, scale: float) -> Any:
+        """OpenDP's measurement of that scale."""
+        raise NotImplementedError
+
     def to_dict(self) -> dict[str, object]:
         """The setting as JSON-ready values; the threshold only where it is not the usual one."""
         named = {"name": self.name, "epsilon": self.epsilon, "delta": self.delta, "scale": self.scale}
@@ -153,6 +190,12 @@ class Geometric(Mechanism):
 
     def noise_at(self, epsilon: float) -> Noise:
         return GeometricNoise(self.l1 / epsilon)
+
+    def calibrate(self) -> tuple[float, float]:
+        return calibrate_laplace(self.scale, self.l1, self.epsilon)
+
+    def _make_opendp(self, scale: float) -> Any:
+        return make_laplace(load_opendp(), scale)
 
 
 @dataclass(frozen=True)
@@ -243,6 +286,12 @@ class DiscreteGaussian(Mechanism):
     def noise_at(self, epsilon: float) -> Noise:
         return DiscreteGaussianNoise(self.l2 / math.sqrt(2.0 * self._rho_at(epsilon)))
 
+    def calibrate(self) -> tuple[float, float]:
+        return calibrate_gaussian(self.scale, self.l2, self.rho, self.epsilon, self.delta)
+
+    def _make_opendp(self, scale: float) -> Any:
+        return make_gaussian(load_opendp(), scale)
+
     @property
     def limit_noise(self) -> Noise:
         """The conversion from rho needs no epsilon above 0 to meet a delta."""
@@ -291,6 +340,11 @@ def describe_mechanism(
             )
         return Described(
             given.name, given.epsilon, None if given.pure else given.delta, given.neighbours, given.threshold
+        )
+    if isinstance(given, Perturbation):
+        raise InvalidInput(
+            "a perturbation has no epsilon, and cannot take the place of a mechanism here",
+            fix="assess_perturbation and simulate_perturbation take one, and explain, audit and report perturbation=",
         )
     if not isinstance(given, str):
         raise InvalidInput(
@@ -388,7 +442,7 @@ def _mills_difference(x: float, step: float) -> float:
     the largest value is left.
     """
     points, weights = _gauss_points()
-    end = math.sqrt(x * x + 90.0) - x
+    end = 90.0 / (math.hypot(x, math.sqrt(90.0)) + x)  # the root of x t + t^2/2 = 45
     t = end * points
     return float(np.exp(-(x + 0.5 * t) * t) @ (-np.expm1(-step * t) * weights)) * end / math.sqrt(2.0 * math.pi)
 

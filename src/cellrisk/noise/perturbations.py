@@ -28,9 +28,11 @@ MOST_BYTES = 64_000_000
 LARGEST_COUNT = 100_000
 """The largest count of a file, or base of a rule: rows are held for each of them."""
 LARGEST_VALUE = 10**9
+LARGEST_KEY_NOISE, FULLEST, NEWTON_STEPS = 100, 0.95, 200
+"""Of keys that add at most D: the largest D, and the variance that is allowed, as a share of D."""
 KEY_TABLE_END, KEY_TABLE_PERIOD = 750, 250
 """A table of cell keys that ends at 750 goes on with its rows 501 to 750 (ONS)."""
-NAMED = "cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file"
+NAMED = "cell-key, cell-key:5/2, random-rounding:3, suppress-below:10,round:5, or a CSV file"
 ALLOWED = f"{NAMED} with columns count,released,probability, or i,j,p, or pcv,ckey,pvalue"
 
 Row = tuple[Integers, Floats]
@@ -54,6 +56,7 @@ class Perturbation:
     period: int = 0
     """The last so many rows hold for larger counts too, shifted; 0 where nothing is known of larger counts."""
     threshold: float = field(default=0.5, init=False)
+    """That of a mechanism which suppresses nothing more: what a perturbation leaves out, its rows say."""
 
     def __post_init__(self) -> None:
         if not self.rows or not 0 <= self.period <= len(self.rows):
@@ -135,6 +138,11 @@ class PerturbedCounts(Noise):
     def survive(self, count: Any, threshold: float = 0.5) -> Floats:
         return np.asarray(1.0 - self.vanish(count, threshold))
 
+    def lose(self, count: Any) -> Floats:
+        """d(m) = q(m - 1) - q(m): how much likelier a count vanishes without one record. It may be negative."""
+        counts = np.asarray(count, dtype=np.float64)
+        return np.asarray(self.vanish(counts - 1.0) - self.vanish(counts))
+
     def cdf(self, x: Any) -> Floats:
         raise InvalidInput("a perturbation adds no noise, so that there is no distribution of it")
 
@@ -146,6 +154,8 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
     """A perturbation by its rule or its file.
 
     ``cell-key``: the table that ONS gives with its cell-key-perturbation: below 10 nothing, the rest to the nearest 5.
+    ``cell-key:5/2``: keys that add at most 5 with mean 0 and variance 2, by the likeliest such law (that of the largest
+    entropy, as the R package ptable has it); 0 stays, and nothing falls below 0.
     ``random-rounding:3``: to a multiple of 3 next to the count, so that the mean stays. ``suppress-below:10``,
     ``round:5`` or both with a comma between: counts below 10 are left out, the rest goes to the nearest multiple of 5,
     halves upwards. Anything else is a CSV file with a header, of one of three forms: ``count,released,probability``;
@@ -164,6 +174,8 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
     if text == "cell-key":
         return _suppress_and_round(text, 10, 5)
     words = dict(part.partition(":")[::2] for part in text.split(","))
+    if set(words) == {"cell-key"}:
+        return _add_by_keys(text, *_read_key_noise(text, words["cell-key"]))
     if set(words) == {"random-rounding"}:
         return _round_randomly(text, _whole(text, words["random-rounding"]))
     if words and set(words) <= {"suppress-below", "round"}:
@@ -202,12 +214,79 @@ def _suppress_and_round(name: str, below: int, base: int) -> Perturbation:
     return Perturbation(name, tuple(rows), base)
 
 
+def _read_key_noise(text: str, given: str) -> tuple[int, float]:
+    """The largest that a key adds, and the variance, of "5/2"."""
+    most, slash, spread = given.partition("/")
+    try:
+        variance = float(spread) if slash and len(spread) < 30 else math.nan
+    except ValueError:
+        variance = math.nan
+    if not (most.isascii() and most.isdigit() and 0 < int(most[:6]) <= LARGEST_KEY_NOISE and len(most) < 6):
+        raise InvalidInput(
+            "the largest that a key adds must be a whole number above 0",
+            got=repr(text[:60]),
+            allowed=f"up to {LARGEST_KEY_NOISE}: cell-key:5/2",
+        )
+    if not 0 < variance <= FULLEST * int(most):
+        raise InvalidInput(
+            "the variance of what a key adds must be above 0, and below the largest that it adds",
+            got=repr(text[:60]),
+            allowed=f"up to {FULLEST * int(most):g}: a count of 1 that keeps its mean has no more",
+        )
+    return int(most), variance
+
+
+def _add_by_keys(name: str, most: int, variance: float) -> Perturbation:
+    """p(v) = exp(a v + b v^2) / Z on max(-m, -D) <= v <= D, with mean 0 and variance V: the largest entropy of all."""
+    rows: list[Row] = [(np.array([0]), np.ones(1))]
+    for count in range(1, most + 1):
+        added = np.arange(-min(count, most), most + 1)
+        rows.append((count + added, _spread_most(added, variance)))
+    return Perturbation(name, tuple(rows), 1)
+
+
+def _spread_most(values: Integers, variance: float) -> Floats:
+    """The law of the largest entropy on these values with mean 0 and that variance: Newton's way on the dual, which is
+    convex, with steps halved until they help."""
+    scale = float(np.abs(values).max())
+    powers = np.stack([values / scale, (values / scale) ** 2])
+    wanted = np.array([0.0, variance / scale**2])
+    start = math.log(variance / 2.0) if variance < 1.0 else -0.5 / variance
+    at = np.array([0.0, start * scale**2])
+
+    def law(place: Floats) -> tuple[Floats, float]:
+        logs = place @ powers
+        top = logs.max()
+        chances = np.exp(logs - top)
+        return chances / chances.sum(), float(top + np.log(chances.sum()) - place @ wanted)
+
+    chances, loss = law(at)
+    for _ in range(NEWTON_STEPS):
+        slope = powers @ chances - wanted
+        if np.abs(slope).max() < 1e-13 * wanted[1]:
+            break
+        bend = (powers * chances) @ powers.T - np.outer(powers @ chances, powers @ chances)
+        step = np.linalg.solve(bend + 1e-14 * np.trace(bend) * np.eye(2), slope)
+        size = 1.0
+        tried, lower = law(at - step)
+        while lower > loss + 1e-15 * abs(loss) and size > 1e-6:
+            size /= 2.0
+            tried, lower = law(at - size * step)
+        if size <= 1e-6:  # nothing is left but rounding
+            break
+        at, chances, loss = at - size * step, tried, lower
+    if np.abs(powers @ chances - wanted).max() > 1e-9 * wanted[1]:
+        raise InvalidInput("no keys with this variance were found", got=f"{variance:g}", fix="choose another")
+    return np.asarray(chances)
+
+
 def _whole(text: str, number: str) -> int:
     if not (number.isascii() and number.isdigit() and 0 < int(number[:12]) <= LARGEST_COUNT):
         raise InvalidInput(
             "the number of a rule must be a whole number above 0",
             got=repr(text[:60]),
             allowed=f"up to {LARGEST_COUNT:,}",
+            fix="give it, as in random-rounding:3; or an epsilon, to find the number at equal risk",
         )
     return int(number)
 

@@ -20,7 +20,8 @@ from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.sketches import draw_bars
+from cellrisk.system.text import aligned, number_of, percent
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
@@ -225,6 +226,21 @@ class Assessment(Result):
             "headline": self.headline,
         }
 
+    def _sketch(self) -> str:
+        """Shares of the people: right by chance, exposed, exposed because of their own record, named with certainty."""
+        rows = []
+        for figures, exposure in zip(self.figures, self.exposures, strict=True):
+            whose = f"{figures.sensitive}: " if len(self.figures) > 1 else ""
+            shares = {
+                "right by chance": exposure.chance_share,
+                "exposed": exposure.share,
+                "because of their own record": figures.caused.share,
+            }
+            for row in figures.certainty[-1:]:
+                shares[f"named with {100 * row.certainty:g}% certainty"] = row.right / exposure.records
+            rows += [(f"{whose}{name}", share, percent(share)) for name, share in shares.items()]
+        return draw_bars(rows)
+
     def _paragraphs(self) -> list[str]:
         parts = [_describe_mechanism(self.mechanism)]
         for figures in self.figures:
@@ -235,8 +251,9 @@ class Assessment(Result):
         for name in dict.fromkeys(row.sensitive for row in self.risks):
             counts = _counts_of(self.table.attribute(name))
             title = (
-                f"{name}: {counts['levels']:,} levels; {self.table.n_cells:,} cells, {counts['homogeneous']:,} "
-                f"homogeneous, {counts['heterogeneous']:,} heterogeneous, {counts['unique']:,} unique"
+                f"{name}: {number_of(counts['levels'], 'level')}; {number_of(self.table.n_cells, 'cell')}, "
+                f"{counts['homogeneous']:,} homogeneous, {counts['heterogeneous']:,} heterogeneous, "
+                f"{counts['unique']:,} unique"
             )
             exposure = next(each for each in self.exposures if each.sensitive == name)
             confidence = _describe_confidence(exposure, self.mechanism)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +13,12 @@ from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, Noise
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import PerturbedCounts
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.attacks.released import first_value, mass
 from cellrisk.risk.ceilings import advantage_cap
 from cellrisk.risk.measures import Local, MarginalShrinkage, Measure, Shrinkage, Survival
-from cellrisk.risk.measures.survival import each_alone
-from cellrisk.risk.people import TAIL, split_profiles
+from cellrisk.risk.people import TAIL, shown_alone, split_profiles
 from cellrisk.risk.totals import Law, find_interval
 from cellrisk.system.arrays import Floats, Integers
 
@@ -29,12 +29,18 @@ class Pivots(Survival):
     ``survive`` is d(m) = q(m - 1) - q(m) = f(m - T): the probability that a count m is released as exactly T, the
     smallest value that is released (1 where the threshold is 1/2). f is the mass of the rounded noise, so that nothing
     cancels. Every tight risk computed from it, times the records, is the expected number of people who are read off
-    correctly, and would not be had their record been left out.
+    correctly, and would not be had their record been left out. A perturbation has no f: its d may be negative.
     """
 
     def _show(self, counts: Any) -> Floats:
         beyond = np.asarray(counts, np.float64) - first_value(self.threshold)
-        return np.stack([mass(noise, beyond) for noise in self.noises], axis=-1)
+        return np.stack(
+            [
+                noise.lose(counts) if isinstance(noise, PerturbedCounts) else mass(noise, beyond)
+                for noise in self.noises
+            ],
+            axis=-1,
+        )
 
 
 @dataclass(frozen=True)
@@ -101,24 +107,27 @@ def count_caused(profiles: Profiles, mechanism: Mechanism, exposed: float, attac
     >>> round(alone.people, 6), round(alone.bound, 6)  # equal for people who are unique in their cell
     (0.337835, 0.337835)
     """
-    found = count_caused_on_average(profiles, mechanism, exposed, attack)
     if attack in GUESSES:
-        return found
-    interval = find_interval(_find_laws(profiles, mechanism), TAIL)
-    return replace(found, low=interval.low, high=interval.high)
+        return count_caused_on_average(profiles, mechanism, exposed, attack)
+    laws = _find_laws(profiles, mechanism)
+    interval = find_interval(laws, TAIL)
+    return replace(_on_average(laws, profiles, mechanism, exposed), low=interval.low, high=interval.high)
 
 
 def count_caused_on_average(
     profiles: Profiles, mechanism: Mechanism, exposed: float, attack: str = "homogeneity"
 ) -> Caused:
     """The same without the interval, which takes longest: for many epsilons."""
-    bounds = _bounds(profiles, mechanism, exposed)
     if attack in GUESSES:
         mean = caused_by_guess(profiles, mechanism.noise, mechanism.threshold, attack)
-        return Caused(mean, profiles.n_records, exposed, *bounds)
-    laws = _find_laws(profiles, mechanism)
+        return Caused(mean, profiles.n_records, exposed, *_bounds(profiles, mechanism, exposed))
+    return _on_average(_find_laws(profiles, mechanism), profiles, mechanism, exposed)
+
+
+def _on_average(laws: Sequence[Law], profiles: Profiles, mechanism: Mechanism, exposed: float) -> Caused:
     mean = sum(float(law.cells @ law.mean) for law in laws)
     variance = sum(float(law.cells @ law.variance) for law in laws)
+    bounds = _bounds(profiles, mechanism, exposed)
     return Caused(mean, profiles.n_records, exposed, *bounds, math.sqrt(variance))
 
 
@@ -126,7 +135,7 @@ def _find_laws(profiles: Profiles, mechanism: Mechanism) -> list[Law]:
     """Of each profile: how many people of its cell are pivotal, and how likely."""
     pivots = Pivots((mechanism.noise,), mechanism.threshold)
     return [
-        Law(block.counts, _shown_as_first(block, profiles.n_levels, pivots), block.cells)
+        Law(block.counts, shown_alone(block, profiles.n_levels, pivots), block.cells)
         for block in split_profiles(profiles)
     ]
 
@@ -161,28 +170,11 @@ def caused_shares(
     return shares
 
 
-def caused_by_each(block: Block, n_levels: int, noise: Noise, threshold: float) -> Floats:
-    """The expected number of people of each label present who are given away because of their own record.
-
-    Of one cell of each profile: (profiles, labels present).
-    """
-    return np.asarray(block.counts * _shown_as_first(block, n_levels, Pivots((noise,), threshold)))
-
-
 def _bounds(profiles: Profiles, mechanism: Mechanism, exposed: float) -> tuple[float, float]:
     """The bound by the guarantee, and the cap for any attack."""
     rest = math.exp(-mechanism.epsilon) * mechanism.delta * profiles.n_records
     bound = min(-math.expm1(-mechanism.epsilon) * exposed + rest, exposed)
     return bound, advantage_cap(mechanism) * profiles.n_records
-
-
-def _shown_as_first(block: Block, n_levels: int, pivots: Pivots) -> Floats:
-    """For each profile and label present: P(the cell shows this label alone, and as the smallest released value)."""
-    shape = block.counts.shape
-    vanish = pivots.vanish(block.counts.reshape(-1))[:, 0].reshape(shape)
-    first = pivots.survive(block.counts.reshape(-1))[:, 0].reshape(shape)
-    absent = float(pivots.vanish_empty[0]) ** (n_levels - shape[1])
-    return np.asarray(np.stack(each_alone(list(vanish.T), list(first.T)), axis=1) * absent)
 
 
 def caused_by_guess(profiles: Profiles, noise: Noise, threshold: float, attack: str) -> float:
@@ -214,7 +206,7 @@ def _one_less(block: Block) -> Iterator[tuple[Block, Integers]]:
 
 
 def _caused_at_random_sizes(measure: MarginalShrinkage, n_levels: int, survival: Survival) -> Floats:
-    sizes, chance = measure.sizes.likely()
+    sizes, chance = measure.sizes.likely(n_levels)
     some = sizes > 0
     weights = (sizes * chance)[some] / float(sizes @ chance)
     drawn = Profiles(n_levels, (Block(sizes[some, None], np.ones(int(some.sum()), np.int64), sizes[some]),))

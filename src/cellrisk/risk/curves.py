@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, rea
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
-from cellrisk.system.spreadsheets import write_frame
+from cellrisk.system.sketches import STROKES, draw_lines
 from cellrisk.system.text import aligned, percent
 from cellrisk.system.words import (
     Attack,
@@ -37,7 +35,6 @@ from cellrisk.system.words import (
     Weights,
     choose_words,
 )
-from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,6 +179,12 @@ class RiskCurve(Result):
         parts += [pd.DataFrame(list(each.rows())) for each in self.figures]
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
+    def _sketch(self) -> str:
+        lines = self.leading[: len(STROKES)]
+        names = [f"{line.sensitive}, {line.setting.describe()} ({line.name})" for line in lines]
+        along, risks = [line.epsilon.tolist() for line in lines], [line.risk.tolist() for line in lines]
+        return draw_lines(along, risks, names) if lines else ""
+
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk curve --json`` prints."""
         risks = []
@@ -214,18 +217,6 @@ class RiskCurve(Result):
             "headline": self.headline,
             "words": self.words,
         }
-
-    def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
-        """Writes the tidy frame as a CSV file.
-
-        Parameters
-        ----------
-        path
-            The file, which is written whole or not at all.
-        spreadsheet_safe
-            Writes an apostrophe before what spreadsheets would take for formulas.
-        """
-        return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def _paragraphs(self) -> list[str]:
         parts = []

@@ -141,7 +141,7 @@ class FigureLines:
                 f"whatever reason, {exposed} would be, and {percent(self.caused.exposed_limits.chance)} by {noise}."
             )
         for line in self.certainty[-1:]:
-            named = [line.points[place].people for place in places]
+            named = [line.points[place].number for place in places]
             parts.append(
                 f"Somebody who knows the method and does the mathematics could name the {self.sensitive} of "
                 f"{along(named)} rightly and with at least {100 * line.certainty:g}% certainty."
@@ -191,7 +191,7 @@ class FigureLines:
             yield "caused, people", [f"{point.people:,.1f}" for point in self.caused.points]
             yield "exposed, people", [f"{point.exposed:,.1f}" for point in self.caused.points]
         for line in self.certainty:
-            yield f"{100 * line.certainty:g}% sure and right, people", [point.people for point in line.points]
+            yield f"{100 * line.certainty:g}% sure and right, people", [point.number for point in line.points]
         if self.ceiling is not None:
             yield "ceiling, times in 100", [f"{100 * each:.2f}" for each in self.ceiling.even_two]
 

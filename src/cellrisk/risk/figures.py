@@ -84,7 +84,7 @@ class DecisionFigures:
             surest = self.certainty[-1]
             parts.append(
                 f"Somebody who knows the method and does the mathematics could name the {self.sensitive} of "
-                f"{surest.people} people rightly and with at least {100 * surest.certainty:g}% certainty."
+                f"{surest.people} rightly and with at least {100 * surest.certainty:g}% certainty."
             )
         return " ".join([*parts, self.ceiling.of_two])
 
@@ -102,7 +102,7 @@ class DecisionFigures:
             error = "" if row.error is None else f" (standard error {row.error:,.0f}, simulated)"
             bold = ", less often than he believes: overconfident" if row.overconfident else ""
             lines.append(
-                f"With {sure} certainty or more: {row.people} people named rightly{error}, of {round(row.named):,} "
+                f"With {sure} certainty or more: {row.people} named rightly{error}, of {round(row.named):,} "
                 f"named; right {percent(row.precision)} of the time{bold}."
             )
         believed = "" if self.belief is None else f"The attacker's belief: {self.belief.describe()}."

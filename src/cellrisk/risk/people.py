@@ -11,10 +11,11 @@ import numpy as np
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone
+from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.risk.totals import Law, find_interval
 from cellrisk.system.arrays import Floats
 
@@ -57,7 +58,7 @@ class People:
         return f"about {round(self.mean):,} ({self.spread})"
 
 
-def count_people(profiles: Profiles, mechanism: Mechanism, attack: str = "homogeneity") -> People:
+def count_people(profiles: Profiles, mechanism: Mechanism | Perturbation, attack: str = "homogeneity") -> People:
     """How many people's values would one release give away?
 
     A cell shows label k alone, and so exposes its n_k people, with probability P_k = s(n_k) prod_{j != k} q(n_j); for
@@ -90,7 +91,7 @@ def shown_alone(block: Block, n_levels: int, survival: Survival) -> Floats:
     vanish = survival.vanish(block.counts.reshape(-1))[:, 0].reshape(block.counts.shape)
     survive = survival.survive(block.counts.reshape(-1))[:, 0].reshape(block.counts.shape)
     absent = float(survival.vanish_empty[0]) ** (n_levels - block.counts.shape[1])
-    return np.asarray(np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1) * absent)
+    return np.asarray(each_alone_in_rows(vanish, survive) * absent)
 
 
 def split_profiles(profiles: Profiles) -> Iterator[Block]:

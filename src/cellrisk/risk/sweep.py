@@ -129,8 +129,9 @@ def read_epsilons(given: float | Sequence[float] | Floats | None) -> Floats:
         raise InvalidInput("epsilon must be a number or a list of numbers", got=type(given).__name__) from None
     if values.ndim != 1 or not len(values):
         raise InvalidInput("the list of epsilons is empty", allowed="one number above 0, or more")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise InvalidInput("every epsilon must be a finite number above 0", got=f"{len(values)} values")
+    wrong = values[~(np.isfinite(values) & (values > 0))]
+    if len(wrong):
+        raise InvalidInput("epsilon must be a finite number above 0", got=float(wrong[0]))
     return np.unique(values)
 
 
@@ -193,7 +194,7 @@ def list_mechanisms(
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class MeasuredRisk:
     """One risk of each sensitive attribute of a table, to be asked at any epsilon."""
 
     attributes: tuple[Attribute, ...]
@@ -206,20 +207,20 @@ class Question:
     @staticmethod
     def of(
         table: FrequencyTable, measure: str, form: str, weights: str, priors: Priors, attack: str = "homogeneity"
-    ) -> Question:
+    ) -> MeasuredRisk:
         """The risk of those names; ``weights`` does not matter for marginal shrinkage."""
         asked = choose_risks(attack, measure, form, weights)
         measures = tuple(
             asked.make(measure, priors.fit(attribute, [measure]).measure) for attribute in table.attributes
         )
         weighting = "uniform" if measures[0].one_number else weights
-        return Question(table.attributes, measures, form, weighting, attack)
+        return MeasuredRisk(table.attributes, measures, form, weighting, attack)
 
     @property
-    def people(self) -> Question:
+    def people(self) -> MeasuredRisk:
         """The expected share of people whose value the same attacker gets right."""
         measure = GUESSES[self.attack]() if self.attack in GUESSES else Local()
-        return Question(self.attributes, (measure,) * len(self.attributes), "tight", "records", self.attack)
+        return MeasuredRisk(self.attributes, (measure,) * len(self.attributes), "tight", "records", self.attack)
 
     @property
     def name(self) -> str:
@@ -228,7 +229,7 @@ class Question:
         attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
         return f"{attack}{self.measures[0].name.replace('_', ' ')} risk, {self.form}{weighting}"
 
-    def ask(self, setting: Setting, epsilons: Floats) -> Floats:
+    def at(self, setting: Setting, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""
         return self.under(setting.survival(epsilons))
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from cellrisk.errors import InvalidInput
 
 EXTRAS = {
-    "files": ("pyreadstat", "python_calamine"),
+    "files": ("pyreadstat", "python_calamine", "yaml"),
     "ledger": ("dp_accounting", "sqlalchemy"),
     "pdf": ("weasyprint",),
     "postgres": ("psycopg",),
     "release": ("opendp",),
     "spark": ("grpc", "grpc_status", "pyspark"),
-    "web": ("fastapi", "multipart", "plotly", "python_multipart", "starlette", "uvicorn"),
+    "web": ("fastapi", "multipart", "python_multipart", "starlette", "uvicorn"),
 }
 """The modules that each extra of the package brings."""
 

@@ -7,11 +7,14 @@ import importlib
 import os
 from abc import abstractmethod
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.system.pickling import LeavesKeys
+from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import paragraphs
+from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +28,8 @@ MOST_ROWS = 30
 class Result(LeavesKeys):
     """An answer. Each kind of answer adds its headline, its numbers and the paragraphs that it prints.
 
-    Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows the headline and a table.
+    Answers cannot be changed. Their ``repr`` is the headline on one line; a notebook shows the headline, a small
+    picture where that helps, and a table.
     """
 
     picture: ClassVar[str] = ""
@@ -54,6 +58,18 @@ class Result(LeavesKeys):
         import pandas as pd
 
         return pd.DataFrame(self._numbers())
+
+    def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
+        """Writes the tidy frame as a CSV file.
+
+        Parameters
+        ----------
+        path
+            The file, which is written whole or not at all.
+        spreadsheet_safe
+            Writes an apostrophe before what spreadsheets would take for formulas.
+        """
+        return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None) -> Any:
         """The picture of the answer: a figure of matplotlib.
@@ -90,8 +106,21 @@ class Result(LeavesKeys):
     def __repr__(self) -> str:
         return visible(" ".join(self.headline.split()))
 
+    def _sketch(self) -> str:
+        """The small picture that a notebook shows, as SVG, from numbers that are there; empty where none helps."""
+        return ""
+
     def _repr_html_(self) -> str:
         import pandas as pd
 
         table = pd.DataFrame(self._numbers()).to_html(index=False, max_rows=MOST_ROWS, border=0, na_rep="")
-        return f"<p>{html.escape(visible(self.headline))}</p>\n{visible(table)}"
+        said = html.escape(visible(self.headline))
+        parts = [f'<p style="white-space:pre-line">{said}</p>', self._sketch(), visible(table)]
+        return "\n".join(part for part in parts if part)
+
+    def __dir__(self) -> list[str]:
+        """What a notebook offers after a dot: no inner names, and `plot` only where there is a picture."""
+        drawn = self.picture or type(self).plot is not Result.plot
+        hidden = {"picture", "without_keys", *(() if drawn else ("plot",))}
+        names = (str(name) for name in super().__dir__())
+        return [name for name in names if name not in hidden and (not name.startswith("_") or name.endswith("__"))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,6 +24,7 @@ class Refusal(Model):
 class Named(Model):
     name: str
     title: str = Field(description="What people call it.")
+    paper: str | None = Field(default=None, description="What the paper calls it.")
 
 
 class NamedMechanism(Named):
@@ -32,11 +33,19 @@ class NamedMechanism(Named):
     largest_epsilon: float | None = Field(description="Where its guarantee ends; null where it does not.")
 
 
+class Locks(Model):
+    """What the policies in force fix."""
+
+    words: dict[str, str] = Field(description="Measure, form and weights; none where no risk is limited.")
+    limits: dict[str, float] = Field(description="The tightest limits, by name, such as max_caused.")
+
+
 class State(Model):
     version: str
     folder: bool = Field(description="Whether files of a folder can be loaded.")
     ledger: bool = Field(description="Whether releases are written into a ledger.")
     policy: str | None = Field(description="Which policies are in force, by file name and digest; null without one.")
+    locks: Locks | None
     upload_limit: int = Field(description="Bytes that one upload may have.")
     mechanisms: list[NamedMechanism]
     measures: list[Named]
@@ -74,14 +83,19 @@ class Suggestion(Model):
     quasi_identifiers: list[str]
     sensitive: list[str]
     bins: dict[str, str]
+    counts: list[str] = Field(default_factory=list, description="Columns that look like counts of people.")
+
+
+SourceKind = Literal["file", "example", "upload"]
 
 
 class SourcePreview(Model):
     source: str
     name: str
     rows: int
+    kind: SourceKind
     columns: list[Column]
-    suggested: Suggestion | None
+    suggested: Suggestion
 
 
 class JobTicket(Model):
@@ -109,6 +123,10 @@ class Sizes(Model):
 class Table(Model):
     table: str
     name: str
+    source: str
+    kind: SourceKind
+    missing: str
+    count: str | bool | None
     records: int
     cells: int
     keyed: bool = Field(description="Whether cells can be shown at once; else they are read first, by `cells`.")
@@ -130,11 +148,13 @@ class Row(Model):
     raw: float = Field(description="Of the tight form, without noise.")
 
 
-class PeopleRow(Model):
-    mean: list[float]
-    low: list[int]
-    high: list[int]
-    exact: list[bool] = Field(description="Whether the interval is exact; else it is the normal one.")
+class FigureRow(Model):
+    exposed: list[float] = Field(description="The share of people whose value is read off correctly.")
+    caused: list[float] = Field(description="The share of people given away because of their own record.")
+    chance: float = Field(description="Exposed, as epsilon goes to 0.")
+    raw: float = Field(description="Exposed, without noise.")
+    ceiling: list[float] = Field(description="How often anybody tells two equally likely values apart, at most.")
+    sentences: list[str]
 
 
 class Positions(Model):
@@ -144,8 +164,33 @@ class Positions(Model):
     deltas: list[float | None] = Field(description="Null alone where the mechanism takes none.")
     default_index: int = Field(description="Which of the deltas is the usual one.")
     rows: dict[str, Row] = Field(description='By "measure/weights/delta index".')
-    people: dict[str, PeopleRow] = Field(description="By delta index.")
-    sentences: dict[str, list[str]] = Field(description="By delta index, one for each epsilon.")
+    figures: dict[str, FigureRow] = Field(description="By delta index.")
+
+
+class CertaintyLine(Model):
+    """The result of a job: what an attacker can be sure of along epsilon."""
+
+    certainty: float
+    unknown: str | None = Field(description="Why it cannot be told; null where it can.")
+    epsilons: list[float]
+    sure: list[float] = Field(description="The share of people named rightly, at each epsilon.")
+
+
+class ExposedPeople(Model):
+    mean: float
+    low: int
+    high: int
+    exact: bool = Field(description="Whether the interval is exact; else it is the normal one.")
+
+
+class Figures(Model):
+    """The figures to decide by at one epsilon."""
+
+    epsilon: float
+    sentence: str
+    certainty: str = Field(description="What an attacker can be sure of, in words.")
+    people: ExposedPeople
+    decision: dict[str, Any] = Field(description="An entry of `decision` of cellrisk assess --json.")
 
 
 class AdmissibleAnswer(Model):
@@ -155,6 +200,15 @@ class AdmissibleAnswer(Model):
     why: str
     sentence: str
     policy: str = Field(description="Which policies were obeyed, or that there was none.")
+
+
+class Consequences(Model):
+    """What has to be known before a release is made."""
+
+    above: list[str] = Field(description="Limits that it breaks; none where all are kept.")
+    uncovered: list[str] = Field(description="What its guarantee does not cover.")
+    budget: list[str] = Field(description="What is spent before and after it.")
+    forbidden: bool = Field(description="Whether a policy or a ledger's limit refuses it.")
 
 
 class MapPoint(Model):
@@ -261,14 +315,26 @@ class CellsRead(Model):
     cells: int
 
 
+Result = (
+    TableMade
+    | SourceRead
+    | CellsRead
+    | Positions
+    | CertaintyLine
+    | Figures
+    | AdmissibleAnswer
+    | RiskMap
+    | ComparisonAnswer
+    | Download
+)
+
+
 class Job(Model):
     job: str
     state: JobState
     progress: float | None = Field(description="From 0 to 1, null where it is not known.")
     step: str = Field(description="What is being done, in words.")
-    result: TableMade | SourceRead | CellsRead | Positions | RiskMap | ComparisonAnswer | Download | None = Field(
-        description="What the work has found; null until it is done."
-    )
+    result: Result | None = Field(description="What the work has found; null until it is done.")
     error: str | None
 
 

@@ -9,19 +9,21 @@ from typing import Any
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.preview import Preview, PreviewedColumn
 from cellrisk.counts.profiles import SIZE_CLASSES
+from cellrisk.counts.roles import COUNT, Columns
 from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.counts.table import describe_attribute, list_assumptions
-from cellrisk.decide.choosing import choose
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
-from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS
+from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism
 from cellrisk.publish.simulation import SCENARIOS, Scenario
 from cellrisk.publish.simulation.glimpse import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, usual_delta
 from cellrisk.web import answer_models, request_models
-from cellrisk.web.recipes import find_delta, make_mechanism, narrow
+from cellrisk.web.boxes import name_boxes
+from cellrisk.web.jobs import Job
+from cellrisk.web.recipes import make_mechanism
 from cellrisk.web.settings import Settings
 from cellrisk.web.sources import Origin
 from cellrisk.web.workspace import LoadedTable
@@ -38,14 +40,25 @@ TITLES = {
     "shrinkage": "Shrinkage: shares drawn to the overall ones",
     "marginal": "Marginal: cell sizes drawn anew",
     "marginal_shrinkage": "Marginal shrinkage: the table as a whole",
-    "published": "As published in the paper",
-    "exact": "Exact: a value that is there is shown alone",
-    "tight": "Tight: people whose own value is shown",
+    "published": "As the paper prints it",
+    "exact": "Any value revealed",
+    "tight": "Own value revealed",
     "uniform": "Each cell alike",
     "records": "By people",
     "add-remove": "One person more or less",
     "replace": "One person changed",
 }
+PAPER = {
+    "tight": "“tight” in the paper: the released cell shows one value, and it is that of the person",
+    "exact": "“exact” in the paper: the released cell shows one value, and somebody in the cell has it",
+    "published": "“as published”: the formula as the paper prints it",
+    "local": "“local” in the paper: the average over the cells of this very table",
+    "expected": "“expected” in the paper: the average over tables whose cells have the same sizes",
+    "shrinkage": "“shrinkage” in the paper: shares of the values drawn towards the overall ones",
+    "marginal": "“marginal” in the paper: sizes of the cells drawn anew",
+    "marginal_shrinkage": "“marginal shrinkage” in the paper: sizes and shares drawn anew",
+}
+"""What the paper calls it, for a tooltip."""
 RELEASABLE = ("geometric", "discrete-gaussian")
 ALMOST_UNIQUE = 0.5
 
@@ -60,6 +73,7 @@ def describe_server(settings: Settings) -> answer_models.State:
         folder=settings.folder is not None,
         ledger=settings.ledger is not None,
         policy=policies.describe() if policies else None,
+        locks=describe_locks(policies) if policies else None,
         upload_limit=settings.upload_limit,
         mechanisms=[
             answer_models.NamedMechanism(
@@ -80,11 +94,35 @@ def describe_server(settings: Settings) -> answer_models.State:
 
 
 def _titled(names: Iterable[str]) -> list[answer_models.Named]:
-    return [answer_models.Named(name=name, title=TITLES[name]) for name in names]
+    return [answer_models.Named(name=name, title=TITLES[name], paper=PAPER.get(name)) for name in names]
+
+
+def describe_locks(policies: Policies) -> answer_models.Locks:
+    """What the policies fix: the words of the risk that the first of them limits, and the tightest limits."""
+    limits = {limit.name: limit.most for limit in policies.figure_limits}
+    words = dict(policies.on_risks[0][0].words) if policies.on_risks else {}
+    for risk, required in policies.on_risks:
+        if risk.words == words and required.max_risk is not None:
+            limits["max_risk"] = min(required.max_risk, limits.get("max_risk", 1.0))
+    return answer_models.Locks(words=words, limits=limits)
 
 
 def describe_source(origin: Origin) -> answer_models.Source:
     return answer_models.Source(source=origin.id, name=origin.name, bytes=origin.bytes)
+
+
+def suggest_roles(origin: Origin, preview: Preview) -> answer_models.Suggestion:
+    """What the columns are likely to be, by their names and levels; of the example this is known."""
+    if origin.suggested is not None:
+        return origin.suggested
+    columns = Columns(origin.name, preview)
+    quasi_identifiers, sensitive = columns.suggested
+    return answer_models.Suggestion(
+        quasi_identifiers=list(quasi_identifiers),
+        sensitive=list(sensitive),
+        bins=dict(columns.bins),
+        counts=[name for name, role in columns.roles.items() if role == COUNT],
+    )
 
 
 def describe_preview(origin: Origin, preview: Preview) -> answer_models.SourcePreview:
@@ -94,7 +132,8 @@ def describe_preview(origin: Origin, preview: Preview) -> answer_models.SourcePr
         name=origin.name,
         rows=preview.rows,
         columns=[answer_models.Column(**vars(each), hint=hint_at(each, preview.rows)) for each in preview.columns],
-        suggested=origin.suggested,
+        suggested=suggest_roles(origin, preview),
+        kind=origin.kind,
     )
 
 
@@ -119,6 +158,10 @@ def describe_table(loaded: LoadedTable, preview: Preview | None) -> answer_model
     return answer_models.Table(
         table=loaded.id,
         name=loaded.recipe.name,
+        source=loaded.origin.id,
+        kind=loaded.origin.kind,
+        missing=loaded.recipe.missing,
+        count=loaded.recipe.count,
         records=found.n_records,
         cells=found.n_cells,
         keyed=loaded.keyed,
@@ -199,42 +242,26 @@ def _many(number: int, noun: str) -> str:
     return f"One {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def find_admissible(
-    loaded: LoadedTable, asked: request_models.LimitRequest, policy: Policies | None
-) -> answer_models.AdmissibleAnswer:
-    """The epsilons that keep the limit, and the policies in force."""
-    choice = choose(
-        narrow(loaded.table, asked.sensitive),
-        asked.mechanism,
-        max_risk=asked.max_risk,
-        measure=asked.measure,
-        form=asked.form,
-        weights=asked.weights,
-        delta=find_delta(asked.mechanism, asked.delta, loaded.table.n_records),
-        neighbours=asked.neighbours,
-        policy=policy,
-    )
-    return answer_models.AdmissibleAnswer(
-        epsilon=choice.epsilon,
-        risk=choice.risk,
-        intervals=[list(interval) for interval in choice.admissible],
-        why=choice.why[:1].upper() + choice.why[1:] + ".",
-        sentence=choice.headline,
-        policy=choice.policies.describe(),
-    )
+def describe_job(job: Job) -> answer_models.Job:
+    """How far a job has got; why it failed is said in the words of the page."""
+    said = job.to_dict()
+    return answer_models.Job(**{**said, "error": None if said["error"] is None else name_boxes(said["error"])})
+
+
+def read_mechanism(loaded: LoadedTable, asked: request_models.EpsilonRequest) -> Mechanism:
+    """The mechanism that a request about a table describes."""
+    return make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
 
 
 def find_riskiest(loaded: LoadedTable, cells: Cells, asked: request_models.RiskiestRequest) -> answer_models.Riskiest:
     """The riskiest cells, as `explain` lists them."""
-    mechanism = make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
-    risks = CellRisks.at(mechanism, cells, "tight")
+    risks = CellRisks.at(read_mechanism(loaded, asked), cells, "tight")
     return answer_models.Riskiest(columns=list(cells.names), rows=list(risks.riskiest(asked.top)))
 
 
 def draw_glimpse(loaded: LoadedTable, cells: Cells, asked: request_models.GlimpseRequest) -> answer_models.Glimpse:
     """A few cells before and after one simulated release."""
-    mechanism = make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
-    found = glimpse(cells, mechanism, asked.cells, asked.seed)
+    found = glimpse(cells, read_mechanism(loaded, asked), asked.cells, asked.seed)
     return answer_models.Glimpse(
         levels=list(cells.levels),
         cells=[answer_models.GlimpseCell(**each, scenario_text=_tell(each["scenario"])) for each in found],

@@ -10,7 +10,7 @@ from typing import Any
 
 from cellrisk.web.answer_models import Commands
 from cellrisk.web.recipes import Recipe, find_delta
-from cellrisk.web.request_models import EpsilonRequest
+from cellrisk.web.request_models import LIMITS, EpsilonRequest
 
 NO_OPTION = "# A column or level of this table has a name that no option can hold; use the Python code.\n"
 
@@ -30,15 +30,23 @@ def write_shell(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str
     mechanism += ["--neighbours", asked.neighbours] if asked.neighbours != "add-remove" else []
     risk = ["--measure", asked.measure, "--form", asked.form, "--weights", asked.weights]
     epsilon = ["--epsilon", number(asked.epsilon)]
-    limit = [] if asked.max_risk is None else ["--max-risk", number(asked.max_risk)]
+    limits = given_limits(asked)
+    limit = [part for name, most in limits.items() for part in (f"--{name.replace('_', '-')}", number(most))]
+    about = risk if "max_risk" in limits else []
     lines = [
         ["assess", *table, *mechanism, *epsilon],
         ["curve", *table, *mechanism, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
-        *([["choose", *table, *mechanism, *risk, *limit]] if limit else []),
+        *([["choose", *table, *mechanism, *about, *limit]] if limit else []),
         ["report", *table, *mechanism, *epsilon, *risk, *limit, "--output", "report.html"],
     ]
     warning = "" if _can_be_options(recipe) else NO_OPTION
     return warning + "".join(f"{shlex.join(['cellrisk', *line])}\n" for line in lines)
+
+
+def given_limits(asked: EpsilonRequest) -> dict[str, float]:
+    """The limits of the page, by the names that `choose` gives them."""
+    found = {name: getattr(asked, name) for name in LIMITS}
+    return {name: most for name, most in found.items() if most is not None}
 
 
 def _table_options(recipe: Recipe, sensitive: str) -> Iterator[str]:
@@ -83,9 +91,10 @@ def write_python(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: st
         del setting["delta"]
     others = {name: value for name, value in setting.items() if name != "epsilon"}
     risk = {"measure": asked.measure, "form": asked.form, "weights": asked.weights}
-    limit = {} if asked.max_risk is None else {"max_risk": asked.max_risk}
+    limits = given_limits(asked)
+    about = risk if "max_risk" in limits else {}
     preparation = [f"{name} in bins: {text}" for name, text in recipe.bins if name in used]
-    report = {**setting, **risk, **limit, "source": recipe.name, "preparation": preparation}
+    report = {**setting, **risk, **limits, "source": recipe.name, "preparation": preparation}
     lines = [
         "import cellrisk as cr",
         "",
@@ -95,8 +104,8 @@ def write_python(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: st
         'curve.to_csv("curve.csv")',
         'curve.plot("curve.svg")',
     ]
-    if limit:
-        lines.append(f"print(cr.choose(table, {asked.mechanism!r}{_keywords({**limit, **risk, **others})}))")
+    if limits:
+        lines.append(f"print(cr.choose(table, {asked.mechanism!r}{_keywords({**limits, **about, **others})}))")
     lines.append(f'cr.report(table, {asked.mechanism!r}{_keywords(report)}).save("report.html")')
     return "\n".join(lines) + "\n"
 

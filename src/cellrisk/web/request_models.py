@@ -28,6 +28,10 @@ Delta = Annotated[
 ]
 
 
+LIMITS = ("max_caused", "max_certain", "max_ceiling", "max_epsilon", "max_risk")
+"""The limits that the page offers, by the names that `choose` gives them."""
+
+
 class SourceChoice(Model):
     """A file of the folder, or the example that comes with the package: one of the two."""
 
@@ -64,14 +68,14 @@ class MechanismRequest(Model):
     form: Form = "tight"
     weights: Weights = "records"
     max_risk: Share | None = None
+    max_caused: Share | None = None
+    max_certain: Share | None = None
+    max_ceiling: Share | None = None
+    max_epsilon: Epsilon | None = None
 
 
 class EpsilonRequest(MechanismRequest):
     epsilon: Epsilon
-
-
-class LimitRequest(MechanismRequest):
-    max_risk: Share = Field(examples=[0.3])
 
 
 class CellsRequest(Model):
@@ -87,10 +91,17 @@ class PositionsRequest(Model):
     )
     measures: list[MeasureName] = Field(default=["local"], min_length=1, max_length=5)
     points: int = Field(default=121, ge=2, le=501)
-    people: bool = Field(default=True, description="False leaves out people and sentences, which no measure changes.")
 
 
-class MapRequest(LimitRequest):
+class CertaintyRequest(Model):
+    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+    mechanism: MechanismName = "geometric"
+    neighbours: Neighbours = "add-remove"
+    delta: Delta
+    points: int = Field(default=41, ge=2, le=501)
+
+
+class MapRequest(MechanismRequest):
     max_tvd: Share | None = Field(default=None, description="Null: no limit, the map alone.")
     cells: NoisyCells = "domain"
     releases: int = Field(default=20, ge=1, le=200)

@@ -14,19 +14,20 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from cellrisk.counts.preview import Preview
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.web import answer_models, answers, folder_files, request_models, work
+from cellrisk.web import answer_models, answers, consequences, folder_files, request_models, work
 from cellrisk.web.commands import write_commands
 from cellrisk.web.jobs import Job
 from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, say_delta
 from cellrisk.web.workspace import LoadedTable, NotThere, Workspace
 
-SECONDS_FOR_A_PREVIEW = 1.5
-"""A preview that is ready so soon is the answer; else the answer is its job."""
-SCRIPTS = (
-    *("act.js", "app.js", "cells.js", "charts.js", "compare.js", "decide.js", "elements.js", "first.js", "ledger.js"),
-    *("load.js", "numbers.js", "see.js", "server.js", "state.js", "steps.js", "plotly.min.js"),
-)
-STATIC = {"app.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")}
+SECONDS_FOR_AN_ANSWER = 1.5
+"""What is ready so soon is the answer; else the answer is its job."""
+KINDS = {".css": "text/css", ".js": "text/javascript"}
+STATIC = {
+    entry.name: KINDS[Path(entry.name).suffix]
+    for entry in resources.files("cellrisk.web").joinpath("page").iterdir()
+    if Path(entry.name).suffix in KINDS
+}
 
 
 def find_workspace(request: Request) -> Workspace:
@@ -57,6 +58,7 @@ QUEUED: dict[int | str, dict[str, Any]] = {
     **LARGE,
 }
 ASKED = {**MISSING, **LARGE}
+SOON = {**QUEUED, 202: {"model": answer_models.JobTicket, "description": "It takes longer: follow the job."}}
 OF_CELLS: dict[int | str, dict[str, Any]] = {
     409: {
         "model": answer_models.Refusal,
@@ -77,12 +79,10 @@ def show_page() -> HTMLResponse:
 
 @page.get("/static/{name}")
 def show_static(name: str) -> Response:
-    """What the page is made of; plotly.js comes from the installed package."""
+    """What the page is made of."""
     if name not in STATIC:
         raise NotThere("there is no such file")
-    package = "plotly.package_data" if name == "plotly.min.js" else "cellrisk.web.page"
-    cache_control = "private, max-age=3600" if name == "plotly.min.js" else "no-cache"
-    return Response(read_static(package, name), media_type=STATIC[name], headers={"cache-control": cache_control})
+    return Response(read_static(name), media_type=STATIC[name], headers={"cache-control": "no-cache"})
 
 
 @cache
@@ -97,9 +97,8 @@ def render_page() -> str:
 
 
 @cache
-def read_static(package: str, name: str) -> bytes:
-    home, _, folder = package.rpartition(".")
-    return resources.files(home).joinpath(folder, name).read_bytes()
+def read_static(name: str) -> bytes:
+    return resources.files("cellrisk.web").joinpath("page", name).read_bytes()
 
 
 @api.get("/state")
@@ -162,7 +161,7 @@ async def preview(source: str, workspace: InWorkspace) -> Any:
     origin = workspace.origin(source)
     found = await to_thread.run_sync(workspace.look, origin)
     if isinstance(found, Job):
-        await to_thread.run_sync(found.ended.wait, SECONDS_FOR_A_PREVIEW)
+        await to_thread.run_sync(found.ended.wait, SECONDS_FOR_AN_ANSWER)
         if found.state == "failed":
             raise InvalidInput(found.error or "the source cannot be read")
         found = workspace.preview(origin) or found
@@ -193,7 +192,7 @@ def make_table(choice: request_models.TableChoice, workspace: InWorkspace) -> an
 @api.get("/jobs/{job}", responses=MISSING)
 def show_job(job: str, workspace: InWorkspace) -> answer_models.Job:
     """How far a job has got, and its result."""
-    return answer_models.Job(**workspace.job(job).to_dict())
+    return answers.describe_job(workspace.job(job))
 
 
 @api.delete("/jobs/{job}", responses=MISSING)
@@ -201,7 +200,7 @@ def cancel_job(job: str, workspace: InWorkspace) -> answer_models.Job:
     """Cancels a job; one that has ended stays as it is."""
     found = workspace.job(job)
     workspace.jobs.cancel(found)
-    return answer_models.Job(**found.to_dict())
+    return answers.describe_job(found)
 
 
 @api.get("/tables/{table}", responses=MISSING)
@@ -220,12 +219,49 @@ def find_positions(
     return ticket(workspace.jobs.submit(work.position, arguments, key=_key(table, "positions", asked)))
 
 
-@api.post("/tables/{table}/admissible", responses=ASKED)
-def find_admissible(
-    loaded: OfTable, asked: request_models.LimitRequest, workspace: InWorkspace
-) -> answer_models.AdmissibleAnswer:
-    """The epsilons that keep a risk within a limit, and every policy that is in force."""
-    return answers.find_admissible(loaded, asked, workspace.settings.policy)
+@api.post("/tables/{table}/certainty", status_code=202, responses=QUEUED)
+def trace_certainty(
+    table: str, loaded: OfTable, asked: request_models.CertaintyRequest, workspace: InWorkspace
+) -> answer_models.JobTicket:
+    """What an attacker can be sure of along epsilon: a job, whose result is `CertaintyLine`."""
+    loaded.table.attribute(asked.sensitive)
+    arguments = {"table": loaded.tabulated.table, **asked.model_dump()}
+    return ticket(workspace.jobs.submit(work.trace_certainty, arguments, key=_key(table, "certainty", asked)))
+
+
+@api.post("/tables/{table}/figures", responses=SOON, response_model=answer_models.Figures)
+async def find_figures(
+    table: str, loaded: OfTable, asked: request_models.EpsilonRequest, workspace: InWorkspace
+) -> Any:
+    """The figures to decide by at one epsilon, with their intervals. Where that takes longer, the answer is a job."""
+    arguments = {
+        "table": loaded.tabulated.table,
+        "sensitive": loaded.table.attribute(asked.sensitive).name,
+        "mechanism": answers.read_mechanism(loaded, asked),
+    }
+    key = table, "figures", arguments["sensitive"], arguments["mechanism"]
+    return await _answer_soon(workspace.jobs.submit(work.find_figures, arguments, key=key), answer_models.Figures)
+
+
+@api.post("/tables/{table}/admissible", responses=SOON, response_model=answer_models.AdmissibleAnswer)
+async def find_admissible(
+    table: str, loaded: OfTable, asked: request_models.MechanismRequest, workspace: InWorkspace
+) -> Any:
+    """The epsilons that keep the limits, and every policy that is in force. What takes longer is a job."""
+    loaded.table.attribute(asked.sensitive)
+    policies = Policies.in_force(workspace.settings.policy)
+    arguments = {"table": loaded.tabulated.table, "policy": policies, **asked.model_dump(exclude={"epsilon"})}
+    key = (table, "admissible", asked.model_dump_json(exclude={"epsilon"}), policies.describe())
+    job = workspace.jobs.submit(work.find_admissible, arguments, key=key)
+    return await _answer_soon(job, answer_models.AdmissibleAnswer)
+
+
+@api.post("/tables/{table}/consequences", responses=ASKED)
+def tell_consequences(
+    loaded: OfTable, asked: request_models.DownloadRequest, workspace: InWorkspace
+) -> answer_models.Consequences:
+    """What has to be known before a release is made: limits that it breaks, what its guarantee leaves out, its cost."""
+    return consequences.tell_consequences(loaded, asked, workspace.settings)
 
 
 @api.post("/tables/{table}/map", status_code=202, responses=QUEUED)
@@ -312,7 +348,7 @@ def make_download(
     return ticket(workspace.write(work.write_curve, arguments))
 
 
-REPORT_FIELDS = {"epsilon", "measure", "form", "weights", "max_risk", "public", "title", "organisation"}
+REPORT_FIELDS = {"epsilon", "measure", "form", "weights", "public", "title", "organisation", *request_models.LIMITS}
 ENTRY_FIELDS = {"purpose", "cohort", "new_cohort", "part_of"}
 RELEASE_FIELDS = {"observed_levels", "observed_cells_only", "clamp", "may_be_missing", "ending", "spreadsheet_safe"}
 
@@ -338,6 +374,16 @@ def show_ledger(workspace: InWorkspace) -> answer_models.LedgerAnswer:
 
 def ticket(job: Job) -> answer_models.JobTicket:
     return answer_models.JobTicket(job=job.id)
+
+
+async def _answer_soon(job: Job, kind: type[answer_models.Model]) -> Any:
+    """The result of a job that ends within moments; else the job itself, to be followed."""
+    await to_thread.run_sync(job.ended.wait, SECONDS_FOR_AN_ANSWER)
+    if job.state == "failed":
+        raise InvalidInput(job.error or "the work failed")
+    if job.state == "done":
+        return kind.model_validate(job.result)
+    return JSONResponse({"job": job.id}, status_code=202)
 
 
 def _key(table: str, what: str, asked: answer_models.Model) -> tuple[str, str, str]:

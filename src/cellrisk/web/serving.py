@@ -52,6 +52,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
 
         from cellrisk.system.version import __version__
         from cellrisk.web import routes
+        from cellrisk.web.boxes import name_boxes
         from cellrisk.web.guard import Guard
         from cellrisk.web.jobs import Busy
         from cellrisk.web.workspace import NotRead, NotThere, open_workspace
@@ -83,7 +84,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
     def refuse(_: Request, refusal: Exception) -> JSONResponse:
         statuses = {NotThere: 404, NotRead: 409, Busy: 429}
         status = next((status for kind, status in statuses.items() if isinstance(refusal, kind)), 422)
-        return JSONResponse({"error": str(refusal)}, status_code=status)
+        return JSONResponse({"error": name_boxes(str(refusal))}, status_code=status)
 
     @app.exception_handler(RequestValidationError)
     def refuse_request(_: Request, refusal: Exception) -> JSONResponse:

@@ -19,7 +19,7 @@ from python_multipart.multipart import parse_options_header
 from cellrisk.counts import datasets
 from cellrisk.counts.files import KINDS, PACKINGS, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from cellrisk.errors import InvalidInput
-from cellrisk.web.answer_models import Suggestion
+from cellrisk.web.answer_models import SourceKind, Suggestion
 from cellrisk.web.folder_files import find_file
 from cellrisk.web.guard import TooLarge
 
@@ -54,6 +54,7 @@ class Origin:
     """The path, checked again each time it is asked for."""
     command: str
     """The path for somebody who runs the same on a command line."""
+    kind: SourceKind
     suggested: Suggestion | None = None
     unpacked_limit: int | None = None
     """Bytes that its content may have once it is unpacked; none for files of the owner's own folder."""
@@ -80,7 +81,7 @@ class Sources:
 
     def open_example(self) -> Origin:
         path = datasets.adult_path()
-        return self._add("adult", "adult.parquet", path.stat().st_size, lambda: path, str(path), ADULT)
+        return self._add("adult", "adult.parquet", path.stat().st_size, lambda: path, str(path), "example", ADULT)
 
     def open_file(self, given: str) -> Origin:
         """A file of the folder; the same file gives the same source."""
@@ -92,14 +93,21 @@ class Sources:
         path = find_file(folder, given)
         stat = path.stat()
         key = (given, stat.st_size, stat.st_mtime_ns)
-        return self._add(key, given, stat.st_size, lambda: find_file(folder, given), str(path), None)
+        return self._add(key, given, stat.st_size, lambda: find_file(folder, given), str(path), "file")
 
     def _add(
-        self, key: Any, name: str, size: int, find: Callable[[], Path], command: str, suggested: Suggestion | None
+        self,
+        key: Any,
+        name: str,
+        size: int,
+        find: Callable[[], Path],
+        command: str,
+        kind: SourceKind,
+        suggested: Suggestion | None = None,
     ) -> Origin:
         with self._lock:
             if key not in self._known:
-                origin = Origin(secrets.token_urlsafe(16), name, size, find, command, suggested)
+                origin = Origin(secrets.token_urlsafe(16), name, size, find, command, kind, suggested)
                 self._known[key], self._origins[origin.id] = origin.id, origin
             return self._origins[self._known[key]]
 
@@ -129,7 +137,7 @@ class Sources:
             self._arriving -= 1
             unfinished.unlink(missing_ok=True)
         size = path.stat().st_size
-        origin = Origin(identity, name, size, lambda: path, name, unpacked_limit=UNPACKED_TIMES * self._limit)
+        origin = Origin(identity, name, size, lambda: path, name, "upload", unpacked_limit=UNPACKED_TIMES * self._limit)
         with self._lock:
             self._origins[identity], self._uploads[identity] = origin, path
             self._make_room()

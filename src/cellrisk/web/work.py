@@ -22,8 +22,12 @@ from cellrisk.decide.choosing import Alternative, choose
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import find_exposure
+from cellrisk.risk.assessment import assess
+from cellrisk.risk.ceilings import ceiling
+from cellrisk.risk.certainty import USUAL_CERTAINTY
 from cellrisk.risk.curves import curve
+from cellrisk.risk.figure_lines import CausedLine, FigureLines
+from cellrisk.risk.figures import DecisionFigures
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.people import count_people
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
@@ -31,12 +35,15 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
 from cellrisk.system.text import percent
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Weights
+from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import TellProgress
 from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, narrow, offer_deltas
+from cellrisk.web.request_models import LIMITS
 
 CELLS_KEPT = 200_000
 """Tables with up to so many cells keep their keys; others are read again where somebody must see them."""
 DIGITS = 3
+NO_LIMIT = "No limit is set: this is what each epsilon costs, and nothing is recommended."
 COMPARED_POINTS = 61
 
 
@@ -108,9 +115,9 @@ def position(
     neighbours: Neighbours,
     measures: Sequence[MeasureName],
     points: int,
-    people: bool = True,
 ) -> dict[str, Any]:
-    """The risks, people and sentences that the slider shows at each position; without ``people``, the risks alone."""
+    """What the slider shows at each position: the risks, the people given away because of their own record, the
+    ceiling, and a sentence. Intervals and certainty take longer: `find_figures` and `trace_certainty`."""
     narrowed = narrow(table, sensitive)
     chosen = offer_deltas(mechanism, table.n_records) if deltas is None else deltas
     found = curve(
@@ -118,9 +125,9 @@ def position(
         mechanism,
         epsilon=slider(points),
         delta=[find_delta(mechanism, delta, table.n_records) for delta in chosen],
-        measures=measures,
+        measures=[*measures, "caused", "ceiling"],
         neighbours=neighbours,
-        progress=lambda share: report("computing the risks", share / 3 if people else share),
+        progress=partial(report, "computing the risks"),
     )
     settings = list(dict.fromkeys(line.setting for line in found.lines))
     epsilons = found.lines[0].epsilon
@@ -131,26 +138,94 @@ def position(
             row[line.form] = line.risk.tolist()
             if line.form == "tight":
                 row |= {"chance": line.limits.chance, "raw": line.limits.raw}
-    counted, sentences = {}, {}
-    attribute = narrowed.attribute()
-    for number, setting in enumerate(settings if people else []):
-        exposures = []
-        for place, epsilon in enumerate(epsilons):
-            exposures.append((find_exposure(attribute, setting.at(float(epsilon))), setting.at(float(epsilon))))
-            done = (number + (place + 1) / len(epsilons)) / len(settings)
-            report("counting the people", 1 / 3 + 2 / 3 * done)
-        counted[str(number)] = {
-            name: [getattr(exposure.people, name) for exposure, _ in exposures]
-            for name in ("mean", "low", "high", "exact")
+    figures = {}
+    for number, lines in enumerate(found.figures):
+        if lines.caused is None or lines.ceiling is None:
+            raise InvalidInput("no figures were computed")
+        figures[str(number)] = {
+            "exposed": lines.caused.exposed_share.tolist(),
+            "caused": lines.caused.share.tolist(),
+            "chance": lines.caused.exposed_limits.chance,
+            "raw": lines.caused.exposed_limits.raw,
+            "ceiling": lines.ceiling.even_two.tolist(),
+            "sentences": [_say(lines, lines.caused, place) for place in range(len(epsilons))],
         }
-        sentences[str(number)] = [exposure.sentence(at) for exposure, at in exposures]
     return {
         "epsilons": epsilons.tolist(),
         "deltas": [None if setting.pure else setting.delta for setting in settings],
         "default_index": 0,
         "rows": rows,
-        "people": counted,
-        "sentences": sentences,
+        "figures": figures,
+    }
+
+
+def _say(lines: FigureLines, caused: CausedLine, place: int) -> str:
+    """The figures at one position, as far as they are known at once."""
+    mechanism = lines.setting.at(float(lines.epsilon[place]))
+    nobody = ceiling(mechanism, labels=2)
+    known = DecisionFigures(lines.sensitive, lines.attack, mechanism, caused.points[place], (), None, None, nobody)
+    return known.sentence(caused.exposed_limits.chance)
+
+
+def trace_certainty(
+    report: TellProgress,
+    table: FrequencyTable,
+    sensitive: str | None,
+    mechanism: MechanismName,
+    delta: float | None,
+    neighbours: Neighbours,
+    points: int,
+) -> dict[str, Any]:
+    """The share of people whose value an attacker who does the mathematics names with certainty, along epsilon."""
+    try:
+        found = curve(
+            narrow(table, sensitive),
+            mechanism,
+            epsilon=slider(points),
+            delta=find_delta(mechanism, delta, table.n_records),
+            measures="certainty",
+            neighbours=neighbours,
+            progress=partial(report, "doing the mathematics"),
+        ).figures[0]
+    except CellriskError as refusal:
+        return {"certainty": USUAL_CERTAINTY, "unknown": str(refusal), "epsilons": [], "sure": []}
+    share = found.certainty[0].right / found.records
+    return {
+        "certainty": USUAL_CERTAINTY,
+        "unknown": None,
+        "epsilons": found.epsilon.tolist(),
+        "sure": share.tolist(),
+    }
+
+
+def find_figures(
+    report: TellProgress, table: FrequencyTable, sensitive: str | None, mechanism: Mechanism
+) -> dict[str, Any]:
+    """The figures to decide by at one epsilon, with their intervals, as `assess` tells them."""
+    report("counting the people", None)
+    found = assess(narrow(table, sensitive), mechanism, measures="local")
+    figures, exposure = found.figures[0], found.exposures[0]
+    return {
+        "epsilon": mechanism.epsilon,
+        "sentence": found.headline,
+        "certainty": figures.describe_certainty(),
+        "people": {name: getattr(exposure.people, name) for name in ("mean", "low", "high", "exact")},
+        "decision": figures.to_dict(),
+    }
+
+
+def find_admissible(report: TellProgress, table: FrequencyTable, sensitive: str | None, **asked: Any) -> dict[str, Any]:
+    """The epsilons that keep the limits, and the policies in force."""
+    report("looking for the epsilons that keep the limits", None)
+    asked["delta"] = find_delta(asked["mechanism"], asked["delta"], table.n_records)
+    choice = choose(narrow(table, sensitive), progress=partial(report, "looking for epsilon"), **asked)
+    return {
+        "epsilon": choice.epsilon,
+        "risk": choice.risk,
+        "intervals": [list(interval) for interval in choice.admissible],
+        "why": name_boxes(choice.why[:1].upper() + choice.why[1:] + "."),
+        "sentence": name_boxes(choice.headline),
+        "policy": choice.policies.describe(),
     }
 
 
@@ -160,6 +235,9 @@ def draw_map(
     """Risk and utility along epsilon, and the choice between them."""
     narrowed = narrow(table, sensitive)
     asked["delta"] = find_delta(asked["mechanism"], asked["delta"], table.n_records)
+    limited = bool(asked["policy"]) or any(asked[name] is not None for name in LIMITS)
+    if not limited:
+        asked["max_risk"] = 1.0
     report("simulating releases", 0.0)
     choice = choose(
         narrowed,
@@ -174,7 +252,7 @@ def draw_map(
     return {
         "points": choice.trade_off.to_dict()["points"],
         **{role: roles.get(role) for role in ("recommended", "stricter", "looser")},
-        "sentence": choice.headline.replace(unlimited, "", 1),
+        "sentence": name_boxes(choice.headline.replace(unlimited, "", 1)) if limited else NO_LIMIT,
     }
 
 

@@ -15,8 +15,9 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.sweep import list_mechanisms, read_epsilons
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import require_whole_number
+from cellrisk.system.checks import require_whole_number, shorten
 from cellrisk.system.progress import Progress
+from cellrisk.system.text import number_of
 from cellrisk.system.words import MechanismName, Neighbours, NoisyCells, require_word
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def utility(
     )
     if not mechanisms:
         raise InvalidInput("no mechanism was given", fix="give one, for example Geometric(epsilon=1.0)")
-    require_whole_number("releases", releases, 1)
+    require_whole_number("releases", releases, 1, MOST_DISTANCES)
     require_whole_number("seed", seed, 0)
     require_word("cells", cells, CELLS)
     name = table.attribute(sensitive).name
@@ -108,7 +109,10 @@ def utility(
     if n_marginals * len(mechanisms) * releases > MOST_DISTANCES:
         raise InvalidInput(
             "too many distances to keep",
-            got=f"{n_marginals:,} marginals, {releases:,} releases, {len(mechanisms):,} mechanisms",
+            got=", ".join(
+                number_of(count, noun)
+                for count, noun in ((n_marginals, "marginal"), (releases, "release"), (len(mechanisms), "mechanism"))
+            ),
             allowed=f"a product up to {MOST_DISTANCES:,}",
             fix="simulate fewer releases, or choose fewer ways",
         )
@@ -145,7 +149,7 @@ def _read_ways(given: int | Sequence[int] | None, n_attributes: int) -> tuple[in
         if way > n_attributes:
             raise InvalidInput(
                 "a marginal cannot have more attributes than the table",
-                got=f"way {way}",
+                got=f"way {way:,}" if way < 10**18 else shorten(way),
                 allowed=f"1 to {n_attributes}: the quasi-identifiers and the sensitive attribute",
             )
     return tuple(sorted({int(way) for way in ways}))

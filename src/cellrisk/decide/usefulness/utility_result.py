@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +14,8 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
-from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import aligned, percent
 from cellrisk.system.words import NoisyCells, list_words, require_word
-from cellrisk.system.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,18 +201,6 @@ class Utility(Result):
     def _setting(self, place: int) -> dict[str, Any]:
         ways = [{"way": way, "marginals": len(self._rows(way)), **vars(self._spreads[place, way])} for way in self.ways]
         return {**self.mechanisms[place].to_dict(), "ways": ways}
-
-    def to_csv(self, path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
-        """Writes the tidy frame as a CSV file.
-
-        Parameters
-        ----------
-        path
-            The file, which is written whole or not at all.
-        spreadsheet_safe
-            Writes an apostrophe before what spreadsheets would take for formulas.
-        """
-        return write_whole(path, write_frame(self.to_frame(), spreadsheet_safe=spreadsheet_safe))
 
     def _paragraphs(self) -> list[str]:
         drawn = (

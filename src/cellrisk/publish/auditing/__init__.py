@@ -9,6 +9,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.auditing.audit_result import Audit, ExposedCell
 from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
 from cellrisk.publish.auditing.deciding import NAME_IT, MadeBy, decide_in_hand
@@ -38,6 +39,7 @@ def audit(
     delta: float | None = None,
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
+    perturbation: str | Perturbation | None = None,
     certainty: float | Sequence[float] | None = None,
     belief: str | Belief | None = None,
 ) -> Audit:
@@ -79,6 +81,9 @@ def audit(
         holds records, what an attacker can be sure of is not known either.
     epsilon, delta, neighbours, threshold
         Those of a mechanism that is named.
+    perturbation
+        What made the table, in the place of a mechanism, as in `assess_perturbation`: counts that it never makes of the
+        true ones are refused.
     certainty, belief
         Of the attacker who does the mathematics, as for `assess`.
 
@@ -95,9 +100,9 @@ def audit(
     """
     attribute = original.attribute(sensitive)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
-    made = MadeBy.of(released).told(mechanism, beside)
+    made = MadeBy.of(released).told(mechanism, beside, perturbation)
     asked = certainty is not None or belief is not None
-    if made.mechanism is None and asked:
+    if made.mechanism is None and made.perturbation is None and asked:
         raise InvalidInput(
             "what an attacker can be sure of depends on the mechanism, which is not known",
             fix=NAME_IT,
@@ -107,6 +112,11 @@ def audit(
         released, original.quasi_identifiers, attribute.name, count=count, bins=bins, table=table, engine=engine
     )
     if read.is_microdata:
+        if made.perturbation is not None:
+            raise InvalidInput(
+                "a perturbation makes counts, and the published table holds records",
+                fix="name the column of counts (--released-count), or leave the perturbation out",
+            )
         made = MadeBy(records=True)
     kept, left_out = leave_out_missing(read, original.missing)
     both = compare_tables(original.cells(attribute.name), kept, attribute.missing_level)

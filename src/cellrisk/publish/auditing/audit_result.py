@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,6 +130,48 @@ class Audit(Result):
             )
         return tuple(listed)
 
+    def save_acro(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_risk: float | None = None,
+        exception: str = "",
+        comments: Sequence[str] = (),
+        command: str = "cellrisk audit",
+    ) -> Path:
+        """Writes a record of this audit for output checkers, as ACRO loads it and SACRO's viewer shows it.
+
+        The table of the record, and its flags of counts that are shown alone, say what the release shows and nothing of
+        the original. Its words and properties hold figures of the raw data, for the checker alone.
+
+        Parameters
+        ----------
+        path
+            A folder and ``results.json`` in it; the table and checksums are put beside it. Where it holds records
+            already, this one is added to them.
+        max_risk
+            The largest share of people whose value may be given away: the status is "fail" above it, else "pass".
+            Without it, the status is "pass" where nobody's value is given away, else "review".
+        exception
+            Why the release should be allowed all the same.
+        comments
+            What else the checker should know, a sentence each.
+        command
+            What was typed, for the record.
+        """
+        from cellrisk.publish.auditing.checking_record import Checked, write_record
+
+        checked = Checked(
+            comparison=self.comparison,
+            sensitive=self.sensitive,
+            records=self.original.n_records,
+            exposed=self.n_exposed,
+            share=self.value(),
+            mechanism=self.decision.mechanism,
+            words=(self.headline, *self.notes),
+        )
+        return write_record(checked, path, max_risk=max_risk, exception=exception, comments=comments, command=command)
+
     def _numbers(self) -> list[dict[str, Any]]:
         rows = [
             {
@@ -141,7 +185,7 @@ class Audit(Result):
             for of in OF
         ]
         ours = {"sensitive": self.sensitive, "source": "cellrisk", "of": "released"}
-        rows.append({**ours, "figure": "caused", "value": float(self.decision.lone)})
+        rows.append({**ours, "figure": "caused", "value": self.decision.caused})
         for row in self.decision.certainty:
             rows.append({**ours, "figure": f"right_{row.certainty:g}", "value": row.right})
             rows.append({**ours, "figure": f"named_{row.certainty:g}", "value": row.named})

@@ -12,11 +12,15 @@ from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.noise.methods import check_alone
+from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.risk.attacks.released import first_value
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.risk.certainty import Belief, NamedPeople
+from cellrisk.risk.certainty import Belief, NamedPeople, why_unknown
 from cellrisk.risk.figures import Attacker
+from cellrisk.risk.perturbed.certainty import name_published, why_unsure
+from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling
 from cellrisk.system.arrays import Integers
 from cellrisk.system.text import percent
 from cellrisk.system.words import MechanismName
@@ -33,6 +37,8 @@ class MadeBy:
     """How a release was made, as far as that is known."""
 
     mechanism: Mechanism | None = None
+    perturbation: Perturbation | None = None
+    """In the place of a mechanism."""
     clamped: bool | None = None
     """Whether counts below the threshold were set to 0; None where that is to be seen from the counts."""
     adjusted: bool = False
@@ -49,7 +55,7 @@ class MadeBy:
         from cellrisk.publish.releasing.saving import read_description
 
         if isinstance(released, Release):
-            return MadeBy(released.mechanism, released.clamp, released.parents is not None)
+            return MadeBy(released.mechanism, clamped=released.clamp, adjusted=released.parents is not None)
         described = read_description(released) if isinstance(released, str | os.PathLike) else None
         if described is None:
             return MadeBy()
@@ -58,20 +64,33 @@ class MadeBy:
             said = {name: described["mechanism"][name] for name in words if name in described["mechanism"]}
             pure = not said.get("delta")
             named = read_mechanism(described["mechanism"]["name"], **({**said, "delta": None} if pure else said))
-            return MadeBy(named, bool(described["clamp"]), "parents" in described)
+            return MadeBy(named, clamped=bool(described["clamp"]), adjusted="parents" in described)
         except (KeyError, TypeError, ValueError):
             return MadeBy()
 
-    def told(self, mechanism: Mechanism | MechanismName | None, beside: dict[str, Any]) -> MadeBy:
+    def told(
+        self,
+        mechanism: Mechanism | MechanismName | None,
+        beside: dict[str, Any],
+        perturbation: str | Perturbation | None = None,
+    ) -> MadeBy:
         """The same by the mechanism that was given, as an object or as its name with its epsilon beside it.
 
-        A release that says itself how it was made is believed.
+        A release that says itself how it was made is believed; a perturbation beside one is refused.
         """
+        if perturbation is not None:
+            check_alone(mechanism, beside)
+            if self.mechanism is not None:
+                raise InvalidInput(
+                    "the release says itself that it was made by a mechanism, and not by a perturbation",
+                    fix="leave perturbation= out (--perturbation)",
+                )
+            return MadeBy(perturbation=read_perturbation(perturbation))
         if mechanism is None and all(value is None for value in beside.values()):
             return self
         given = read_mechanism(USUAL_MECHANISM if mechanism is None else mechanism, **beside)
         if self.mechanism is None:
-            return MadeBy(given, self.clamped, self.adjusted)
+            return MadeBy(given, clamped=self.clamped, adjusted=self.adjusted)
         return replace(self, contradicted=given != self.mechanism)
 
 
@@ -95,22 +114,33 @@ class FiguresInHand:
     belief: Belief | None
     ceiling: Ceiling | None
     """None where the mechanism is not known."""
+    perturbed: PerturbedInHand | None = None
+    """In the place of people who stand alone as 1, for a perturbation."""
+
+    @property
+    def caused(self) -> float:
+        """People given away because of their own record."""
+        return float(self.lone) if self.perturbed is None else self.perturbed.caused
 
     @property
     def sentence(self) -> str:
         """The figures, each with what it means."""
+        if self.perturbed is not None:
+            return " ".join([self.perturbed.sentence(self.sensitive), *self._say_sure()])
         told = f"Of those given away, {self.lone:,} stand behind a count of {self.smallest} that is shown alone"
         if self.mechanism is None:
             return f"{told}."
-        parts = [f"{told}: without their own record each would have been safe from that."]
-        if self.certainty:
-            surest = self.certainty[-1]
-            parts.append(
-                f"Given these counts, somebody who knows the method and does the mathematics names the "
-                f"{self.sensitive} of {surest.people} people rightly and with at least {100 * surest.certainty:g}% "
-                "certainty."
-            )
-        return " ".join(parts)
+        return " ".join([f"{told}: without their own record each would have been safe from that.", *self._say_sure()])
+
+    def _say_sure(self) -> list[str]:
+        """What the attacker is sure of, at the highest certainty; nothing where that is not known."""
+        if not self.certainty:
+            return []
+        surest = self.certainty[-1]
+        return [
+            f"Given these counts, somebody who knows the method and does the mathematics names the {self.sensitive} "
+            f"of {surest.people} rightly and with at least {100 * surest.certainty:g}% certainty."
+        ]
 
     def describe_certainty(self) -> str:
         """What the attacker names, in a sentence for each certainty."""
@@ -123,11 +153,14 @@ class FiguresInHand:
                 lines.append(f"No {self.sensitive} is named with {sure} certainty or more.")
                 continue
             lines.append(
-                f"With {sure} certainty or more: {row.people} people named rightly, of {round(row.named):,} named; "
+                f"With {sure} certainty or more: {row.people} named rightly, of {round(row.named):,} named; "
                 f"right {percent(row.precision)} of the time."
             )
         believed = "" if self.belief is None else f"The attacker's belief: {self.belief.describe()}."
-        return "\n".join([*lines, believed, *([] if self.ceiling is None else [self.ceiling.of_two])])
+        limit = [] if self.ceiling is None else [self.ceiling.of_two]
+        if self.perturbed is not None:
+            limit = [say_ceiling(self.perturbed.ceiling, self.perturbed.worst_counts)]
+        return "\n".join([*lines, believed, *limit])
 
     def to_dict(self) -> dict[str, Any]:
         """What stands under ``decision`` in JSON."""
@@ -143,11 +176,102 @@ class FiguresInHand:
             "ceiling": None if self.ceiling is None else self.ceiling.to_dict(),
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
         }
+        if self.perturbed is not None:
+            found |= self.perturbed.to_dict(self.records)
         if self.unknown is not None:
             found["certainty_unknown"] = self.unknown
         if self.belief is not None:
             found["belief"] = self.belief.to_dict()
         return found
+
+
+@dataclass(frozen=True)
+class PerturbedInHand:
+    """What one published table gives away because of people's own records, under a perturbation."""
+
+    perturbation: Perturbation
+    exposed: int
+    """People whose value their cell shows alone."""
+    without: float
+    """The same, had each person's record been left out in turn and that count been published anew: expected."""
+    ceiling: float
+    worst_counts: tuple[int, int]
+
+    @property
+    def caused(self) -> float:
+        """The difference. Over many publications, its mean is the caused figure of `assess_perturbation`."""
+        return self.exposed - self.without
+
+    def sentence(self, sensitive: str) -> str:
+        difference = f"{round(abs(self.caused)):,} {'fewer' if self.caused >= 0 else 'more'}"
+        return (
+            f"Had each person's own record been left out in turn, and their count been published anew with "
+            f"{self.perturbation.name}, about {round(self.without):,} people would have their {sensitive} given away: "
+            f"{difference}, which is what their own records cause."
+        )
+
+    def to_dict(self, records: int) -> dict[str, Any]:
+        return {
+            "caused": {"people": self.caused, "share": self.caused / records, "without": self.without},
+            "ceiling": {"even_two": self.ceiling, "worst_counts": list(self.worst_counts)},
+            "perturbation": self.perturbation.to_dict(),
+        }
+
+
+def decide_perturbed(
+    attribute: Attribute, both: TableComparison, perturbation: Perturbation, attacker: Attacker
+) -> FiguresInHand:
+    """What a table gave away that a perturbation made: every count of it by the probabilities of its row.
+
+    Given what the other labels of the cell were published as, a person is given away with one record less where all
+    these vanished and the count without that record survives: sum_k n_k 1(r_j = 0 for all j != k) s(n_k - 1).
+    """
+    perturbation.check_reach(int(both.original.max()))
+    _check_possible(both, perturbation)
+    original, published = _spread(both, attribute.n_levels)
+    shown = published > 0
+    others = shown.sum(axis=1, keepdims=True) - shown == 0
+    survive = perturbation.noise.survive(np.maximum(original - 1, 0))
+    exposed = int((original * (shown & others)).sum())
+    without = float((original * others * survive).sum())
+    belief, unknown = None, why_unknown(attribute)
+    if unknown is None:
+        belief = attacker.believe(attribute)
+        unknown = why_unsure(attribute, perturbation, belief)
+    certainty: tuple[NamedPeople, ...] = ()
+    if belief is not None and unknown is None:
+        certainty = name_published(attribute, perturbation, attacker.certainties, belief, original, published)
+    lone = (both.n_shown == 1) & (both.named > 0)
+    limit = find_ceiling(perturbation)
+    return FiguresInHand(
+        attribute.name,
+        int(both.n_records),
+        exposed,
+        int(lone.sum()),
+        USUAL_FIRST,
+        None,
+        certainty,
+        unknown,
+        belief,
+        None,
+        PerturbedInHand(perturbation, exposed, without, *limit),
+    )
+
+
+def _check_possible(both: TableComparison, perturbation: Perturbation) -> None:
+    """Refuses a table with counts that the perturbation never publishes for what they were."""
+    pairs, number = np.unique(np.stack([both.original, both.released]), axis=1, return_counts=True)
+    wrong = 0
+    for (count, value), times in zip(pairs.T.tolist(), number.tolist(), strict=True):
+        values, chances = perturbation.row(int(count))
+        if not (chances[values == value] > 0).any():
+            wrong += times
+    if wrong:
+        raise InvalidInput(
+            "the published table has counts that this perturbation never makes of the true ones",
+            got=f"{wrong:,} of {len(both.released):,} counts",
+            fix="name the perturbation that made it, or leave it out",
+        )
 
 
 def decide_in_hand(attribute: Attribute, both: TableComparison, made: MadeBy, attacker: Attacker) -> FiguresInHand:
@@ -157,6 +281,8 @@ def decide_in_hand(attribute: Attribute, both: TableComparison, made: MadeBy, at
     label alone, and as the smallest value T that is released: over many releases their mean is the caused figure of
     `assess`. The certainty is that of `cellrisk.risk.certainty.in_hand`.
     """
+    if made.perturbation is not None:
+        return decide_perturbed(attribute, both, made.perturbation, attacker)
     smallest = USUAL_FIRST if made.mechanism is None else first_value(made.mechanism.threshold)
     alone = (both.n_shown == 1) & (both.shown_sizes == smallest)
     unknown = _why_unknown(attribute, both, made)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -21,6 +22,7 @@ from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.policy import Policy
 
 __all__ = ["Book", "PublishedRisk", "publish_risk"]
 
@@ -71,6 +73,8 @@ class PublishedRisk(Result):
     noise: FigureNoise
     notes: tuple[str, ...] = ()
     """What a reader has to know about the records."""
+    policies: Policies = field(default_factory=Policies)
+    """The policies that were obeyed."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high:
@@ -140,6 +144,8 @@ class PublishedRisk(Result):
             "quasi_identifiers": list(self.quasi_identifiers),
             "sensitive": self.sensitive,
             "levels": self.n_levels,
+            "policy": self.policies.to_dict(),
+            "policy_not_judged": self.policies.not_judged,
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -156,7 +162,7 @@ class PublishedRisk(Result):
                 f"{self.epsilon:g}",
             ],
         ]
-        return [aligned(rows[0], rows[1:]), "\n".join(self.statements)]
+        return [aligned(rows[0], rows[1:]), "\n".join(self.statements), *describe_policies(self.policies)]
 
 
 def publish_risk(
@@ -177,6 +183,7 @@ def publish_risk(
     purpose: str = "",
     new_cohort: bool = False,
     part_of: str | None = None,
+    policy: Policy | Policies | None = None,
 ) -> PublishedRisk:
     """How risky would a release be, in a figure that may be published?
 
@@ -201,6 +208,9 @@ def publish_risk(
         A `Ledger` in which the loss is recorded before noise is drawn; where no budget is left, nothing is shown.
     cohort, purpose, new_cohort, part_of
         What the ledger notes, as in `Ledger.add`.
+    policy
+        One to obey beside those that are in force. Their limits on epsilon hold for the release and for the figure, and
+        that on the ceiling for the release; limits that look at the records are not judged, and the answer says so.
 
     >>> import pandas as pd
     >>> import cellrisk as cr
@@ -216,6 +226,10 @@ def publish_risk(
     check_figure(figure)
     if ledger is None and (cohort is not None or purpose or new_cohort or part_of is not None):
         raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
+    policies = Policies.in_force(policy)
+    breaches = policies.breaches_of_figure(made, loss)
+    if breaches:
+        raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
     covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)
     sensitivity = find_sensitivity(figure, made, covered.n_levels)
     noise = calibrate_figure(count_units(sensitivity), loss)
@@ -246,7 +260,15 @@ def publish_risk(
         sensitivity=sensitivity,
         noise=noise,
         notes=covered.statements,
+        policies=policies,
     )
+
+
+def describe_policies(policies: Policies) -> list[str]:
+    """Which policies were obeyed, and what of them was not judged; nothing where there is none."""
+    if not policies:
+        return []
+    return ["\n".join([policies.describe(), *([policies.not_judged] if policies.not_judged else [])])]
 
 
 def _round(value: float) -> str:

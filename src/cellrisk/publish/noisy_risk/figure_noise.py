@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.measurement import ROUNDINGS, load_opendp
+from cellrisk.noise.opendp_noise import ROUNDINGS, load_opendp
 from cellrisk.system.checks import require_within
 
 CONFIDENCE = 0.95

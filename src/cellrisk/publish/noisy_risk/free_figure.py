@@ -12,15 +12,20 @@ that was not clamped.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
+import os
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Geometric
+from cellrisk.noise.mechanisms import USUAL_THRESHOLD
 from cellrisk.publish.releasing.release_result import Release
+from cellrisk.publish.releasing.saving import read_description
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
@@ -42,6 +47,8 @@ class FreeFigure(Result):
     epsilon: float
     """Of the release, which is all that was spent."""
     sensitive: str
+    largest_error: float = USUAL_ERROR
+    """The share of the figure that its standard error was allowed to be."""
 
     def __post_init__(self) -> None:
         if not self.error >= 0:
@@ -56,18 +63,29 @@ class FreeFigure(Result):
             "this is computed from published counts, and costs nothing more."
         )
 
+    @property
+    def statement(self) -> str:
+        """How good the figure is."""
+        share = f", {percent(self.error / abs(self.value))} of the figure" if self.value else ""
+        return (
+            f"Its standard error is at most {self.error:,.3g} people{share}; above {percent(self.largest_error)} of "
+            "the figure it would not be told."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         named = {"figure": "caused", "value": self.value, "standard_error": self.error, "epsilon": self.epsilon}
-        return {**named, "sensitive": self.sensitive, "sentence": self.headline}
+        more = {"largest_error": self.largest_error, "sensitive": self.sensitive}
+        return {**named, **more, "sentence": self.headline}
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [{"figure": "caused", "value": self.value, "standard_error": self.error}]
 
     def _paragraphs(self) -> list[str]:
-        return [aligned(["figure", "value", "standard error"], [["caused", f"{self.value:,.1f}", f"{self.error:.3g}"]])]
+        rows = [["caused", f"{self.value:,.1f}", f"{self.error:.3g}"]]
+        return [aligned(["figure", "value", "standard error"], rows), self.statement]
 
 
-def estimate_caused(release: Release, *, largest_error: float = USUAL_ERROR) -> FreeFigure:
+def estimate_caused(release: Release | str | os.PathLike[str], *, largest_error: float = USUAL_ERROR) -> FreeFigure:
     """How many people does a release give away because of their own record, by its own counts alone?
 
     For a release of geometric noise with ``clamp=False`` that lists every count of the domain. Everything is a function
@@ -76,29 +94,28 @@ def estimate_caused(release: Release, *, largest_error: float = USUAL_ERROR) -> 
     Parameters
     ----------
     release
-        The answer of `release`.
+        The answer of `release`, or a file that it was saved to, with the description beside it.
     largest_error
         The standard error may be this share of the figure; where it is larger, the figure is refused, and
         `publish_risk` gives one with less noise at an epsilon of its own.
     """
     if not (is_number(largest_error) and largest_error > 0):
-        raise InvalidInput("largest_error must be a share above 0", got=largest_error, allowed="for example 0.1")
-    if not isinstance(release, Release):
-        raise InvalidInput("a figure for free comes from a release", got=type(release).__name__)
-    mechanism = release.mechanism
-    if not isinstance(mechanism, Geometric) or release.clamp or mechanism.threshold != USUAL_THRESHOLD:
+        raise InvalidInput(
+            "the largest standard error must be a share above 0", got=largest_error, allowed="for example 0.1"
+        )
+    found = _read_file(release) if isinstance(release, str | os.PathLike) else _read_release(release)
+    if found.mechanism != "geometric" or found.clamp or found.threshold != USUAL_THRESHOLD:
         raise InvalidInput(
             "only counts with geometric noise that keep their sign tell of the risk without bias",
-            got=f"{mechanism.name}, {'clamped' if release.clamp else 'not clamped'}",
+            got=f"{found.mechanism}, {'clamped' if found.clamp else 'not clamped'}",
             fix="release with geometric noise and clamp=False (--no-clamp), or use publish_risk",
         )
-    if release.excluded or release.observed_cells_only:
+    if not found.whole:
         raise InvalidInput(
             "a figure for free needs every count of the domain",
             fix="release without exclude and observed_cells_only, or use publish_risk",
         )
-    counts = release.frame.iloc[:, -1].to_numpy().reshape(-1, len(release.labels[release.sensitive]))
-    each = estimate_cells(counts, math.exp(-1.0 / release.measurement.scale))
+    each = estimate_cells(found.counts, math.exp(-1.0 / found.scale))
     value, error = math.fsum(each.tolist()), math.sqrt(math.fsum((each**2).tolist()))
     if error > largest_error * abs(value):
         raise InvalidInput(
@@ -107,7 +124,80 @@ def estimate_caused(release: Release, *, largest_error: float = USUAL_ERROR) -> 
             allowed=f"{percent(largest_error)} of it",
             fix="use publish_risk, which has less noise, at an epsilon of its own",
         )
-    return FreeFigure(value, error, mechanism.epsilon, release.sensitive)
+    return FreeFigure(value, error, found.epsilon, found.sensitive, float(largest_error))
+
+
+class ReleasedTable(NamedTuple):
+    """What is known of a release: how it was made, and its counts, one row a cell."""
+
+    mechanism: str
+    epsilon: float
+    threshold: float
+    scale: float
+    clamp: bool
+    whole: bool
+    """Whether every count of the domain is among them."""
+    sensitive: str
+    counts: Integers
+
+
+def _read_release(release: Any) -> ReleasedTable:
+    if not isinstance(release, Release):
+        raise InvalidInput("a figure for free comes from a release", got=type(release).__name__)
+    made = release.mechanism
+    whole = not (release.excluded or release.observed_cells_only)
+    counts = release.frame.iloc[:, -1].to_numpy()
+    return ReleasedTable(
+        made.name,
+        made.epsilon,
+        made.threshold,
+        release.measurement.scale,
+        release.clamp,
+        whole,
+        release.sensitive,
+        counts.reshape(-1, len(release.labels[release.sensitive])) if whole and release.dense else counts[:0],
+    )
+
+
+def _read_file(path: str | os.PathLike[str]) -> ReleasedTable:
+    """A release in its file, which is the one that the description beside it was written for."""
+    import pandas as pd
+
+    described = read_description(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        raise InvalidInput("the release cannot be read", got=Path(path).name) from None
+    if described is None or hashlib.sha256(content).hexdigest() != described.get("sha256"):
+        raise InvalidInput(
+            "a figure for free comes from a release as it was saved, with its description beside it",
+            got=Path(path).name,
+            fix="name the file that release wrote, unchanged, with its .json",
+        )
+    try:
+        made, sensitive, name = described["mechanism"], described["sensitive"], described["count"]
+        whole = bool(described["dense"]) and not (described["excluded"] or described["observed_cells_only"])
+        whole = whole and "parents" not in described
+        counts: Any = np.zeros((0, 1), np.int64)
+        if whole:
+            stream = io.BytesIO(content)
+            parquet = Path(path).suffix.lower() == ".parquet"
+            frame = pd.read_parquet(stream) if parquet else pd.read_csv(stream, usecols=[name])
+            counts = frame[name].to_numpy(np.int64).reshape(-1, len(described["labels"][sensitive]))
+        return ReleasedTable(
+            str(made["name"]),
+            float(made["epsilon"]),
+            float(made["threshold"]),
+            float(described["noise"]["scale"]),
+            bool(described["clamp"]),
+            whole,
+            str(sensitive),
+            counts,
+        )
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput(
+            "the description of the release cannot be understood", got=f"{Path(path).name}.json"
+        ) from None
 
 
 def estimate_cells(counts: Integers, ratio: float) -> Floats:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from random import SystemRandom
@@ -24,15 +24,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.noisy_risk import Book
+from cellrisk.publish.noisy_risk import Book, describe_policies
 from cellrisk.publish.noisy_risk.cell_sums import MOST_UNITS, UNIT, count_units, sum_cells
 from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
 from cellrisk.publish.noisy_risk.sensitivity import find_sensitivity
 from cellrisk.publish.releasing.waiting import draw_survivals
+from cellrisk.risk.sweep import Setting
 from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned
@@ -41,6 +43,7 @@ from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.policy import Policy
 
 __all__ = ["PrivateChoice", "choose_privately"]
 
@@ -144,6 +147,8 @@ class PrivateChoice(Result):
     sensitive: str
     quasi_identifiers: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    policies: Policies = field(default_factory=Policies)
+    """The policies that were obeyed."""
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and self.epsilon not in self.grid:
@@ -204,6 +209,8 @@ class PrivateChoice(Result):
             "total": self.total,
             "way": self.way,
             "grid": list(self.grid),
+            "policy": self.policies.to_dict(),
+            "policy_not_judged": self.policies.not_judged,
             "quasi_identifiers": list(self.quasi_identifiers),
             "sensitive": self.sensitive,
         }
@@ -215,7 +222,7 @@ class PrivateChoice(Result):
         header = ["epsilon", "limit (people)", "lowered by", "cost of the choice", "at most in all"]
         chosen = "-" if self.epsilon is None else f"{self.epsilon:g}"
         row = [chosen, f"{self.max_caused_people:g}", f"{self.error:.4g}", f"{self.private:g}", f"{self.total:g}"]
-        return [aligned(header, [row]), "\n".join(self.statements)]
+        return [aligned(header, [row]), "\n".join(self.statements), *describe_policies(self.policies)]
 
 
 def choose_privately(
@@ -237,6 +244,7 @@ def choose_privately(
     purpose: str = "",
     new_cohort: bool = False,
     part_of: str | None = None,
+    policy: Policy | Policies | None = None,
 ) -> PrivateChoice:
     """Which epsilon keeps a limit on caused, so that the answer itself may be published?
 
@@ -259,6 +267,9 @@ def choose_privately(
         ``"exponential"``, ``"permute-and-flip"`` or ``"sparse-vector"``.
     sensitive, may_be_missing, observed_levels, ledger, cohort, purpose, new_cohort, part_of
         As in `publish_risk`: the loss is recorded before anything is drawn.
+    policy
+        One to obey beside those that are in force: no epsilon of the grid, nor that of the choice, may be above what
+        their limits on epsilon and on the ceiling allow. The usual grid ends there.
 
     >>> import cellrisk as cr
     >>> levels = {"sex": ["Female", "Male"], "income": ["<=50K", ">50K"]}
@@ -267,7 +278,10 @@ def choose_privately(
     1.0
     """
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
+    policies = Policies.in_force(policy)
     points = read_grid(grid)
+    if policies:
+        points = within_policies(policies, said, points, usual=grid is None)
     made = [
         replace(mechanism, epsilon=point)
         if isinstance(mechanism, Mechanism)
@@ -277,6 +291,9 @@ def choose_privately(
         for point in points
     ]
     loss = check_epsilon("private", private)
+    breaches = policies.breaches_of_figure(made[-1], loss)
+    if breaches:
+        raise InvalidInput(f"the policy forbids this choice: {'; '.join(breaches)}")
     if way not in WAYS:
         raise UnknownName("unknown way to choose", got=repr(way), allowed=", ".join(WAYS))
     require_within("max_caused_people", max_caused_people, above=0)
@@ -318,7 +335,23 @@ def choose_privately(
         sensitive=covered.sensitive,
         quasi_identifiers=covered.quasi_identifiers,
         notes=covered.statements,
+        policies=policies,
     )
+
+
+def within_policies(policies: Policies, said: Described, points: tuple[float, ...], usual: bool) -> tuple[float, ...]:
+    """The grid as far as limits on epsilon and on the ceiling allow; refuses one that was given and goes beyond."""
+    setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
+    largest = policies.largest_epsilon(setting)
+    kept = tuple(point for point in points if point <= largest)
+    if not kept or (not usual and len(kept) < len(points)):
+        raise InvalidInput(
+            "the grid goes beyond what the policy allows",
+            got=f"epsilon {points[-1]:g}",
+            allowed=f"up to {largest:.6g}",
+            fix="give a grid that ends there: --grid 0.01,0.1",
+        )
+    return kept
 
 
 def read_grid(given: Sequence[float] | None) -> tuple[float, ...]:
@@ -336,5 +369,5 @@ def read_grid(given: Sequence[float] | None) -> tuple[float, ...]:
         raise InvalidInput("a grid needs some epsilons", got=len(points), allowed=f"from 1 to {MOST_POINTS:,}")
     rising = all(before < after for before, after in pairwise(points))
     if not (rising and points[0] > 0):
-        raise InvalidInput("the epsilons of a grid are ascending numbers above 0", allowed="for example 0.1, 0.5, 1")
+        raise InvalidInput("grid must be ascending numbers above 0", allowed="for example 0.1, 0.5, 1")
     return points

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.saving import check_free, write_pair
+from cellrisk.publish.releasing.saving import Pair, check_free, write_pair
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
@@ -282,6 +282,32 @@ class Release(Result):
         """
         described = {**self.to_dict(), "file": name, "sha256": hashlib.sha256(content).hexdigest(), **more}
         return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+    def stage_counts(self, pair: Pair, content: bytes) -> None:
+        """Writes the counts under a hidden name.
+
+        Parameters
+        ----------
+        pair
+            Where it is staged.
+        content
+            Of the file.
+        """
+        pair.stage_file(content)
+
+    def stage_descriptions(self, pair: Pair, content: bytes, **more: Any) -> None:
+        """Writes the description under a hidden name.
+
+        Parameters
+        ----------
+        pair
+            Where it is staged.
+        content
+            Of the file.
+        more
+            What is added to each description.
+        """
+        pair.stage_description(self.describe_file(pair.target.name, content, **more))
 
     def encode(self, ending: str) -> bytes:
         """The counts as the content of a file with that ending."""

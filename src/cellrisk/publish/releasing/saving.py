@@ -1,10 +1,11 @@
-"""Two files that belong together, written both or neither."""
+"""Files that belong together, written all or none: a release and its description, or the releases of a set."""
 
 from __future__ import annotations
 
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -63,6 +64,82 @@ def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, 
     return target
 
 
+MANIFEST = "set.json"
+"""The file in a folder of several releases that says which they are."""
+
+
+def check_folder(path: str | os.PathLike[str], inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
+    """Refuses a folder that cannot be made, or that is there; returns where its list of files will stand."""
+    folder = Path(path)
+    if os.path.lexists(folder):
+        raise InvalidInput("the output folder exists", got=folder, fix="name one that is not there yet")
+    if not folder.name or not folder.parent.is_dir():
+        raise InvalidInput("the place of the output folder does not exist", got=folder.parent, fix="make it first")
+    refuse_inputs(folder, inputs)
+    if not os.access(folder.parent, os.W_OK):
+        raise InvalidInput("the output path cannot be written to", got=folder, fix="choose another place")
+    return folder / MANIFEST
+
+
+def staged_at(target: Path, token: str) -> Pair | Bundle:
+    """What is on its way to a place: a folder of releases, or one release."""
+    return Bundle(target, token) if target.name == MANIFEST else Pair(target, token)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The files of several releases on their way to their place, in a folder with a hidden name: it is moved at once.
+
+    >>> Bundle(Path("released/set.json"), "7f3a").new[0].name
+    '.released.7f3a.new'
+    """
+
+    target: Path
+    """The list of files in the folder."""
+    token: str
+
+    @property
+    def folder(self) -> Path:
+        return self.target.parent
+
+    @property
+    def new(self) -> tuple[Path]:
+        """Where the folder is staged."""
+        return (self.folder.with_name(f".{self.folder.name}.{self.token}.new"),)
+
+    def check(self, force: bool) -> None:
+        """Refuses a place that is taken; ``force`` is not for folders."""
+        check_folder(self.folder)
+
+    def stage(self, name: str, content: bytes) -> None:
+        """Writes one file into the hidden folder."""
+        with suppress(FileExistsError):
+            self.new[0].mkdir(0o700)
+        _stage(self.new[0] / name, content)
+
+    def publish(self) -> None:
+        """Moves the folder into its place; where that was done already, nothing."""
+        (hidden,) = self.new
+        if not hidden.exists():
+            return
+        mode = public_mode(self.target)
+        for file in hidden.iterdir():
+            os.chmod(file, mode)
+        make_last(hidden)
+        os.chmod(hidden, mode | (mode & 0o444) >> 2)
+        os.rename(hidden, self.folder)
+
+    def finish(self) -> None:
+        """Makes the move last."""
+        make_last(self.folder.parent)
+
+    def discard(self) -> None:
+        """Removes what is staged, by its exact name."""
+        (hidden,) = self.new
+        if hidden.is_dir() and not hidden.is_symlink():
+            shutil.rmtree(hidden, ignore_errors=True)
+
+
 @dataclass(frozen=True)
 class Pair:
     """A file and its description on their way to their place: whole, under hidden names that hold a token.
@@ -90,6 +167,10 @@ class Pair:
     def old(self) -> tuple[Path, Path]:
         """Where those that are replaced are put aside."""
         return self._hidden("old")
+
+    def check(self, force: bool) -> None:
+        """Refuses a place that cannot be written to, or that is taken where ``force`` does not allow to replace it."""
+        check_free(self.target, force)
 
     def stage_description(self, description: str) -> None:
         """Writes the description under its hidden name."""
@@ -163,6 +244,29 @@ def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *
         pair.finish()
         raise KeyboardInterrupt(stands) from None
     return target
+
+
+def write_bundle(folder: str | os.PathLike[str], files: Mapping[str, bytes]) -> Path:
+    """Writes a folder of files, all or none."""
+    bundle = Bundle(check_folder(folder), secrets.token_hex(8))
+    stands = f"the releases are in their place, with their descriptions: {bundle.folder}"
+    try:
+        with ExitStack() as undo:
+            undo.callback(bundle.discard)
+            undo.enter_context(unfinished(bundle.new[0]))
+            for name, content in files.items():
+                bundle.stage(name, content)
+            bundle.check(False)
+            bundle.publish()
+        bundle.finish()
+        note_outcome(stands)
+    except OSError as error:
+        raise InvalidInput("the output path cannot be written to", got=f"{folder} ({error.strerror})") from None
+    except KeyboardInterrupt:
+        if not _holds(bundle.target, files[MANIFEST]):
+            raise
+        raise KeyboardInterrupt(stands) from None
+    return bundle.folder
 
 
 def _holds(path: Path, content: bytes) -> bool:

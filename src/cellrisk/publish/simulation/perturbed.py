@@ -14,7 +14,8 @@ from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.people import count_people
-from cellrisk.risk.perturbed import find_distance, sum_caused
+from cellrisk.risk.perturbed.equal_risk import find_distance
+from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.results import Result
@@ -130,7 +131,7 @@ def simulate_perturbation(
     made.check_reach(max(int(block.counts.max()) for block in profiles.blocks))
     survival = Survival((made.noise,), made.threshold)
     local = float(Local().average(profiles, survival, ("exact",))["exact", "uniform"][0])
-    people = count_people(profiles, made)  # type: ignore[arg-type]
+    people = count_people(profiles, made)
     exact = (people.mean, sum_caused(profiles, made), local * profiles.n_cells, find_distance(profiles, made))
     drawn = np.array([_draw(profiles.blocks, profiles.n_levels, made, generator) for _ in range(number)])
     drawn[:, 3] /= 2.0 * profiles.n_records

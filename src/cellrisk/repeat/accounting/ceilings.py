@@ -12,7 +12,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise
-from cellrisk.repeat.accounting.distributions import WHOLE, convolve, find_deltas, largest_loss, why_not
+from cellrisk.repeat.accounting.distributions import WHOLE, convolve, find_deltas, largest_loss, reveals_all, why_not
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.pieces import GaussianPiece, Piece, kind_of, load_distributions, take_apart
 from cellrisk.risk.ceilings import (
@@ -227,6 +227,8 @@ class _CurvesOfReleases:
     """Whether the noise of all releases is known."""
 
     def guess_right(self, labels: Labels) -> float:
+        if reveals_all(self.swapped.pieces):
+            return 1.0
         bounds = []
         distinct = len(labels.priors)
         if labels.times.sum() == 2:
@@ -241,6 +243,8 @@ class _CurvesOfReleases:
 
     @property
     def advantage(self) -> float | None:
+        if reveals_all(self.swapped.pieces):
+            return None if self.removed is None and not self.replaced else 1.0
         if self.replaced:
             return self.swapped.at_zero
         return None if self.removed is None else self.removed.at_zero
@@ -259,7 +263,7 @@ def _ask_curves(losses: Sequence[Loss]) -> _CurvesOfReleases:
     says_nothing = any(loss.neighbours == "replace" for loss in unknown)
     removed = None if says_nothing else DeltaCurve(tuple(take_apart(losses, counts=1)), _disclose(unknown))
     for curve in (swapped, removed):
-        why = "" if curve is None else why_not(curve.pieces, 1.0)
+        why = "" if curve is None or reveals_all(curve.pieces) else why_not(curve.pieces, 1.0)
         if why:
             raise InvalidInput(f"these losses have no ceiling that can be computed: {why}")
     try:

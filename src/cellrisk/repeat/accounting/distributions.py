@@ -17,6 +17,8 @@ FEW_STEPS, MOST_STEPS = 50_000, 500_000
 ROUNDING = 5e-16
 """By how much Fourier transforms may misplace delta, for each piece: four times what was seen beside exact sums."""
 WIDEST_NOISE = 100_000.0
+LARGEST_LOSS = 500.0
+"""Of a piece: beyond it e^-loss underflows, and a distribution has nothing to say but that all is told."""
 WHOLE = 1e-12
 """More than rounding moves a delta that is added up from half a million probabilities."""
 TRUNCATED = 1e-6
@@ -28,9 +30,16 @@ def why_not(pieces: Sequence[tuple[Piece, int]], delta: float) -> str:
     least = 2.0 * ROUNDING * sum(times for _, times in pieces)
     if delta < least:
         return f"a delta below {least:.1g} is lost in the rounding errors of so many convolutions"
+    if reveals_all(pieces):
+        return f"a loss above {LARGEST_LOSS:g} leaves no distribution to look at"
     if any(isinstance(piece, DiscreteGaussianPiece) and piece.amount * WIDEST_NOISE < 1 for piece, _ in pieces):
         return f"a discrete Gaussian wider than {WIDEST_NOISE:g} has too many outcomes to list"
     return ""
+
+
+def reveals_all(pieces: Sequence[tuple[Piece, int]]) -> bool:
+    """Whether a piece tells the two worlds apart but for a chance that floating point cannot hold."""
+    return any(piece.reach > LARGEST_LOSS for piece, _ in pieces)
 
 
 def compose_distributions(pieces: Sequence[tuple[Piece, int]], delta: float) -> float:

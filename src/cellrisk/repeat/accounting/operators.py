@@ -68,7 +68,7 @@ def compose_advanced(losses: Sequence[Loss], flavour: str, delta: float) -> Answ
     if not slack:
         return "the deltas of the losses leave no delta for the slack that it needs"
     epsilons = [float(loss.epsilon or 0.0) for loss in losses]
-    squares = math.fsum(epsilon**2 for epsilon in epsilons)
+    squares = math.fsum(epsilon * epsilon for epsilon in epsilons)
     drift = math.fsum(epsilon * math.tanh(epsilon / 2.0) for epsilon in epsilons)
     tails = math.log(1.0 / slack), math.log(math.e + math.sqrt(squares) / slack)
     return min(add_up(epsilons), drift + math.sqrt(2.0 * squares * min(tails)))
@@ -87,6 +87,8 @@ def compose_concentrated(losses: Sequence[Loss], flavour: str, delta: float) -> 
     if unsuited:
         return unsuited
     rho = math.fsum(times * piece.rho for piece, times in take_apart(losses))
+    if not math.isfinite(rho):
+        return "the losses are too large for their squares"
     log_delta = math.log(delta)
     if zcdp_log_delta(rho, 0.0) <= log_delta:
         return 0.0

@@ -52,7 +52,7 @@ class GaussianPiece(Piece):
 
     @property
     def rho(self) -> float:
-        return 0.5 * self.amount**2
+        return 0.5 * self.amount * self.amount
 
     @property
     def spread(self) -> float:
@@ -69,7 +69,7 @@ class PurePiece(Piece):
 
     @property
     def rho(self) -> float:
-        return 0.5 * self.amount**2
+        return 0.5 * self.amount * self.amount
 
     def diverge(self, orders: Floats) -> Floats:
         """log(cosh((a - 1/2) epsilon)/cosh(epsilon/2))/(a - 1), written so that small epsilons keep their digits."""
@@ -106,7 +106,7 @@ class DiscreteGaussianPiece(Piece):
 
     @property
     def rho(self) -> float:
-        return 0.5 * self.amount**2
+        return 0.5 * self.amount * self.amount
 
     def distribute(self, step: float) -> Any:
         return load_distributions().from_discrete_gaussian_mechanism(

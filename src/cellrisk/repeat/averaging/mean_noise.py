@@ -47,11 +47,7 @@ class MeanNoise(Noise):
                 got=getattr(self.kind, "__name__", type(self.kind).__name__),
                 allowed=", ".join(kind.__name__ for kind in KINDS),
             )
-        require_whole_number("releases", self.releases, 1)
-        if self.releases > MOST_RELEASES:
-            raise InvalidInput(
-                "too many releases to average", got=f"{self.releases:,}", allowed=f"1 to {MOST_RELEASES:,}"
-            )
+        require_whole_number("releases", self.releases, 1, MOST_RELEASES)
 
     @staticmethod
     def of(noise: Noise, releases: int) -> MeanNoise:
@@ -60,7 +56,7 @@ class MeanNoise(Noise):
         >>> MeanNoise.of(GaussianNoise(3.0), 9).deviation
         1.0
         """
-        return MeanNoise(noise.scale, type(noise), require_whole_number("releases", releases, 1))
+        return MeanNoise(noise.scale, type(noise), require_whole_number("releases", releases, 1, MOST_RELEASES))
 
     @property
     def deviation(self) -> float:

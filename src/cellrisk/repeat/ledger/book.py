@@ -244,6 +244,7 @@ class Ledger:
         purpose: str = "",
         new_cohort: bool = False,
         part_of: str | None = None,
+        tables: Sequence[dict[str, Any]] = (),
     ) -> Iterator[Reservation]:
         """Sets the loss of a release aside before any noise is drawn; `Reservation.save` then writes file and entry.
 
@@ -254,12 +255,14 @@ class Ledger:
         ----------
         attribute, quasi_identifiers, loss, cohort, purpose, new_cohort, part_of
             As in `add`.
+        tables
+            Those of a set that is released together, as `TogetherRelease` has them; the loss is that of all of them.
         """
         from cellrisk.repeat.ledger.journals import Note, open_journal
         from cellrisk.repeat.ledger.pairing import Reservation, describe_owner, end_journal
         from cellrisk.repeat.ledger.store import RESERVED, Pending
 
-        fields = describe_release(attribute, quasi_identifiers, loss, purpose)
+        fields = describe_release(attribute, quasi_identifiers, loss, purpose, tables)
         token = secrets.token_hex(16)
         if not self._store.writable:
             raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
@@ -563,6 +566,7 @@ class Ledger:
         if body["declares"] and body["cohort"] not in self._read_state(session, []).declared:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
+        fields |= {"tables": body["tables"]} if body.get("tables") else {}
         written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))
         if file is not None and written is not None:
             fields["file"] = replace(file, place=written.digest).to_dict()

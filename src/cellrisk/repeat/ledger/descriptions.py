@@ -105,6 +105,33 @@ def compare_description(entry: Entry, identity: str, path: Path) -> str:
     wanted = entry.file.description if entry.file is not None else None
     if wanted is None:  # recorded by hand, or by a version that did not note it
         return ""
+    return _compare(entry, identity, path, wanted)
+
+
+def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
+    """What is wrong with the tables of a set, and with their descriptions, by the list of them, which is as it was."""
+    try:
+        listed = json.loads(read_regular(path) or b"")["tables"]
+        told = [(str(each["file"]), str(each["sha256"]), str(each["description"])) for each in listed]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        told = []
+    if len(told) != len(entry.tables) or any(Path(name).name != name for name, _, _ in told):
+        yield "the list of its tables cannot be read"
+        return
+    for name, sha256, described in told:
+        content = read_regular(path.parent / name)
+        shown = show_on_one_line(name)
+        if content is None:
+            yield f"its file {shown} is not there, or cannot be read: it was deleted"
+        elif hashlib.sha256(content).hexdigest() != sha256:
+            yield f"its file {shown} is not what was released: it was changed"
+        fault = _compare(entry, identity, path.parent / name, described)
+        if fault:
+            yield fault
+
+
+def _compare(entry: Entry, identity: str, path: Path, wanted: str) -> str:
+    """What is wrong with the description beside a file, whose digest is known."""
     name = show_on_one_line(sidecar_of(path).name)
     content = read_regular(sidecar_of(path))
     if content is None:

@@ -55,8 +55,8 @@ class Limit:
     flavour: Flavour | None = None
 
     def __post_init__(self) -> None:
-        require_within("a limit's epsilon", self.epsilon, above=0)
-        require_within("a limit's delta", self.delta, least=0, below=1)
+        require_within("epsilon", self.epsilon, above=0)
+        require_within("delta", self.delta, least=0, below=1)
         require_word("operator", self.operator, list_words(Operator))
         if self.flavour is not None:
             require_word("flavour of a limit", self.flavour, TARGETS)
@@ -133,6 +133,39 @@ class ReleasedFile:
         return {**named, **{name: value for name, value in more.items() if value is not None}}
 
 
+@dataclass(frozen=True)
+class BookedTable:
+    """One table of a set, as an entry notes it."""
+
+    quasi_identifiers: tuple[str, ...]
+    loss: Loss
+    name: str | None = None
+    where: str | None = None
+
+    @staticmethod
+    def read(named: Any) -> BookedTable:
+        """The table that a body holds; refuses what is none."""
+        return BookedTable(
+            _check_columns(named["quasi_identifiers"]),
+            Loss.from_dict(named["loss"]),
+            *(
+                None if named[key] is None else check_text(f"the {key} of a table", named[key], LONGEST_PURPOSE)
+                for key in ("name", "where")
+            ),
+        )
+
+    def describe(self) -> str:
+        """The table on one line.
+
+        >>> BookedTable(("age", "sex"), Loss(flavour="pure", epsilon=1.0), where="age from 18").describe()
+        'age, sex; age from 18, at 1-DP'
+        """
+        called = f'"{show_on_one_line(self.name)}": ' if self.name else ""
+        part = f"; {show_on_one_line(self.where)}" if self.where else ""
+        columns = ", ".join(map(show_on_one_line, self.quasi_identifiers))
+        return f"{called}{columns}{part}, at {self.loss.describe()}"
+
+
 class Whereabouts(NamedTuple):
     """Where a released file was written, and the salt of the digest that binds this to its entry."""
 
@@ -160,7 +193,10 @@ class Entry:
     scale: float | None = None
     """The scale of the noise, where the mechanism is known."""
     purpose: str = ""
+    tables: tuple[BookedTable, ...] = ()
+    """The tables of a set that was released together; empty where it was one table."""
     file: ReleasedFile | None = None
+    """What was released; of a set, the list of its tables, which has their digests."""
     limit: Limit | None = None
     clock_behind: float | None = None
     """Seconds that the clock was behind the entry before."""
@@ -188,6 +224,7 @@ class Entry:
                 loss=None if body.get("loss") is None else Loss.from_dict(body["loss"]),
                 scale=_check_number(body.get("scale")),
                 purpose=check_text("the purpose", body.get("purpose", ""), LONGEST_PURPOSE, empty=True),
+                tables=tuple(BookedTable.read(named) for named in body.get("tables") or ()),
                 file=None if file is None else ReleasedFile(**{"path": path, **file}),
                 limit=None if limit is None else Limit(cohort=body["cohort"], **limit),
                 clock_behind=_check_number(body.get("clock_behind")),
@@ -214,6 +251,8 @@ class Entry:
             return f"Limit: {self.limit.describe()}."
         by = ", ".join(map(show_on_one_line, self.quasi_identifiers))
         what = f"{show_on_one_line(self.attribute)} by {by}" if self.attribute and by else self.attribute or by
+        if self.tables:
+            what = f"{len(self.tables)} tables of {what}"
         loss = f" at {self.loss.describe()}" if self.loss is not None else ""
         return f"Release of {show_on_one_line(what)} to cohort {cohort}{loss}."
 
@@ -228,6 +267,7 @@ class Entry:
             rows += [["loss", self.loss.describe()], ["neighbours", self.loss.neighbours]]
             rows += [["mechanism", mechanism.name if mechanism else "not known"]]
             rows += [["scale of the noise", f"{self.scale:.6g}"]] if self.scale is not None else []
+        rows += [[f"table {number}", each.describe()] for number, each in enumerate(self.tables, start=1)]
         if self.purpose:
             rows.append(["purpose", show_on_one_line(self.purpose)])
         if self.file is not None:
@@ -239,7 +279,11 @@ class Entry:
 
 
 def describe_release(
-    attribute: str | None, quasi_identifiers: str | Sequence[str], loss: Mechanism | Loss, purpose: str
+    attribute: str | None,
+    quasi_identifiers: str | Sequence[str],
+    loss: Mechanism | Loss,
+    purpose: str,
+    tables: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """What is written of a release, checked; a refusal says what cannot be kept."""
     names = [quasi_identifiers] if isinstance(quasi_identifiers, str) else list(quasi_identifiers)
@@ -258,7 +302,16 @@ def describe_release(
         "loss": named.to_dict(),
         "scale": None if named.mechanism is None else float(named.mechanism.scale),
         "purpose": check_text("the purpose", purpose, LONGEST_PURPOSE, empty=True),
+        **({"tables": _check_tables(tables)} if tables else {}),
     }
+
+
+def _check_tables(tables: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tables of a set as they are written, checked as they will be read."""
+    plain: list[dict[str, Any]] = json.loads(json.dumps(list(tables)))
+    for named in plain:
+        BookedTable.read(named)
+    return plain
 
 
 def read_loss(loss: Mechanism | Loss) -> Loss:

@@ -10,22 +10,24 @@ reservation, and what it costs: which files are meant is said by the journal alo
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing.release_result import Release
-from cellrisk.publish.releasing.saving import Pair, check_free
+from cellrisk.publish.releasing.saving import Bundle, Pair, staged_at
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.ledger.descriptions import digest_description
 from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, check_text
 from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note, find_journal, held, is_held
 from cellrisk.repeat.ledger.limits import Reserved
 from cellrisk.repeat.ledger.store import DECIDED, RESERVED, Pending, Session, Store
+from cellrisk.repeat.together.release_result import TogetherRelease
 from cellrisk.system.stopping import note_outcome
 from cellrisk.system.writing import make_last
 
@@ -43,7 +45,7 @@ class Reservation:
         self._pending = pending
         self._journal = journal
         self._write_entry = write_entry
-        self._pair: Pair | None = None
+        self._pair: Pair | Bundle | None = None
         self._entry: Entry | None = None
         self._done = False
         self._left = False
@@ -59,10 +61,11 @@ class Reservation:
         """The id of the ledger."""
         return self._journal.path.name.partition("-")[0]
 
-    def save(self, release: Release, path: str | os.PathLike[str], *, force: bool = False) -> Entry:
+    def save(self, release: Release | TogetherRelease, path: str | os.PathLike[str], *, force: bool = False) -> Entry:
         """Writes the released counts, their description and the entry: all of them, or nothing.
 
-        The description names the ledger, the entry and its digest. ``force`` replaces files that exist.
+        The description names the ledger, the entry and its digest. ``force`` replaces files that exist. The tables of a
+        set go into a new folder, with one entry for all of them.
         """
         if self._pair is not None:
             raise InvalidInput("a reservation is for one release, which was saved or tried", fix="reserve again")
@@ -72,16 +75,18 @@ class Reservation:
         check_text("the output path", str(target), LONGEST_PATH)
         content = release.encode(target.suffix.lower())
         sha256 = hashlib.sha256(content).hexdigest()
-        described = digest_description(release.describe_file(target.name, content))
+        described = None
+        if isinstance(release, Release):
+            described = digest_description(release.describe_file(target.name, content))
         file = ReleasedFile(target.name, str(target), sha256, len(content), description=described)
-        pair = Pair(target, self.token)
+        pair = staged_at(target, self.token)
         interrupted = False
         with _plain_refusals(path):
             self._journal.write(Note(str(self._store.place), target, sha256))
         self._pair = pair
         try:
             with _plain_refusals(path):
-                pair.stage_file(content)
+                release.stage_counts(cast(Any, pair), content)
                 self._decide(release, content, file, force)
         except BaseException as error:
             if not self._find_out():
@@ -112,7 +117,7 @@ class Reservation:
             raise KeyboardInterrupt(self.outcome)
         return self._written
 
-    def _finish_late(self, pair: Pair) -> None:
+    def _finish_late(self, pair: Pair | Bundle) -> None:
         """Moves the files after an interruption; where that fails too, says what stands."""
         try:
             pair.publish()
@@ -165,19 +170,19 @@ class Reservation:
             raise InvalidInput("nothing was saved")
         return self._entry
 
-    def _decide(self, release: Release, content: bytes, file: ReleasedFile, force: bool) -> None:
+    def _decide(self, release: Release | TogetherRelease, content: bytes, file: ReleasedFile, force: bool) -> None:
         """The one commit that makes the release part of the ledger."""
         target = Path(str(file.path))
-        pair = Pair(target, self.token)
+        pair = staged_at(target, self.token)
         with self._store.write() as session:
-            check_free(target, force)
+            pair.check(force)
             numbers = {other.entry for other in session.pendings()} - {None}
             if any(session.whereabouts().get(number or 0, ("",))[0] == str(target) for number in numbers):
                 raise InvalidInput("another release is being written there", got=target, fix="try again")
             entry = self._write_entry(session, self._pending.body, file)
             named = {"id": session.head.id, "entry": entry.number, "digest": entry.digest}
-            pair.stage_description(release.describe_file(file.name, content, ledger=named))
-            make_last(target.parent)
+            release.stage_descriptions(cast(Any, pair), content, ledger=named)
+            make_last(pair.new[0].parent)
             self._entry = entry
             session.change(self._pending._replace(state=DECIDED, body={**self._pending.body, "entry": entry.number}))
 
@@ -190,12 +195,16 @@ class Reservation:
             session.remove_pending(self.token)
         self._removed = True
 
-    def _check_release(self, release: Release) -> None:
-        if not isinstance(release, Release):
-            raise InvalidInput("only a release can be saved", got=type(release).__name__)
+    def _check_release(self, release: Release | TogetherRelease) -> None:
         body = self._pending.body
-        reserved = (body["quasi_identifiers"], body["attribute"], Loss.from_dict(body["loss"]))
-        if (list(release.quasi_identifiers), release.sensitive, Loss.of(release.mechanism)) != reserved:
+        reserved = (body["quasi_identifiers"], body["attribute"], Loss.from_dict(body["loss"]), body.get("tables"))
+        if isinstance(release, Release):
+            loss, tables = Loss.of(release.mechanism), None
+        elif isinstance(release, TogetherRelease):
+            loss, tables = release.loss, json.loads(json.dumps(release.booked))
+        else:
+            raise InvalidInput("only a release can be saved", got=type(release).__name__)
+        if (list(release.quasi_identifiers), release.sensitive, loss, tables) != reserved:
             raise InvalidInput(
                 "the release is not the one that was reserved",
                 fix="reserve its own attribute, quasi-identifiers and mechanism",
@@ -275,11 +284,11 @@ def _end(session: Session, pending: Pending, note: Note | None) -> bool:
     """Finishes a decided release, or takes another back; False where that cannot be done from here."""
     if pending.state == RESERVED:
         if note is not None and note.target is not None:
-            Pair(note.target, pending.token).discard()
+            staged_at(note.target, pending.token).discard()
         return True
     if note is None or note.target is None or not _stands(session, pending.entry, note):
         return False
-    return _move(Pair(note.target, pending.token))
+    return _move(staged_at(note.target, pending.token))
 
 
 def _stands(session: Session, number: int | None, note: Note) -> bool:
@@ -292,12 +301,12 @@ def _stands(session: Session, number: int | None, note: Note) -> bool:
     return file is not None and file.sha256 == note.sha256
 
 
-def _move(pair: Pair) -> bool:
+def _move(pair: Pair | Bundle) -> bool:
     """Moves what is staged into its place; False where that cannot be done from here.
 
     Where nothing is staged, all was moved already: what became of the file since then, `verify` tells.
     """
-    if not pair.target.parent.is_dir():
+    if not pair.new[0].parent.is_dir():
         return False
     try:
         pair.publish()
@@ -331,7 +340,7 @@ def end_stray_journals(store: Store, journals: dict[str, Path]) -> None:
                         ),
                         None,
                     )
-                    pair = Pair(note.target, token)
+                    pair = staged_at(note.target, token)
                     if number is None:
                         pair.discard()
                     elif not _move(pair):

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.saving import Pair, sidecar_of
+from cellrisk.publish.releasing.saving import sidecar_of, staged_at
 from cellrisk.repeat.ledger.chain import Head, Problem, Row, find_breaks
-from cellrisk.repeat.ledger.descriptions import compare_description, digest_regular, find_lost
+from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular, find_lost
 from cellrisk.repeat.ledger.entry import Entry, Whereabouts, show_on_one_line
 from cellrisk.repeat.ledger.limits import find_undeclared
 from cellrisk.system.results import Result
@@ -248,6 +248,8 @@ def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callab
             if sha256 is not None or _exists(sidecar_of(path)):
                 fault = compare_description(entry, found.id, path)
                 problems += [Problem(entry.number, fault)] if fault else []
+            if entry.tables and sha256 == entry.file.sha256:
+                problems += [Problem(entry.number, fault) for fault in compare_tables(entry, found.id, path)]
     beside = [path.parent for path in last]
     digests = {entry.number: entry.digest for entry in entries}
     problems += find_lost(found.id, digests, [*beside, *folders])
@@ -266,7 +268,7 @@ def _is_on_its_way(identity: str, pending: Pending, path: Path | None) -> bool:
         return True
     if path is None or find_journal(identity, pending.token) is None:
         return False
-    return any(_exists(staged) for staged in Pair(path, pending.token).new)
+    return any(_exists(staged) for staged in staged_at(path, pending.token).new)
 
 
 def _find_path(entry: Entry) -> Path | None:

@@ -13,7 +13,7 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.sequences.cumulative import Cumulative
-from cellrisk.repeat.sequences.risks_so_far import Advance, CellQuestion, RisksSoFar
+from cellrisk.repeat.sequences.risks_so_far import Advance, CellRisk, RisksSoFar
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.repeat.sequences.step import Step, check_steps
@@ -41,7 +41,7 @@ class SequenceAssessor:
     """Follows releases one after the other: their losses composed, and how every cell stands after each."""
 
     table: FrequencyTable
-    question: CellQuestion
+    cell_risk: CellRisk
     cumulative: Cumulative
     attributes: tuple[str, ...]
     """The attributes that some release releases."""
@@ -50,11 +50,11 @@ class SequenceAssessor:
 
     @staticmethod
     def of(
-        table: FrequencyTable, steps: Sequence[Step], question: CellQuestion, cumulative: Cumulative
+        table: FrequencyTable, steps: Sequence[Step], cell_risk: CellRisk, cumulative: Cumulative
     ) -> SequenceAssessor:
         check_steps(table, steps)
         released = [step.attribute for step in steps if step.attribute is not None]
-        return SequenceAssessor(table, question, cumulative, tuple(dict.fromkeys(released)))
+        return SequenceAssessor(table, cell_risk, cumulative, tuple(dict.fromkeys(released)))
 
     @cached_property
     def finest(self) -> SharedCells:
@@ -70,20 +70,20 @@ class SequenceAssessor:
         return self._grids[names]
 
     @cached_property
-    def caused_question(self) -> CellQuestion:
+    def caused_risk(self) -> CellRisk:
         """The tight local risk of every cell, which under `Pivots` is what was caused in it."""
-        own = self.question.measure == "local" and self.question.form == "tight"
-        return self.question if own else replace(self.question, measure="local", form="tight")
+        own = self.cell_risk.measure == "local" and self.cell_risk.form == "tight"
+        return self.cell_risk if own else replace(self.cell_risk, measure="local", form="tight")
 
     def advance(self, before: SoFar | None, steps: Sequence[Step]) -> Advance:
         """What the last of these releases does to the cells."""
         held = None if before is None else before.risks
-        return Advance.of(self.question, held, self.grid(steps), steps[-1].attribute)
+        return Advance.of(self.cell_risk, held, self.grid(steps), steps[-1].attribute)
 
     def advance_caused(self, before: SoFar | None, steps: Sequence[Step]) -> Advance:
         """The same of what was caused in them."""
         held = None if before is None else before.caused
-        return Advance.of(self.caused_question, held, self.grid(steps), steps[-1].attribute)
+        return Advance.of(self.caused_risk, held, self.grid(steps), steps[-1].attribute)
 
     def follow(self, before: SoFar | None, steps: Sequence[Step]) -> SoFar:
         """How the cells stand after the last of these releases."""
@@ -154,14 +154,14 @@ class SequenceAssessor:
     def result(self, rows: tuple[Released, ...]) -> RiskSequence:
         last = next((row.attribute for row in reversed(rows) if row.attribute is not None), None)
         labels = 2 if last is None else max(self.table.attribute(last).n_levels, 2)
-        return RiskSequence(self.table.n_records, self.question.measure, self.question.form, rows, labels)
+        return RiskSequence(self.table.n_records, self.cell_risk.measure, self.cell_risk.form, rows, labels)
 
 
-def make_question(table: FrequencyTable, measure: str, form: str, priors: Priors) -> CellQuestion:
+def make_cell_risk(table: FrequencyTable, measure: str, form: str, priors: Priors) -> CellRisk:
     """The risk of those names, checked."""
     require_word("measure", measure, tuple(MEASURES))
     require_word("form", form, FORMS)
-    return CellQuestion(table, measure, form, priors)
+    return CellRisk(table, measure, form, priors)
 
 
 @takes_priors
@@ -227,6 +227,6 @@ def assess_sequence(
     """
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
-    question = make_question(table, measure, form, priors)
-    assessor = SequenceAssessor.of(table, steps, question, Cumulative(operator, delta, assess_as))
+    cell_risk = make_cell_risk(table, measure, form, priors)
+    assessor = SequenceAssessor.of(table, steps, cell_risk, Cumulative(operator, delta, assess_as))
     return assessor.result(assessor.assess(steps)[1])

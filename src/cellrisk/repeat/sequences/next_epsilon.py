@@ -14,7 +14,7 @@ from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting import Composition
-from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar, make_question
+from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar, make_cell_risk
 from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
@@ -288,8 +288,8 @@ def largest_epsilon(
         if max_risk is not None or max_caused is not None:
             raise InvalidInput("max_risk and max_caused need a table", fix="give it, or max_ceiling alone")
         return _search_without_table(tuple(past), first, setting, limits, cumulative, policies.largest_epsilon(setting))
-    question = make_question(table, measure, form, priors)
-    assessor = SequenceAssessor.of(table, [*past, first], question, cumulative)
+    cell_risk = make_cell_risk(table, measure, form, priors)
+    assessor = SequenceAssessor.of(table, [*past, first], cell_risk, cumulative)
     so_far, rows = assessor.assess(tuple(past))
     search = Search(assessor, tuple(past), first, setting, so_far, limits, policies.largest_epsilon(setting))
     found = search.find()

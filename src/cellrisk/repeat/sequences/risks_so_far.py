@@ -28,7 +28,7 @@ NUMBERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class CellQuestion:
+class CellRisk:
     """One risk of every cell, by its name, with the priors that it needs fitted to the cells it is asked of."""
 
     table: FrequencyTable
@@ -39,7 +39,7 @@ class CellQuestion:
         default_factory=dict, init=False, repr=False
     )
 
-    def ask(self, grid: SharedCells, name: str, survival: Survival) -> Floats:
+    def at(self, grid: SharedCells, name: str, survival: Survival) -> Floats:
         """(cells, noises): the risk of one attribute in each cell; 0 in a cell that has no record of it."""
         key = grid.names, name
         if key not in self._known:
@@ -95,21 +95,21 @@ class Advance:
     anew; else the one that is released, if any.
     """
 
-    question: CellQuestion
+    cell_risk: CellRisk
     before: RisksSoFar
     """The risks before the release, in the cells as they are after it."""
     anew: tuple[str, ...]
 
     @staticmethod
-    def of(question: CellQuestion, before: RisksSoFar | None, grid: SharedCells, attribute: str | None) -> Advance:
+    def of(cell_risk: CellRisk, before: RisksSoFar | None, grid: SharedCells, attribute: str | None) -> Advance:
         released = () if attribute is None else (attribute,)
         if before is None:
-            return Advance(question, RisksSoFar(grid, {}), released)
+            return Advance(cell_risk, RisksSoFar(grid, {}), released)
         if before.grid.names == grid.names:
-            return Advance(question, before, released)
+            return Advance(cell_risk, before, released)
         parents = grid.parents(before.grid)
         held = RisksSoFar(grid, {name: risk[parents] for name, risk in before.risks.items()})
-        return Advance(question, held, tuple(dict.fromkeys((*before.risks, *released))))
+        return Advance(cell_risk, held, tuple(dict.fromkeys((*before.risks, *released))))
 
     def take(self, survival: Survival) -> tuple[RisksSoFar, dict[str, Floats]]:
         """How the cells stand after it, under the first noise; and the risks as assessed now, of each attribute.
@@ -118,7 +118,7 @@ class Advance:
         grows by what is beyond the old.
         """
         grid, held = self.before.grid, self.before.risks
-        now = {name: self.question.ask(grid, name, survival)[:, 0] for name in self.anew}
+        now = {name: self.cell_risk.at(grid, name, survival)[:, 0] for name in self.anew}
         kept = {name: np.maximum(held[name], risk) if name in held else risk for name, risk in now.items()}
         return RisksSoFar(grid, {**held, **kept}), now
 
@@ -137,7 +137,7 @@ class Advance:
         others = RisksSoFar(grid, {name: risk for name, risk in held.items() if name not in self.anew})
         total = np.repeat(others.overall(kind)[:, None], len(few), axis=1)
         for name in self.anew:
-            risk = self.question.ask(grid, name, few)
+            risk = self.cell_risk.at(grid, name, few)
             if name in held:
                 np.maximum(risk, held[name][:, None], out=risk)
             (np.maximum if kind == "max" else np.add)(total, risk, out=total)

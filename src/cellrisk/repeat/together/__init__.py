@@ -13,6 +13,7 @@ import numpy as np
 from cellrisk.counts.joint import JointCells, TableCells, count_together
 from cellrisk.noise.distributions import EndlessNoise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.repeat.together.bayes import find_certain, read_certainties, read_tempering, why_not
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
 from cellrisk.repeat.together.differences import find_differences
 from cellrisk.repeat.together.least_squares import Refinement, find_refinement
@@ -29,6 +30,7 @@ from cellrisk.repeat.together.sets import SetTable, find_together, read_tables, 
 from cellrisk.repeat.together.spread import Spread, find_spreads, simulate_rules
 from cellrisk.repeat.together.together_result import (
     Checked,
+    Coarser,
     RuleFigures,
     TableFigures,
     TogetherAssessment,
@@ -38,7 +40,7 @@ from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of
-from cellrisk.system.words import MechanismName, Neighbours
+from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
 
 __all__ = ["RuleFigures", "SetTable", "TableFigures", "TogetherAssessment", "assess_together"]
 
@@ -52,6 +54,7 @@ def assess_together(
     levels: Mapping[str, Sequence[Any]] | None = None,
     count: str | bool | None = None,
     missing: str = "category",
+    outside: OutsideRule = "error",
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -60,6 +63,8 @@ def assess_together(
     table: str | None = None,
     engine: str | None = None,
     memory_limit: str | int | None = None,
+    certainty: float | Sequence[float] | None = None,
+    tempering: float | str | None = None,
     check: int = 0,
     seed: int = 0,
     progress: Progress | None = None,
@@ -84,9 +89,15 @@ def assess_together(
         The sensitive attribute: one, and the same in all tables.
     bins, mechanism, epsilon, delta, neighbours, threshold
         What holds for every table that does not say otherwise. ``neighbours`` is the same for all.
-    levels, count, missing, table, engine, memory_limit, progress
+    levels, count, missing, outside, table, engine, memory_limit, progress
         As for `tabulate`. With ``missing="drop"`` a record is left out of those tables whose columns it has no value
-        for.
+        for; with ``outside="drop"``, one with a value that is not declared is left out of all tables.
+    certainty
+        How sure an attacker must be who does the mathematics on all tables, above 0.5 and below 1: one number or
+        several. He is left out unless asked for.
+    tempering
+        How much he makes of each further table: 1 takes the tables for independent given a person's value, "fit" is
+        fitted to the true values. By default both are shown.
     check
         Releases of the whole set that are simulated as a second opinion; none unless asked for.
     seed
@@ -101,6 +112,8 @@ def assess_together(
     """
     seed = require_whole_number("seed", seed, least=0)
     check = require_whole_number("check", check, least=0, most=MOST_RELEASES)
+    certainties = () if certainty is None else read_certainties(certainty)
+    temperings = read_tempering(tempering)
     asked = read_tables(
         tables,
         sensitive,
@@ -118,12 +131,17 @@ def assess_together(
         levels=levels,
         count=count,
         missing=missing,
+        outside=outside,
         table=table,
         engine=engine,
         memory_limit=memory_limit,
         progress=progress,
     )
     found = assess_joint(joint, asked, missing, seed)
+    if certainties:
+        unknown = why_not(joint, asked)
+        certain = () if unknown else find_certain(joint, asked, certainties, temperings, seed)
+        found = replace(found, certain=certain, certain_unknown=unknown)
     return replace(found, check=_check(joint, found, check, seed)) if check else found
 
 
@@ -153,7 +171,7 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         rows.append(
             TableFigures(each, own.n_records, own.n_cells, _assess_alone(each, own, lookup), collections.get(rest))
         )
-    return TogetherAssessment(
+    found_all = TogetherAssessment(
         joint.sensitive,
         joint.n_levels,
         joint.n_records,
@@ -168,6 +186,29 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         refinement,
         tuple(_state(joint, asked, missing, spreads, refinement)),
     )
+    most = found_all.adds_most
+    return found_all if most is None else replace(found_all, coarser=_make_coarser(joint, asked, most.table))
+
+
+def _make_coarser(joint: JointCells, asked: Sequence[SetTable], table: SetTable) -> tuple[Coarser, ...]:
+    """What the set would give away if one table were published without one of its columns, each in turn."""
+    place = table.number - 1
+    own, mechanisms = joint.tables[place], [each.mechanism for each in asked]
+    noises, thresholds = [each.noise for each in mechanisms], [each.threshold for each in mechanisms]
+    found = []
+    for column in range(len(own.columns) if len(own.columns) > 1 else 0):
+        left = np.delete(own.codes, column, axis=1)
+        codes, merged = np.unique(left, axis=0, return_inverse=True)
+        counts = np.zeros((len(codes), own.counts.shape[1]), np.int64)
+        np.add.at(counts, merged.ravel(), own.counts)
+        columns = tuple(name for number, name in enumerate(own.columns) if number != column)
+        cell = joint.cell.copy()
+        cell[place] = np.where(cell[place] >= 0, merged.ravel()[cell[place]], -1)
+        tables = (*joint.tables[:place], TableCells(columns, codes, counts), *joint.tables[place + 1 :])
+        changed = replace(joint, tables=tables, cell=cell)
+        figures = count_given_away(changed, look_up(changed, noises, thresholds)).rules["elimination"]
+        found.append(Coarser(table, table.quasi_identifiers[column], figures.right, figures.caused))
+    return tuple(sorted(found, key=lambda each: each.caused))
 
 
 def _check(joint: JointCells, found: TogetherAssessment, releases: int, seed: int) -> TogetherCheck:
@@ -265,6 +306,11 @@ def _state(
         )
     elif joint.dropped:
         yield f"{number_of(joint.dropped, 'record')} are in no table."
+    if joint.outside:
+        yield (
+            f"{number_of(joint.outside, 'record')} with a value that is not among the declared labels of its column "
+            f"{'was' if joint.outside == 1 else 'were'} left out of all tables."
+        )
     yield from _state_structure(joint, asked, refinement is not None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism
 from cellrisk.repeat.accounting import Composition, Loss, compose
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
 from cellrisk.risk.ceilings import Ceiling, Labels, Likelihoods, rounded_likelihoods, succeed
@@ -53,6 +54,31 @@ def find_cost(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...
         weakest.flavour,
         largest.chosen.operator,
         len(together) > 1,
+    )
+
+
+def book_loss(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]]) -> Loss:
+    """What a set costs a person at most, as one loss for a ledger.
+
+    It is pure where all tables are, and else in zCDP, in which losses add up: rho of discrete Gaussian noise,
+    epsilon^2/2 of pure DP (Bun and Steinke 2016).
+    """
+    neighbours = mechanisms[0].neighbours
+    if all(each.pure for each in mechanisms):
+        largest = max(math.fsum(mechanisms[table].epsilon for table in some) for some in together)
+        return Loss(flavour="pure", epsilon=largest, neighbours=neighbours)
+    rhos = [_find_rho(each) for each in mechanisms]
+    most = max(math.fsum(rhos[table] for table in some) for some in together)
+    return Loss(flavour="concentrated", rho=most, neighbours=neighbours)
+
+
+def _find_rho(mechanism: Mechanism) -> float:
+    if isinstance(mechanism, DiscreteGaussian):
+        return mechanism.rho
+    if mechanism.pure:
+        return 0.5 * mechanism.epsilon**2
+    raise InvalidInput(
+        "a set is released with whole-number noise", got=mechanism.name, allowed="geometric, discrete-gaussian"
     )
 
 

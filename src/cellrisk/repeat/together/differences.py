@@ -19,7 +19,7 @@ from cellrisk.counts.joint import JointCells
 from cellrisk.noise.distributions import Noise
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.attacks.released import find_reach, first_value, mass
-from cellrisk.risk.measures.survival import each_alone
+from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.text import number_of
 
@@ -135,11 +135,11 @@ def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int
     own, other = Rounded.of(mechanism.noise), Rounded.of(asked[inner].mechanism.noise)
     both = own.less(other)
     first = first_value(mechanism.threshold)
-    shown_there = _alone(own.at_most(first - 1 - whole), own.at_least(first - whole))
+    shown_there = each_alone_in_rows(own.at_most(first - 1 - whole), own.at_least(first - whole))
     vanish = both.at_most(-left)
-    shown = _alone(vanish, both.at_least(1 - left))
-    pivotal = _alone(vanish, both.at(left - 1))
-    together = _alone(*_joint_law(own, other, whole, left, first))
+    shown = each_alone_in_rows(vanish, both.at_least(1 - left))
+    pivotal = each_alone_in_rows(vanish, both.at(left - 1))
+    together = each_alone_in_rows(*_joint_law(own, other, whole, left, first))
     people = left.astype(np.float64)
 
     def add_up(chance: Floats) -> float:
@@ -155,11 +155,6 @@ def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int
         add_up(pivotal),
         in_outer + in_difference - add_up(together),
     )
-
-
-def _alone(vanish: Floats, survive: Floats) -> Floats:
-    """(cells, labels): how likely each label survives and all others vanish."""
-    return np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1)
 
 
 def _joint_law(own: Rounded, other: Rounded, whole: Integers, left: Integers, first: int) -> tuple[Floats, Floats]:

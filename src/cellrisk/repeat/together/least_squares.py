@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,36 @@ from cellrisk.system.arrays import Floats
 MOST_TABLES = 3
 """Orthants of so many dimensions are computed exactly."""
 MOST_ROWS = 200_000
+MOST_CELLS = 1_200
+"""Cells of all tables together up to which the normal equations of those that occur are solved: some seconds."""
 POINTS, REACH = 96, 9.0
 """Gauss points along one coordinate of three, and where a normal law has less than 1e-18 left."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Least squares over the cells that occur: every cell has a variance of its own."""
+
+    shares: tuple[float, ...]
+    """What is left of the variance in each table, on average over its people."""
+    rules: Mapping[str, Figures]
+    """Elimination and any; empty where they are not computed."""
+
+    @property
+    def headline(self) -> str:
+        left = ", ".join(f"{100 * share:.1f}%" for share in self.shares)
+        said = f"If only the combinations that occur are published, {left} of it is left to people on average"
+        if not self.rules:
+            return f"{said} (exact)."
+        told = " and ".join(
+            f"{figures.right:,.0f} rightly, {figures.caused:,.3g} because of their own record, by {rule}"
+            for rule, figures in self.rules.items()
+        )
+        return f"{said}, and {told} (exact)."
+
+    def to_dict(self) -> dict[str, Any]:
+        rules = [{"rule": rule, **vars(figures)} for rule, figures in self.rules.items()]
+        return {"variance_left": list(self.shares), "rules": rules, "sentence": self.headline}
 
 
 @dataclass(frozen=True)
@@ -41,6 +69,8 @@ class Refinement:
     """Elimination and any at the refined variance; empty where they are not computed."""
     why: str | None
     """Why they are not."""
+    observed: Observed | None = None
+    """The same where only combinations of values that occur are published, as with nested geography."""
 
     @property
     def headline(self) -> str:
@@ -50,16 +80,24 @@ class Refinement:
             f"published, leaves {left} of the variance of their noise"
         )
         if not self.rules:
-            return f"{said}. What that gives away is left out: {self.why}."
+            return f"{said}. What that gives away is left out: {self.why}.{self._say_observed()}"
         told = " and ".join(
             f"{figures.right:,.0f} people rightly, {figures.caused:,.3g} because of their own record, by {rule}"
             for rule, figures in self.rules.items()
         )
-        return f"{said}; the attacker then names {told} (exact, of counts that are not set to 0)."
+        exact = "(exact, of counts that are not set to 0)"
+        return f"{said}; the attacker then names {told} {exact}.{self._say_observed()}"
+
+    def _say_observed(self) -> str:
+        if self.observed is None:
+            return f" What is left where only combinations that occur are published is told up to {MOST_CELLS:,} cells."
+        return f" {self.observed.headline}"
 
     def to_dict(self) -> dict[str, Any]:
         rules = [{"rule": rule, **vars(figures)} for rule, figures in self.rules.items()]
-        return {"variance_left": list(self.shares), "rules": rules, "why": self.why, "sentence": self.headline}
+        return {"variance_left": list(self.shares), "rules": rules, "why": self.why, "sentence": self.headline} | (
+            {} if self.observed is None else {"observed_cells": self.observed.to_dict()}
+        )
 
 
 def refine(columns: Sequence[frozenset[int]], levels: Mapping[int, int], variances: Sequence[float]) -> Floats:
@@ -101,18 +139,87 @@ def find_refinement(joint: JointCells, asked: Sequence[SetTable]) -> Refinement 
     if len(asked) < 2 or any(table.part for table in asked) or (joint.cell < 0).any():
         return None
     columns = [frozenset(table.columns) for table in joint.tables]
-    if not any(one & other for one, other in combinations(columns, 2)):
+    if not any(one & other for one, other in combinations(columns, 2)) and not is_nested(joint):
         return None
-    levels = {place: _count_levels(joint, place) for own in columns for place in own}
+    levels = {place: count_levels(joint, place) for own in columns for place in own}
     variances = [MeanNoise.of(table.mechanism.noise, 1).deviation ** 2 for table in asked]
     covariance = refine(columns, levels, variances)
     shares = tuple(float(covariance[place, place]) / variance for place, variance in enumerate(variances))
     why = _why_not(joint, asked)
-    rules = {} if why else assess_refined(joint, covariance, [table.mechanism.threshold for table in asked])
-    return Refinement(shares, rules, why)
+    thresholds = [table.mechanism.threshold for table in asked]
+    rules = {} if why else assess_refined(joint, covariance, thresholds)
+    return Refinement(shares, rules, why, find_observed(joint, variances, None if why else thresholds))
 
 
-def _count_levels(joint: JointCells, column: int) -> int:
+def is_nested(joint: JointCells) -> bool:
+    """Whether each cell of some table lies in one cell of another, as districts lie in regions."""
+    for inner, outer in permutations(range(len(joint.tables)), 2):
+        pairs = np.unique(joint.cell[[inner, outer]], axis=1)
+        if pairs.shape[1] == joint.tables[inner].n_cells and joint.tables[outer].n_cells > 1:
+            return True
+    return False
+
+
+def find_observed(joint: JointCells, variances: Sequence[float], thresholds: Sequence[float] | None) -> Observed | None:
+    """Least squares where only cells that occur are published; None where they are too many."""
+    if sum(table.n_cells for table in joint.tables) > MOST_CELLS:
+        return None
+    covariance = refine_observed(joint.cell, [table.n_cells for table in joint.tables], variances)
+    people = joint.count.astype(np.float64)
+    shares = tuple(
+        float(np.sum(people * covariance[table, table]) / people.sum() / variance)
+        for table, variance in enumerate(variances)
+    )
+    return Observed(shares, {} if thresholds is None else assess_refined(joint, covariance, thresholds))
+
+
+def refine_observed(cell: Any, cells: Sequence[int], variances: Sequence[float]) -> Floats:
+    """(tables, tables, rows): the covariances of the least-squares estimates of each row's own cells.
+
+    What is not known are the counts of the combinations that occur; a cell of a table adds up those inside it. With A
+    the matrix of these sums over all cells and V the variances, the normal equations leave the estimates the covariance
+    V^1/2 P V^1/2, P the projection onto the columns of V^-1/2 A: it is found from A V^-1 A', cells by cells.
+    """
+    starts = np.concatenate([[0], np.cumsum(cells)])
+    atoms = np.unique(np.asarray(cell), axis=1)
+    scale = np.repeat(1.0 / np.sqrt(np.asarray(variances, np.float64)), cells)
+    product = np.zeros((starts[-1], starts[-1]))
+    places = [own + start for own, start in zip(atoms, starts[:-1], strict=True)]
+    for one in places:
+        for other in places:
+            np.add.at(product, (one, other), 1.0)
+    product *= np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(product)
+    kept = vectors[:, values > values[-1] * 1e-10]
+    projection = (kept @ kept.T) / np.outer(scale, scale)
+    own = [rows + start for rows, start in zip(cell, starts[:-1], strict=True)]
+    return np.array([[projection[one, other] for other in own] for one in own])
+
+
+def refine_tree(parents: Sequence[int | None], variances: Sequence[float]) -> Floats:
+    """What least squares leaves of the variance of each node of a tree, where every node is published and is the sum of
+    its children: up_v = 1/(1/v_v + 1/sum up_children), out_c = 1/(1/v_p + 1/out_p) + sum up_siblings, and 1/(1/up +
+    1/out). ``parents``: the place of each node's parent, before it; None for the root.
+
+    >>> refine_tree([None, 0, 0], [1.0, 1.0, 1.0]).round(6).tolist()  # a parent over two children
+    [0.666667, 0.666667, 0.666667]
+    """
+    children: dict[int | None, list[int]] = {}
+    for node, parent in enumerate(parents):
+        children.setdefault(parent, []).append(node)
+    own = np.asarray(variances, np.float64)
+    up, out = own.copy(), np.full(len(own), math.inf)
+    for node in reversed(range(len(own))):
+        if node in children:
+            up[node] = 1.0 / (1.0 / own[node] + 1.0 / sum(up[child] for child in children[node]))
+    for node, parent in enumerate(parents):
+        if parent is not None:
+            above = 1.0 / (1.0 / own[parent] + 1.0 / out[parent])
+            out[node] = above + sum(up[other] for other in children[parent] if other != node)
+    return np.asarray(1.0 / (1.0 / up + 1.0 / out))
+
+
+def count_levels(joint: JointCells, column: int) -> int:
     """The values that a column takes in the tables, a missing one included where it occurs."""
     for table in joint.tables:
         if column in table.columns:
@@ -131,17 +238,23 @@ def _why_not(joint: JointCells, asked: Sequence[SetTable]) -> str | None:
 
 
 def assess_refined(joint: JointCells, covariance: Floats, thresholds: Sequence[float]) -> dict[str, Figures]:
-    """Elimination and any where the estimates of each label are Gaussian with these covariances: orthants."""
+    """Elimination and any where the estimates of each label are Gaussian with these covariances: orthants.
+
+    ``covariance`` is (tables, tables) where it is the same for everybody, or (tables, tables, rows).
+    """
     tables = range(len(joint.tables))
     labels = joint.n_levels
     counts = [table.counts[own].astype(np.int64) for table, own in zip(joint.tables, joint.cell, strict=True)]
-    deviation = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(deviation, deviation)
+    deviation = np.sqrt(np.stack([covariance[table, table] for table in tables]))
+    correlation = covariance / (deviation[:, None] * deviation[None, :])
+    alike = covariance.ndim == 2
 
     def chance(some: tuple[int, ...], label: int, *, vanish: bool = False, less: int = 0) -> Floats:
         """How likely one label survives, or vanishes, in all of some tables, for each row of people."""
         values = np.stack([counts[table][:, label] - less for table in some])
-        distinct, place = np.unique(values, axis=1, return_inverse=True)
+        distinct, place = values, np.arange(values.shape[1])
+        if alike:  # people with the same counts have the same chance
+            distinct, place = np.unique(values, axis=1, return_inverse=True)
         bounds = np.stack(
             [(thresholds[table] - row) / deviation[table] for table, row in zip(some, distinct, strict=True)]
         )
@@ -202,10 +315,10 @@ def orthant(bounds: Floats, correlation: Floats) -> Floats:
     if len(bounds) == 1:
         return np.asarray(special.ndtr(-bounds[0]))
     if len(bounds) == 2:
-        return _two(-bounds[0], -bounds[1], float(correlation[0, 1]))
-    first, second = float(correlation[0, 1]), float(correlation[0, 2])
-    left, right = math.sqrt(1.0 - first**2), math.sqrt(1.0 - second**2)
-    inner = (float(correlation[1, 2]) - first * second) / (left * right)
+        return _two(-bounds[0], -bounds[1], _below_one(correlation[0, 1]))
+    first, second = _below_one(correlation[0, 1]), _below_one(correlation[0, 2])
+    left, right = np.sqrt(1.0 - first**2), np.sqrt(1.0 - second**2)
+    inner = _below_one((correlation[1, 2] - first * second) / (left * right))
     points, weights = np.polynomial.legendre.leggauss(POINTS)
     low = np.clip(bounds[0], -REACH, REACH)
     half = 0.5 * (REACH - low)
@@ -217,10 +330,15 @@ def orthant(bounds: Floats, correlation: Floats) -> Floats:
     return np.asarray(total * half / math.sqrt(2.0 * math.pi))
 
 
-def _two(h: Floats, k: Floats, correlation: float) -> Floats:
+def _below_one(correlation: Any) -> Any:
+    """Estimates that are always equal, as those of a cell and of the only one inside it, are taken for nearly so."""
+    return np.clip(correlation, -1.0 + 1e-12, 1.0 - 1e-12)
+
+
+def _two(h: Floats, k: Floats, correlation: Any) -> Floats:
     """P(X <= h, Y <= k) of two standard normal numbers, by Owen's T (Owen 1956)."""
     h, k = (np.where(np.abs(each) < 1e-300, 1e-300, each) for each in (h, k))
-    width = math.sqrt(1.0 - correlation**2)
+    width = np.sqrt(1.0 - correlation**2)
     with np.errstate(over="ignore"):
         first = special.owens_t(h, (k / h - correlation) / width)
         second = special.owens_t(k, (h / k - correlation) / width)

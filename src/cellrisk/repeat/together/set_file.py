@@ -16,6 +16,7 @@ PLAIN = {
     "sensitive": "sensitive",
     "count": "count",
     "missing": "missing",
+    "outside": "outside",
     "mechanism": "mechanism",
     "neighbours": "neighbours",
     "engine": "engine",
@@ -59,10 +60,10 @@ def read_set_file(path: str | Path) -> dict[str, Any]:
 
 def refuse_belief(given: Any, file: str) -> InvalidInput:
     """Why an attacker's belief is not taken for a set."""
-    reason = "an attacker who does the mathematics is assessed for single tables alone"
+    reason = "what an attacker believes of each table of a set is fitted to it"
     if given == "table":
         reason = "the belief 'table' over several tables would hold their finest combination, which nobody publishes"
-    return InvalidInput(f"'belief' in {file} cannot be used: {reason}", fix="leave it out; assess has it for one table")
+    return InvalidInput(f"'belief' in {file} cannot be used: {reason}", fix="leave it out, and ask for --certainty")
 
 
 def read_table(given: Mapping[str, Any], number: int, file: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.repeat.together.bayes import Certain
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.differences import Difference
 from cellrisk.repeat.together.least_squares import Refinement
@@ -85,9 +86,24 @@ class TableFigures:
         return {**self.table.to_dict(), "records": self.records, "cells": self.cells, **own, "set_without_it": rest}
 
 
+@dataclass(frozen=True)
+class Coarser:
+    """What the set would give away by elimination if a table were published without one of its columns."""
+
+    table: SetTable
+    column: str
+    right: float
+    caused: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"table": self.table.number, "without": self.column, "right": self.right, "caused": self.caused}
+
+
 @dataclass(frozen=True, repr=False)
 class TogetherAssessment(Result):
     """What several tables about the same people give away together. Made by `assess_together`."""
+
+    picture = "draw_together"
 
     sensitive: str
     labels: int
@@ -106,6 +122,12 @@ class TogetherAssessment(Result):
     refinement: Refinement | None
     """Least squares over common margins; None where the tables have none, or are not all of the same people."""
     statements: tuple[str, ...]
+    coarser: tuple[Coarser, ...] = ()
+    """The set if the table that adds most were published without one of its columns, fewest given away first."""
+    certain: tuple[Certain, ...] = ()
+    """People whose value an attacker is sure of who does the mathematics, where that was asked for."""
+    certain_unknown: str | None = None
+    """Why nothing is told of him, though it was asked for."""
     check: TogetherCheck | None = None
     """A simulation beside the figures, where it was asked for."""
 
@@ -154,8 +176,8 @@ class TogetherAssessment(Result):
         worst = max(self.tables, key=lambda each: each.alone.caused)
         alone = sum(each.alone.caused for each in self.tables)
         return (
-            f"{said} By itself, {worst.table.title} gives away {_people(worst.alone.caused)}, more than any other; one "
-            f"by one the tables give away {_people(alone)} in all."
+            f"{said} By itself, {worst.table.title} gives away {say_people(worst.alone.caused)}, more than any other; "
+            f"one by one the tables give away {say_people(alone)} in all."
         )
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -179,6 +201,7 @@ class TogetherAssessment(Result):
             "rules": [each.to_dict() for each in self.rules],
             "tables": [each.to_dict() for each in self.tables],
             "adds_most": None if most is None else most.table.number,
+            "coarser": [each.to_dict() for each in self.coarser],
             "largest": {"tables": list(self.largest), "caused": self.collections[self.largest].caused},
             "collections": [
                 {"tables": list(some), "right": found.right, "named": found.named, "caused": found.caused}
@@ -191,6 +214,8 @@ class TogetherAssessment(Result):
             "least_squares": None if self.refinement is None else self.refinement.to_dict(),
             "sentence": self.headline,
             "statements": list(self.statements),
+            **({"certainty": [each.to_dict() for each in self.certain]} if self.certain else {}),
+            **({} if self.certain_unknown is None else {"certainty_unknown": self.certain_unknown}),
             **({} if self.check is None else {"check": self.check.to_dict()}),
         }
 
@@ -201,6 +226,7 @@ class TogetherAssessment(Result):
         blocks.append("" if self.refinement is None else self.refinement.headline)
         nobody = self.ceiling.headline if self.ceiling is not None else f"No ceiling is told: {self.ceiling_unknown}."
         blocks += [f"{self.cost.headline} {nobody}", "\n".join(f"- {each}" for each in self.statements)]
+        blocks.append(self._say_certain())
         blocks += ["" if self.check is None else str(self.check), CURATOR_NOTE]
         return [block for block in blocks if block]
 
@@ -208,8 +234,8 @@ class TogetherAssessment(Result):
         rows = []
         for each in self.rules:
             precise = "-" if each.precision is None else percent(each.precision)
-            numbers = [_people(each.right), _people(each.named), precise, each.deviation]
-            rows.append([each.rule, *numbers, _people(each.caused), _people(each.chance), f"{each.raw:,}"])
+            numbers = [say_people(each.right), say_people(each.named), precise, each.deviation]
+            rows.append([each.rule, *numbers, say_people(each.caused), say_people(each.chance), f"{each.raw:,}"])
         head = ["all tables together", "right", "named", "precision", "sd", "caused", "chance", "raw"]
         meant = "\n".join(f"{each.rule}: {SAYS[each.rule]}." for each in self.rules)
         lead = self.rule()
@@ -223,12 +249,44 @@ class TogetherAssessment(Result):
         rows = []
         for each in self.tables:
             own = each.alone
-            rest = ["-", "-"] if each.without is None else [_people(each.without.right), _people(each.without.caused)]
+            rest = (
+                ["-", "-"]
+                if each.without is None
+                else [say_people(each.without.right), say_people(each.without.caused)]
+            )
             name = f"{each.table.number}: {each.table.name or each.table.describe()}"
-            numbers = [_people(own.right), _people(own.named), own.deviation, _people(own.caused), f"{own.raw:,}"]
+            numbers = [
+                say_people(own.right),
+                say_people(own.named),
+                own.deviation,
+                say_people(own.caused),
+                f"{own.raw:,}",
+            ]
             rows.append([name, f"{each.table.mechanism.epsilon:g}", f"{each.cells:,}", *numbers, *rest])
         head = ["each table alone", "epsilon", "cells", "right", "named", "sd", "caused", "raw"]
         return aligned([*head, "set without it: right", "caused"], rows)
+
+    def _say_certain(self) -> str:
+        """The attacker who does the mathematics on all tables."""
+        if self.certain_unknown is not None:
+            return f"Of an attacker who does the mathematics nothing is told: {self.certain_unknown}."
+        if not self.certain:
+            return ""
+        rows = [
+            [
+                *(f"{each.certainty:g}", f"{each.tempering:.3g}{' (fitted)' if each.fitted else ''}"),
+                *(say_people(each.right), say_people(each.named)),
+                *("-" if each.precision is None else percent(each.precision), each.how),
+            ]
+            for each in self.certain
+        ]
+        head = ["certain to", "tempering", "right", "named", "precision", "how"]
+        said = (
+            "An attacker who does the mathematics on all tables. Tempering 1 takes the tables for independent given a "
+            "person's value, and is overconfident where they are not; a fitted one is that of an attacker who is "
+            "helped by the true values. The figures are those of these tables, given the tempering."
+        )
+        return f"{aligned(head, rows)}\n\n{said}"
 
     def _say_parts(self) -> str:
         lead, most = self.rule(), self.adds_most
@@ -238,17 +296,20 @@ class TogetherAssessment(Result):
             if more > 0:
                 said.append(
                     f"{most.table.title[0].upper()}{most.table.title[1:]} adds most: without it, the people given away "
-                    f"because of their own records would fall from {_people(lead.caused)} to "
-                    f"{_people(most.without.caused)}, and those given away at all from {_people(lead.right)} to "
-                    f"{_people(most.without.right)}."
+                    f"because of their own records would fall from {say_people(lead.caused)} to "
+                    f"{say_people(most.without.caused)}, and those given away at all from {say_people(lead.right)} to "
+                    f"{say_people(most.without.right)}."
                 )
+        if self.coarser and self.coarser[0].caused < lead.caused:
+            told = ", ".join(f"{say_people(each.caused)} without {each.column}" for each in self.coarser)
+            said.append(f"With fewer columns of it, those given away because of their own records would be {told}.")
         largest = self.largest
         if len(largest) < len(self.tables):
             named = ", ".join(str(number) for number in largest)
             said.append(
                 f"{number_of(len(largest), 'table')} of them ({named}) would give away more people because of their "
-                f"own records than all: {_people(self.collections[largest].caused)}. The noise of the others hinders "
-                "the attacker, who may leave them aside."
+                f"own records than all: {say_people(self.collections[largest].caused)}. The noise of the others "
+                "hinders the attacker, who may leave them aside."
             )
         if len(self.tables) > MOST_SUBSETS:
             said.append(f"Of more than {MOST_SUBSETS} tables, only all, all but one and each by itself were compared.")
@@ -294,10 +355,10 @@ class TogetherCheck:
         return {"releases": self.releases, "rows": [{**vars(each), "z": each.z} for each in self.rows]}
 
 
-def _people(number: float) -> str:
+def say_people(number: float) -> str:
     """A number of people: whole, and with digits where there are few.
 
-    >>> _people(4298.49), _people(12.8), _people(0.0312), _people(1e-9), _people(0.0)
+    >>> say_people(4298.49), say_people(12.8), say_people(0.0312), say_people(1e-9), say_people(0.0)
     ('4,298', '12.8', '0.031', 'under 0.01', '0')
     """
     if number < 0.01:
@@ -311,5 +372,5 @@ def _about(number: float) -> str:
     >>> _about(4298.49), _about(1e-9)
     ('about 4,298', 'under 0.01')
     """
-    told = _people(number)
+    told = say_people(number)
     return told if told.startswith("under") else f"about {told}"

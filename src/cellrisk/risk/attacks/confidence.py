@@ -106,12 +106,12 @@ def _show_one(block: Block, n_levels: int, survival: Survival) -> Floats:
     n_present = block.counts.shape[1]
     n_absent = n_levels - n_present
     counts, shape = block.counts.T.reshape(-1), (n_present, len(block), len(survival))
-    vanish, survive = list(survival.vanish(counts).reshape(shape)), list(survival.survive(counts).reshape(shape))
+    vanish, survive = survival.vanish(counts).reshape(shape), survival.survive(counts).reshape(shape)
     q = survival.vanish_empty
     if n_absent:  # all absent labels together: none of them shows, or exactly one does
         one_absent = n_absent * survival.survive(np.array([0]))[0] * q ** (n_absent - 1)
-        vanish.append(np.broadcast_to(q**n_absent, vanish[0].shape))
-        survive.append(np.broadcast_to(one_absent, vanish[0].shape))
+        vanish = np.concatenate([vanish, np.broadcast_to(q**n_absent, vanish[:1].shape)])
+        survive = np.concatenate([survive, np.broadcast_to(one_absent, survive[:1].shape)])
     return exactly_one(vanish, survive)
 
 

@@ -84,11 +84,16 @@ class NamedPeople:
     def people(self) -> str:
         """People named rightly, in words: both ends where they differ in the digits shown.
 
-        >>> NamedPeople(0.95, "negbin", 12.2, 12.4, 13, 13).people
-        '12'
+        >>> NamedPeople(0.95, "negbin", 1.2, 1.4, 2, 2).people
+        '1 person'
         >>> NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
-        '12 to 14'
+        '12 to 14 people'
         """
+        return f"{self.number} {'person' if self.number == '1' else 'people'}"
+
+    @property
+    def number(self) -> str:
+        """Their number in words."""
         low, high = round(self.right_low), round(self.right_high)
         return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
@@ -115,10 +120,10 @@ def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:
     try:
         values = np.unique(np.atleast_1d(np.asarray(given, dtype=np.float64)))
     except (TypeError, ValueError):
-        raise InvalidInput("a certainty must be a number or a list of numbers", got=type(given).__name__) from None
+        raise InvalidInput("certainty must be a number or a list of numbers", got=type(given).__name__) from None
     if not len(values) or not ((values > 0.5) & (values < 1)).all():
         raise InvalidInput(
-            "a certainty must be above 0.5 and below 1: only one value of a person can be named so",
+            "certainty must be above 0.5 and below 1: only one value of a person can be named so",
             allowed="for example 0.95, or 0.8,0.9,0.95",
         )
     return tuple(values.tolist())

@@ -13,6 +13,7 @@ from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_number, read_numbers
+from cellrisk.system.text import number_of
 
 LEAST_SHAPE, LARGEST_SHAPE = 1e-9, 1e6
 """Of all labels together: below, no cell holds two labels; above, counts are Poisson."""
@@ -92,7 +93,8 @@ def read_belief(given: str | Belief, levels: LevelCounts, n_cells: int) -> Belie
     found = given if isinstance(given, NegativeBinomial) else _parse(given)
     if len(found.shapes) != len(levels.labels):
         raise InvalidInput(
-            "a belief needs one shape for each label", got=f"{len(found.shapes)} shapes, {len(levels.labels)} labels"
+            "a belief needs one shape for each label",
+            got=f"{number_of(len(found.shapes), 'shape')}, {number_of(len(levels.labels), 'label')}",
         )
     return found
 

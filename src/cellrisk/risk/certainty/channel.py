@@ -28,6 +28,8 @@ FAR = 100.0
 LARGEST_LOG = 600.0
 NONE = 1e-40
 """Noise that changes a count with less probability than this changes none."""
+FAR_COUNT = 1e5
+"""Past this many, and this many times its shape a, G(a + n)/n! is (n + a/2)^(a - 1) to about 1e-9."""
 MOST_COUNTS = 1 << 22
 """Counts that a recursion goes through; past them the counts near enough to matter are summed."""
 NODES = 16
@@ -111,12 +113,12 @@ def expected_counts(shape: float, theta: float, channel: Channel, values: Intege
 
 def _log_prior(shape: float, theta: float, counts: Floats) -> Floats:
     """log of G(a + n) / (G(a) n!) t^n: the law of a count, but for a constant."""
-    return np.asarray(
-        special.gammaln(shape + counts)
-        - special.gammaln(shape)
-        - special.gammaln(counts + 1.0)
-        + counts * math.log(theta)
-    )
+    rising = special.gammaln(shape + counts) - special.gammaln(counts + 1.0)
+    if shape < 0.01 * FAR_COUNT:  # of large counts the difference would be lost in rounding
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = (shape - 1.0) * np.log(counts + 0.5 * shape)
+        rising = np.where(counts > FAR_COUNT * max(1.0, shape), far, rising)
+    return np.asarray(rising - special.gammaln(shape) + counts * math.log(theta))
 
 
 def last_likely(shape: float, theta: float, far: float = FAR) -> float:
@@ -175,7 +177,7 @@ def _by_recursion(shape: float, theta: float, channel: Channel, values: Integers
     L(v) = sum_{n <= v} g(n) b^(v - n) = b L(v - 1) + g(v), and U(v) = sum_{n > v} g(n) b^(n - v) from above; both are
     kept over m^v, m = max(b, theta), which keeps them in range. None where they do not stay there.
     """
-    b, extra = _tails(channel.noise)
+    b, centre = _tails(channel.noise)
     m = max(b, theta)
     last = int(values[-1])
     end = last + math.ceil(max(-FAR / math.log(b * m), last_likely(shape, b * theta))) + 1
@@ -186,15 +188,47 @@ def _by_recursion(shape: float, theta: float, channel: Channel, values: Integers
     if logs.max() > LARGEST_LOG:
         return None
     total = np.exp(logs)
-    sums = []
-    for part in (total, total * counts):
-        lower = _running(b / m, part)
-        upper = _running(b * m, part[::-1])[::-1]
-        both = lower[: last + 1] + b * m * upper[1 : last + 2] + extra * part[: last + 1]
-        sums.append(both[values])
+    sums = [_from_both_sides(part, b, m, centre)[values] for part in (total, total * counts)]
     if not (sums[0] > 0).all():
         return None
     return np.asarray(sums[1] / sums[0])
+
+
+def _by_near_recursion(shape: float, theta: float, channel: Channel, values: Integers) -> Floats | None:
+    """The same of consecutive values: sums start at the first count that matters to them, which may be far from 0.
+
+    Both are kept over m^v, m between b and 1/b and as near as it may be to the slope of the prior.
+    """
+    b, centre = _tails(channel.noise)
+    low, high = int(values[0]), int(values[-1])
+    first = min(_find_window(shape, theta, channel.noise, float(low))[0], low)
+    end = max(_find_window(shape, theta, channel.noise, float(high))[1], high + 1)
+    if end - first > MOST_COUNTS:
+        return None
+    beyond = np.arange(end - first + 1.0)
+    prior = _log_prior(shape, theta, first + beyond)
+    log_m = float(np.clip((prior[-1] - prior[0]) / len(prior), math.log(b), -math.log(b)))
+    logs = prior - beyond * log_m
+    largest = float(logs.max())
+    if logs.min() < largest - LARGEST_LOG:
+        return None
+    part, m, here = np.exp(logs - largest), math.exp(log_m), values - first
+    sums = [_from_both_sides(each, b, m, centre)[here] for each in (part, part * beyond)]
+    nobody = np.zeros(len(values))
+    if first > 0 and shape <= 1.0:  # nobody is likelier by far than somebody
+        logs = _log_prior(shape, theta, np.zeros(1)) + values * math.log(b) - largest - here * log_m
+        nobody = np.exp(np.minimum(logs, 700.0))
+    return np.asarray((sums[1] + first * sums[0]) / (sums[0] + nobody))
+
+
+def _from_both_sides(terms: Floats, b: float, m: float, centre: float) -> Floats:
+    """For each place but the last, over m^v: the terms on either side, times b a step, and the one in the middle.
+
+    That one has a weight of its own, which may be small beside 1, so that it is added and not taken off.
+    """
+    lower = np.concatenate([[0.0], _running(b / m, terms[:-1])[:-1]])
+    upper = _running(b * m, terms[::-1])[::-1]
+    return np.asarray(b / m * lower + b * m * upper[1:] + centre * terms[:-1])
 
 
 def _running(ratio: float, terms: Floats) -> Floats:
@@ -205,12 +239,13 @@ def _running(ratio: float, terms: Floats) -> Floats:
 
 
 def _tails(noise: Noise) -> tuple[float, float]:
-    """b of c b^|j|, and by how much more than c there is at 0, in units of c."""
+    """b of c b^|j|, and what there is at 0, in units of c: 1 of geometric noise, 2/(1 + e^(1/(2 scale))) of Laplace.
+
+    P(0) = 1 - e^-h and c = sinh h of rounded Laplace noise, h = 1/(2 scale).
+    """
     b = math.exp(-1.0 / noise.scale)
-    if isinstance(noise, GeometricNoise):
-        return b, 0.0
-    half = 0.5 / noise.scale
-    return b, -math.expm1(-half) / math.sinh(half) - 1.0
+    fall = math.exp(-0.5 / noise.scale)
+    return b, 1.0 if isinstance(noise, GeometricNoise) else 2.0 * fall / (1.0 + fall)
 
 
 def _by_windows(shape: float, theta: float, channel: Channel, values: Integers) -> Floats:
@@ -219,7 +254,10 @@ def _by_windows(shape: float, theta: float, channel: Channel, values: Integers) 
     kinked = isinstance(channel.noise, GeometricNoise | LaplaceNoise)  # at whole numbers: nothing to interpolate
     for run in _runs(values):
         part = values[run].astype(np.float64)
-        if kinked or len(part) * channel.noise.scale < 2.0 * NODES * (len(part) + channel.noise.scale):
+        near = _by_near_recursion(shape, theta, channel, values[run]) if kinked and len(part) > NODES else None
+        if near is not None:
+            found[run] = near
+        elif kinked or len(part) * channel.noise.scale < 2.0 * NODES * (len(part) + channel.noise.scale):
             found[run] = _by_window(shape, theta, channel, part)
         else:
             nodes, edges = _lay_nodes(part, channel.noise.scale)

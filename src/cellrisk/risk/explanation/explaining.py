@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.noise.methods import read_method
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation.remedies import (
     AS_GIVEN,
@@ -19,11 +20,11 @@ from cellrisk.risk.explanation.remedies import (
     Removal,
     try_settings,
 )
-from cellrisk.risk.explanation.risky_cells import CausedBySize, CausedCell, CellRisks, LevelRisk, RiskyCell
+from cellrisk.risk.explanation.risky_cells import CausedBySize, CausedCell, CellRisks, CellSteps, LevelRisk, RiskyCell
 from cellrisk.risk.measures import FORMS, WEIGHTS, Survival
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import aligned, number_of, percent
 from cellrisk.system.words import Form, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
     from cellrisk.counts.table import FrequencyTable
 
-LEVELS_PRINTED = 10
+LEVELS_PRINTED, VALUES_PRINTED = 10, 6
+HARDLY = 0.05
+"""Fewer people than this are hardly anybody."""
 KEYS_NOTE = "The values that describe cells and people are raw data: do not publish them."
 
 
@@ -42,7 +45,8 @@ class Explanation(Result):
     picture = "draw_explanation"
 
     sensitive: str
-    mechanism: Mechanism
+    mechanism: Mechanism | None
+    """None where the table is published with a perturbation."""
     form: str
     weights: str
     records: int
@@ -67,10 +71,15 @@ class Explanation(Result):
     """They and the exposed by the size of their cell."""
     settings: tuple[OtherSetting, ...] = ()
     """Caused and exposed with a smaller epsilon, and with small counts suppressed."""
+    perturbation: Perturbation | None = None
+    steps: CellSteps | None = None
+    """With a perturbation, the cell with most people given away because of their own record, step by step."""
 
     def __post_init__(self) -> None:
         if not (self.riskiest and self.by_level and self.without):
             raise InvalidInput("an explanation needs a cell, a value and a quasi-identifier at least")
+        if (self.mechanism is None) == (self.perturbation is None):
+            raise InvalidInput("an explanation is of a mechanism or of a perturbation")
 
     @property
     def most_raising(self) -> str | None:
@@ -115,7 +124,9 @@ class Explanation(Result):
         """What ``cellrisk explain --json`` prints."""
         return {
             "sensitive": self.sensitive,
-            "mechanism": self.mechanism.to_dict(),
+            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            **({} if self.perturbation is None else {"perturbation": self.perturbation.to_dict()}),
+            **({} if self.steps is None else {"steps": asdict(self.steps)}),
             "form": self.form,
             "weights": self.weights,
             "table": self._totals,
@@ -131,11 +142,9 @@ class Explanation(Result):
         }
 
     def _paragraphs(self) -> list[str]:
-        mechanism = self.mechanism
-        suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
         about = (
-            f"{self.sensitive}: {self.records:,} records in {self.cells:,} cells; {mechanism.name}, noise scale "
-            f"{mechanism.scale:.4g}{suppressed}\n"
+            f"{self.sensitive}: {number_of(self.records, 'record')} in {number_of(self.cells, 'cell')}; "
+            f"{self._describe_method()}\n"
             f"local risk, {self.form}, weights {self.weights}: {percent(self.baseline)}; people exposed on average: "
             f"{self.people:,.1f}, of them only because of their own record: {self.caused:,.1f}; exposed by the raw "
             f"table: {percent(self.raw_share)}"
@@ -146,8 +155,26 @@ class Explanation(Result):
         tables += [_show_sizes(self.caused_by_size), _show_caused_levels(self.by_level)]
         if self.caused_cells:
             tables.append(_show_caused(self.caused_cells))
-        tables.append(_show_settings(self.mechanism, self.caused, self.people, self.settings))
+        if self.mechanism is not None:
+            tables.append(_show_settings(self.mechanism, self.caused, self.people, self.settings))
+        if self.steps is not None:
+            tables.insert(0, _show_steps(self.steps))
         return [about, *tables, f"{CURATOR_NOTE}\n{KEYS_NOTE}"]
+
+    def _describe_method(self) -> str:
+        """How the table would be published."""
+        if self.perturbation is not None:
+            return self.perturbation.describe()
+        made = self._made
+        suppressed = "" if made.threshold == 0.5 else f", counts below {made.threshold:g} suppressed"
+        return f"{made.name}, noise scale {made.scale:.4g}{suppressed}"
+
+    @property
+    def _made(self) -> Mechanism:
+        """The mechanism, where it is one."""
+        if self.mechanism is None:
+            raise InvalidInput("a perturbation has no epsilon")
+        return self.mechanism
 
     @property
     def _totals(self) -> dict[str, float]:
@@ -166,12 +193,16 @@ class Explanation(Result):
         return best if best.change < 0 else None
 
     def _say_who(self) -> str:
-        delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
+        if self.perturbation is not None:
+            at = f"With {self.perturbation.name}"
+        else:
+            delta = "" if self._made.pure else f" and delta {self._made.delta:g}"
+            at = f"At epsilon {self._made.epsilon:g}{delta}"
         held, exposed = sum(cell.records for cell in self.riskiest), sum(cell.people for cell in self.riskiest)
         many = len(self.riskiest)
         which = f"the {many:,} riskiest cells hold" if many > 1 else "the riskiest cell holds"
         return (
-            f"At epsilon {self.mechanism.epsilon:g}{delta}, {which} {held:,} {'person' if held == 1 else 'people'}; "
+            f"{at}, {which} {held:,} {'person' if held == 1 else 'people'}; "
             f"{exposed:,.{0 if exposed >= 10 else 1}f} of them would be exposed on average."
         )
 
@@ -180,7 +211,10 @@ class Explanation(Result):
         told = (
             f"Of all {self.records:,} people, {_count(self.caused)} would be exposed only because of their own record"
         )
-        halved = [setting for setting in self.settings if setting.epsilon < self.mechanism.epsilon][:1]
+        if self.caused <= -HARDLY:  # a perturbation that hides people behind each other
+            more = _count(-self.caused)
+            return f"Of all {self.records:,} people, {more} more would be exposed without their own record."
+        halved = [setting for setting in self.settings if setting.epsilon < self._made.epsilon][:1]
         after = [f"{_count(setting.caused)} at half the epsilon" for setting in halved]
         merged = min(self.coarser, key=lambda coarsening: coarsening.caused, default=None)
         if merged is not None and merged.caused < self.caused:
@@ -206,6 +240,7 @@ def explain(
     delta: float | None = None,
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
+    perturbation: str | Perturbation | None = None,
     sensitive: str | None = None,
     form: Form = "tight",
     weights: Weights = "records",
@@ -228,6 +263,8 @@ def explain(
         An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
     epsilon, delta, neighbours, threshold
         Those of a mechanism that is named.
+    perturbation
+        In the place of a mechanism, as in `assess_perturbation`; one cell is then told step by step.
     sensitive
         Which sensitive attribute; may be left out where the table has one.
     form, weights
@@ -243,14 +280,17 @@ def explain(
     >>> found.most_raising, round(found.baseline, 6)
     ('age', 0.075976)
     """
-    mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
+    beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
+    made = read_method(mechanism, perturbation, beside)
     require_word("form", form, FORMS)
     require_word("weights", weights, WEIGHTS)
     top = require_whole_number("top", top, 1)
     chosen = {} if merge is None else merge
     _check_merge(chosen)
     cells = table.cells(sensitive)
-    survival = Survival((mechanism.noise,), mechanism.threshold)
+    if isinstance(made, Perturbation):
+        made.check_reach(int(cells.count.max()))
+    survival = Survival((made.noise,), made.threshold)
     remedies = Remedies(cells, survival, form, weights)
     given = [remedies.merge(name, groups) for name, groups in chosen.items()]
     coarser: list[Coarsening] = []
@@ -260,7 +300,7 @@ def explain(
     risks = CellRisks(cells, survival, form)
     return Explanation(
         sensitive=cells.sensitive,
-        mechanism=mechanism,
+        mechanism=None if isinstance(made, Perturbation) else made,
         form=form,
         weights=weights,
         records=int(cells.sizes.sum()),
@@ -275,7 +315,9 @@ def explain(
         caused=remedies.caused,
         caused_cells=tuple(risks.most_caused(top)),
         caused_by_size=tuple(risks.caused_by_size()),
-        settings=tuple(try_settings(cells.profiles(), mechanism)),
+        settings=() if isinstance(made, Perturbation) else tuple(try_settings(cells.profiles(), made)),
+        perturbation=made if isinstance(made, Perturbation) else None,
+        steps=risks.walk_through(made) if isinstance(made, Perturbation) else None,
     )
 
 
@@ -314,6 +356,29 @@ def _show_cells(cells: Sequence[RiskyCell]) -> str:
     ]
     table = aligned([*names, "records", "levels", "risk", "people exposed"], rows, left=len(names))
     return f"Riskiest cells\n{table}"
+
+
+def _show_steps(steps: CellSteps) -> str:
+    """One cell: what each of its counts may be published as, and what follows."""
+    rows = [
+        [
+            step.label,
+            f"{step.count:,}",
+            ", ".join(f"{value:,}: {percent(chance)}" for value, chance in step.published[:VALUES_PRINTED])
+            + (", ..." if len(step.published) > VALUES_PRINTED else ""),
+            percent(step.vanishes),
+            percent(step.alone),
+            f"{step.people:,.2f}",
+            percent(step.alone_without),
+        ]
+        for step in steps.labels
+    ]
+    header = ["value", "count", "published as", "vanishes", "shown alone", "people", "with one record less"]
+    return (
+        f"One cell step by step, that with most people given away because of their own record: {_join(steps.key)}\n"
+        "A value is shown alone where its own count does not vanish, and all others do: the product of these chances\n"
+        f"{aligned(header, rows, left=1)}"
+    )
 
 
 def _show_levels(levels: Sequence[LevelRisk]) -> str:
@@ -416,4 +481,4 @@ def _count(people: float) -> str:
     >>> _count(1148.04), _count(3.26), _count(0.004)
     ('about 1,148', 'about 3.3', 'hardly anybody')
     """
-    return "hardly anybody" if people < 0.05 else f"about {people:,.{0 if people >= 10 else 1}f}"
+    return "hardly anybody" if people < HARDLY else f"about {people:,.{0 if people >= 10 else 1}f}"

@@ -12,6 +12,7 @@ import numpy as np
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.profiles import Block
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import Pivots
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.system.arrays import Floats, Integers
@@ -51,6 +52,40 @@ class CausedCell(LeavesKeys):
     """Expected number of its people who are read off correctly, and would not be had their record been left out."""
     people: float
     """Expected number of its people who are read off correctly, for whatever reason."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
+
+
+@dataclass(frozen=True)
+class LabelStep(LeavesKeys):
+    """One count of a cell on its way through a perturbation."""
+
+    label: str
+    """The sensitive value. Raw data."""
+    count: int
+    published: tuple[tuple[int, float], ...]
+    """What it may be published as, and how likely; 0 stands for not at all, too."""
+    vanishes: float
+    alone: float
+    """P(this value is shown, and no other of the cell)."""
+    people: float
+    """Expected number of its people whose value is read off correctly: count * alone."""
+    alone_without: float
+    """The same chance for a cell with one record of this value less."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"label": NOT_KEPT}
+
+
+@dataclass(frozen=True)
+class CellSteps(LeavesKeys):
+    """One cell step by step: what each of its counts becomes."""
+
+    key: dict[str, str]
+    """The values of the quasi-identifiers. Raw data."""
+    labels: tuple[LabelStep, ...]
+    """Those that somebody in the cell has; the others vanish, as far as the perturbation lets them."""
 
     def without_keys(self) -> dict[str, Any]:
         return {"key": dict.fromkeys(self.key, NOT_KEPT)}
@@ -166,6 +201,32 @@ class CellRisks:
                 float(self.risk[cell]),
                 float(self.people[cell]),
             )
+
+    def walk_through(self, perturbation: Perturbation) -> CellSteps:
+        """The cell with most people given away because of their own record, count by count."""
+        cells = self.cells
+        cell = int(np.lexsort((cells.sizes, -self.caused))[0])
+        inside = slice(*cells.offsets[cell : cell + 2].tolist())
+        counts, places = cells.count[inside], cells.level[inside]
+        vanish = perturbation.noise.vanish(counts)
+        empty = float(perturbation.noise.vanish(0)) ** (len(cells.levels) - len(counts))
+        steps = []
+        for place, (count, level) in enumerate(zip(counts.tolist(), places.tolist(), strict=True)):
+            others = empty * float(np.prod(np.delete(vanish, place)))
+            values, chances = perturbation.row(count)
+            alone = float(perturbation.noise.survive(count)) * others
+            steps.append(
+                LabelStep(
+                    cells.levels[level],
+                    count,
+                    tuple(zip(values.tolist(), chances.tolist(), strict=True)),
+                    float(vanish[place]),
+                    alone,
+                    count * alone,
+                    float(perturbation.noise.survive(count - 1)) * others,
+                )
+            )
+        return CellSteps(cells.key(cell), tuple(steps))
 
     def most_caused(self, top: int) -> Iterator[CausedCell]:
         """The cells in which most people are given away only because of their own record; then the smaller first."""

@@ -13,7 +13,7 @@ from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, RisksByForm, published_risk
 from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.risk.measures.sequences import convolve_fast
-from cellrisk.risk.measures.survival import Survival, SurvivalTable
+from cellrisk.risk.measures.survival import FarTable, Survival, SurvivalTable
 from cellrisk.risk.measures.transforms import MANY, multinomial_risk_by_transform
 from cellrisk.system.arrays import Floats, Integers
 
@@ -40,6 +40,7 @@ class Expected(Measure):
     """
 
     name: ClassVar[str] = "expected"
+    cut: ClassVar[bool] = True
 
     def rows_at_once(self, block: Block, survival: Survival) -> int:
         return max(1, ROWS_AT_ONCE // len(survival))
@@ -96,7 +97,7 @@ def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> t
         return risk, risk
     if counts.shape[1] > MANY:
         return _many_labels(counts, sizes, survival)
-    table = survival.up_to(int(sizes.max()))
+    table = survival.at_any(int(sizes.max()))
     exact = np.zeros((len(sizes), len(survival)))
     tight = np.zeros_like(exact)
     # Two labels that are certain to survive leave no risk.
@@ -148,7 +149,7 @@ class _Labels:
     """... times the count of the one that survives."""
 
     @staticmethod
-    def of(counts: Integers, sizes: Integers, table: SurvivalTable) -> _Labels:
+    def of(counts: Integers, sizes: Integers, table: SurvivalTable | FarTable) -> _Labels:
         distinct, row = np.unique(counts, axis=0, return_inverse=True)
         limit = int(sizes.max()) + 1
         none, one, records = _label(distinct[:, 0], limit, table)
@@ -162,7 +163,7 @@ class _Labels:
         )
 
 
-def _label(mean: Integers, limit: int, table: SurvivalTable) -> tuple[Floats, Floats, Floats]:
+def _label(mean: Integers, limit: int, table: SurvivalTable | FarTable) -> tuple[Floats, Floats, Floats]:
     """b(m), a(m) and m a(m) of one label, from its first count that matters on: (cells, counts, noises)."""
     means, row = np.unique(mean, return_inverse=True)
     first = first_count(means)

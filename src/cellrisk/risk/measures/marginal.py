@@ -40,6 +40,7 @@ class Marginal(Measure):
 
     sizes: SizeDistribution
     name: ClassVar[str] = "marginal"
+    cut: ClassVar[bool] = True
 
     def reduce(self, profiles: Profiles) -> Profiles:
         return profiles.by_proportions()
@@ -72,7 +73,7 @@ class Marginal(Measure):
     def _published(self, block: Block, n_levels: int, survival: Survival) -> Floats:
         kept = _PUBLISHED.setdefault(survival, {})
         if (self.sizes, n_levels) not in kept:
-            sizes, chance = self.sizes.likely()
+            sizes, chance = self.sizes.likely(n_levels)
             same, mixed = published_terms(sizes, n_levels, survival)
             kept[self.sizes, n_levels] = sizes, chance @ mixed, (same - mixed) * chance[:, None]
         sizes, heterogeneous, difference = kept[self.sizes, n_levels]
@@ -135,8 +136,8 @@ def _poisson_means(means: Floats, survival: Survival, aside: int) -> tuple[Float
     the n-th difference of q or s, averaged over N.
     """
     most = float(means.max())
-    edges = _panels(most)
-    if means.size <= 2 * CHEBYSHEV * len(edges):
+    fewest = 4.0 * most**0.5 - 16.0  # panels
+    if means.size <= 2 * CHEBYSHEV * fewest or means.size <= 2 * CHEBYSHEV * len(edges := _panels(most)):
         return _summed_means(means, survival, aside)
     kept = _INTERPOLANTS.setdefault(survival, {})
     key = aside, len(edges)
@@ -193,7 +194,7 @@ def _summed_means(means: Floats, survival: Survival, aside: int) -> tuple[Floats
     """The same, a sum over counts for each mean."""
     order = np.argsort(means, axis=None)
     mean = means.reshape(-1)[order]
-    table = survival.up_to(int(last_count(mean[-1])) + 1)
+    table = survival.at_any(int(last_count(mean[-1])) + 1)
     q = np.empty((len(mean), len(survival)))
     s = np.empty_like(q)
     start = 0

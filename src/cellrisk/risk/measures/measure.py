@@ -20,6 +20,9 @@ WEIGHTS: tuple[Weights, ...] = list_words(Weights)
 NUMBERS_AT_ONCE = 1 << 18
 """Working arrays of about this many numbers stay in the processor's cache."""
 
+NEXT_TO_NOTHING = 1e-40
+"""A risk that is certain to be below this is given as 0, where it would take long to compute."""
+
 RisksByForm = dict[str, Floats]
 """A risk for each form: (profiles, noises)."""
 
@@ -35,6 +38,8 @@ class Measure(ABC):
     name: ClassVar[str]
     one_number: ClassVar[bool] = False
     """True where the measure describes the table as a whole, so that weights do not matter."""
+    cut: ClassVar[bool] = False
+    """True where all labels but one must vanish, and computing how likely that is takes long: see `average`."""
 
     @abstractmethod
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
@@ -79,7 +84,12 @@ class Measure(ABC):
     def average(
         self, profiles: Profiles, survival: Survival, forms: Sequence[str] = FORMS
     ) -> dict[tuple[str, str], Floats]:
-        """The average over cells (``uniform``) and over records (``records``) for each form, one value a noise."""
+        """The average over cells (``uniform``) and over records (``records``) for each form, one value a noise.
+
+        Where all labels but one vanish, each with a probability of at most q(0), exact and tight are at most
+        K q(0)^(K-1). Hundreds of labels under much noise leave less than 1e-40, for which 0 stands (but in `Local`,
+        which is quick to compute).
+        """
         if not profiles.blocks:
             raise InvalidInput("a table without records has no risk")
         merged = self.reduce(profiles)
@@ -90,6 +100,15 @@ class Measure(ABC):
         find = self.chance if survival.endless else self.risk
         totals: dict[tuple[str, str], Floats]
         totals = {(form, weights): np.zeros(len(survival)) for form in forms for weights in WEIGHTS}
+        summed = [form for form in forms if form != "published"]
+        some = np.flatnonzero(survival.at_most(profiles.n_levels) >= NEXT_TO_NOTHING)
+        if summed and len(some) < len(survival) and self.cut and not survival.endless:
+            if "published" in forms:
+                totals.update(self._average(profiles, survival, ("published",)))
+            if len(some):
+                for key, risks in self._average(profiles, survival.some(some.tolist()), summed).items():
+                    totals[key][some] = risks
+            return totals
         for block in self._pieces(profiles, survival):
             for form, risk in find(block, profiles.n_levels, survival, forms).items():
                 totals[form, "uniform"] += block.cells @ risk

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.risk.measures.dirichlet import Dirichlet, all_same, labels_drawn
-from cellrisk.risk.measures.label_counts import count_pmf
+from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf
 from cellrisk.risk.measures.measure import Measure, RisksByForm, published_risk
-from cellrisk.risk.measures.sequences import convolve
+from cellrisk.risk.measures.sequences import convolve, convolve_fast
 from cellrisk.risk.measures.sizes import SizeDistribution
 from cellrisk.risk.measures.survival import Survival, SurvivalTable
 from cellrisk.risk.measures.transforms import MANY, risk_by_transform
@@ -27,6 +27,10 @@ COUNTS_IN_FULL = 1 << 18
 """Of cells larger than this the probabilities of those counts alone are computed that noise can reach."""
 LONG = 512
 """Sequences of more counts are convolved by Fourier transform."""
+HUGE = 1 << 22
+"""In cells of more records than this, labels that vanish have few of the counts there are, unless noise is as wide."""
+
+Convolve = Callable[[Floats, Floats, int], Floats]
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Shrinkage(Measure):
 
     prior: Dirichlet
     name: ClassVar[str] = "shrinkage"
+    cut: ClassVar[bool] = True
 
     def reduce(self, profiles: Profiles) -> Profiles:
         return profiles.by_size()
@@ -62,6 +67,7 @@ class MarginalShrinkage(Measure):
     prior: Dirichlet
     sizes: SizeDistribution
     name: ClassVar[str] = "marginal_shrinkage"
+    cut: ClassVar[bool] = True
     one_number: ClassVar[bool] = True
 
     def reduce(self, profiles: Profiles) -> Profiles:
@@ -71,12 +77,12 @@ class MarginalShrinkage(Measure):
         return Profiles(profiles.n_levels, (whole,))
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
-        sizes, chance = self.sizes.likely()
+        sizes, chance = self.sizes.likely(len(self.prior.mean))
         some = 1.0 if self.sizes.truncated else self.sizes.not_empty
         return np.full(len(block), chance @ labels_drawn(self.prior, sizes)), np.full(len(block), some)
 
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
-        sizes, chance = self.sizes.likely()
+        sizes, chance = self.sizes.likely(n_levels)
         risks = risk_by_size(self.prior, sizes, survival, forms)
         return {form: np.repeat((chance @ risk)[None], len(block), axis=0) for form, risk in risks.items()}
 
@@ -109,17 +115,23 @@ def _dirichlet_multinomial_risk(prior: Dirichlet, sizes: Integers, survival: Sur
         if rows.any() and noises.any():
             risks = _term_by_term(prior.concentration, labels, sizes[rows], survival.some(np.flatnonzero(noises)))
             exact[np.ix_(rows, noises)], tight[np.ix_(rows, noises)] = risks
-    if not small.all():
-        shares, times = np.array(list(labels)), np.array(list(labels.values()))
-        for noise in np.flatnonzero(~short).tolist():
-            table = survival.some([noise]).up_to(int(sizes.max()))
-            both = risk_by_transform(shares, times, prior.concentration, sizes[~small], table)
-            exact[~small, noise], tight[~small, noise] = both
+    shares, times = np.array(list(labels)), np.array(list(labels.values()))
+    for noise in np.flatnonzero(~short).tolist():
+        alone = survival.some([noise])
+        huge = (sizes > HUGE) & few & (alone.reach * labels.total() <= HUGE)
+        if huge.any():
+            both = _term_by_term(prior.concentration, labels, sizes[huge], alone, convolve_fast)
+            exact[huge, noise], tight[huge, noise] = both[0][:, 0], both[1][:, 0]
+        rest = ~(small | huge)
+        if rest.any():
+            table = alone.up_to(int(sizes[rest].max()))
+            both = risk_by_transform(shares, times, prior.concentration, sizes[rest], table)
+            exact[rest, noise], tight[rest, noise] = both
     return exact * absent, tight * absent
 
 
 def _term_by_term(
-    concentration: float, labels: Counter[float], sizes: Integers, survival: Survival
+    concentration: float, labels: Counter[float], sizes: Integers, survival: Survival, join: Convolve = convolve
 ) -> tuple[Floats, Floats]:
     """Exact and tight risk over labels that are few and sequences that are short: (sizes, noises)."""
     exact = np.empty((len(sizes), len(survival)))
@@ -133,7 +145,7 @@ def _term_by_term(
         step = max(1, NUMBERS_IN_MEMORY // (labels.total() * min(largest + 1, table.end + 1)))
         for start in range(0, len(survival), step):
             few = slice(start, start + step)
-            one, records = _survivors(labels, laws, table[few], here)
+            one, records = _survivors(labels, laws, table[few], here, join)
             exact[rows, few] = one / total[:, None]
             tight[rows, few] = records / (total * here)[:, None]
     return exact, tight
@@ -149,9 +161,17 @@ class _Law:
     def at(self, counts: Integers) -> Floats:
         return np.asarray(count_pmf(counts, *self._given) if self._every is None else self._every[counts])
 
+    def down_from(self, last: int, width: int) -> Floats:
+        """At ``last`` and the counts below it, ``width`` in all."""
+        first = last - width + 1
+        if self._every is not None:
+            return self._every[first : last + 1][::-1]
+        share, concentration, largest = self._given
+        return consecutive_pmf(np.array([first]), width, np.array([share]), concentration, largest)[0, ::-1]
+
 
 def _survivors(
-    labels: Counter[float], laws: dict[float, _Law], table: SurvivalTable, sizes: Integers
+    labels: Counter[float], laws: dict[float, _Law], table: SurvivalTable, sizes: Integers, join: Convolve
 ) -> tuple[Floats, Floats]:
     """sum_k [a_k * prod_{j != k} b_j](n) and the same with m a_k(m), at each size n: (sizes, noises)."""
     limit = int(sizes.max()) + 1
@@ -159,7 +179,7 @@ def _survivors(
     vanish = {share: (table.vanish[:kept] * law.at(np.arange(kept))[:, None])[None] for share, law in laws.items()}
     one = np.zeros((len(sizes), table.vanish.shape[1]))
     records = np.zeros_like(one)
-    for share, others in _leave_one_out(labels, vanish, limit):
+    for share, others in _leave_one_out(labels, vanish, limit, join):
         for total, found in zip((one, records), _at_sizes(others, laws[share], table, sizes), strict=True):
             total += labels[share] * found
     return one, records
@@ -176,24 +196,26 @@ def _at_sizes(others: Floats, law: _Law, table: SurvivalTable, sizes: Integers) 
     one, records = np.empty((2, len(sizes), others.shape[2]))
     for row, size in enumerate(sizes):
         left = np.arange(size, max(0, size - others.shape[1]), -1)
-        chance, rest = law.at(left), others[0, : len(left)] * table.survive_at(left)
+        chance, rest = law.down_from(int(size), len(left)), others[0, : len(left)] * table.survive_at(left)
         one[row], records[row] = chance @ rest, (chance * left) @ rest
     return one, records
 
 
-def _leave_one_out(labels: Counter[float], vanish: dict[float, Floats], limit: int) -> Iterator[tuple[float, Floats]]:
+def _leave_one_out(
+    labels: Counter[float], vanish: dict[float, Floats], limit: int, join: Convolve
+) -> Iterator[tuple[float, Floats]]:
     """For each distinct label, the convolution of all labels but one of its kind."""
     ordered = sorted(labels.elements())
     unit = np.ones((1, 1, next(iter(vanish.values())).shape[2]))
     before = [unit]
     for share in ordered[:-1]:
-        before.append(convolve(before[-1], vanish[share], limit))
+        before.append(join(before[-1], vanish[share], limit))
     after = unit
     for place in range(len(ordered) - 1, -1, -1):
         share = ordered[place]
         if place == 0 or ordered[place - 1] != share:  # equal labels stand together; the first speaks for all
-            yield share, convolve(before[place], after, limit)
-        after = convolve(after, vanish[share], limit)
+            yield share, join(before[place], after, limit)
+        after = join(after, vanish[share], limit)
 
 
 def _groups(concentration: float, sizes: Integers) -> Iterator[Integers]:

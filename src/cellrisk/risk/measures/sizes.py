@@ -29,6 +29,9 @@ _SOURCES = {
     "bayes": "by its posterior mean",
 }
 UNLIKELY = 1e-24
+SIZES_ONE_BY_ONE = 100_000
+"""Sums over more sizes than this go over every so many of them, where that makes no difference."""
+MOST_SIZES = 1 << 24
 _NEARLY_ZERO = 1e-15
 """Stands for rate 0 where a weight would be infinite: g(rate) / (1 - e^-rate) is then within 1e-15 of its limit."""
 
@@ -36,8 +39,8 @@ _NEARLY_ZERO = 1e-15
 class SizeDistribution(ABC):
     """f(n; beta): how likely a cell has n records. Only non-empty cells are seen, so f is usually truncated at 0.
 
-    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty`` and the two
-    mixtures; the rest follows.
+    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty``, ``_mode`` and
+    the two mixtures; the rest follows.
     """
 
     name: ClassVar[str]
@@ -123,16 +126,52 @@ class SizeDistribution(ABC):
             low, high = (low, middle) if self.tail(middle) * self._factor < tail else (middle, high)
         return high
 
-    def likely(self) -> tuple[Integers, Floats]:
-        """The sizes n >= 1 that a sum over n needs, and f(n) of each: those below 1e-24 are left out.
+    def likely(self, labels: int = 1000) -> tuple[Integers, Floats]:
+        """The sizes n >= 1 that a sum over n needs, and what each weighs: f(n), but those below 1e-24 are left out.
+
+        Where that would be more than 100,000 sizes of a Poisson law, of which the rate is then above 10^7, every h-th
+        stands for h of them, h = 0.6 sqrt(rate/labels). What is summed is smooth, because a cell of n records has at
+        least n/labels of one label: by Poisson's summation formula the error is about exp(-2 pi^2/0.36), below 1e-23.
 
         >>> sizes, chance = PoissonSizes(1e6, truncated=True, source="given").likely()
         >>> int(sizes[0]), len(sizes), round(float(chance.sum()), 12)
         (990276, 17677, 1.0)
+        >>> sizes, chance = PoissonSizes(1e12, truncated=True, source="given").likely(labels=7)
+        >>> int(sizes[0]), len(sizes), round(float(chance.sum()), 12)
+        (999990996948, 73, 1.0)
         """
-        sizes = np.arange(1, self.last() + 1)
-        chance = self.pmf(sizes)
+        first, last = self._first_likely(), self.last()
+        step = 1
+        if last - first >= SIZES_ONE_BY_ONE and self._narrow:
+            step = max(1, int(0.6 * math.sqrt(last / labels)))
+        if (last - first) // step >= MOST_SIZES:
+            raise InvalidInput(
+                "marginal risks add up over the sizes that a cell may have, and these are too many",
+                got=f"sizes up to {last:,}",
+                allowed=f"up to {MOST_SIZES:,} sizes",
+                fix="fit Poisson sizes, or ask for the other measures",
+            )
+        sizes = np.arange(first, last + 1, step)
+        chance = self.pmf(sizes) * step
         return sizes[chance > UNLIKELY], chance[chance > UNLIKELY]
+
+    @property
+    def _narrow(self) -> bool:
+        """Whether sizes vary as Poisson ones do, about one mean."""
+        return False
+
+    def _first_likely(self) -> int:
+        """The first size n >= 1 that is not unlikely, by bisection: f rises up to its mode."""
+        low, high = 1, max(1, int(self._mode))
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if float(self.pmf(middle)) > UNLIKELY else (middle + 1, high)
+        return low
+
+    @property
+    @abstractmethod
+    def _mode(self) -> float:
+        """The likeliest size, before it is rounded."""
 
     def describe(self) -> str:
         """One line for people: the parameters, how they came about, and at which limit they lie."""
@@ -186,6 +225,14 @@ class PoissonSizes(SizeDistribution):
     @property
     def boundary(self) -> str | None:
         return "rate zero" if self.rate == 0 else None
+
+    @property
+    def _mode(self) -> float:
+        return self.rate
+
+    @property
+    def _narrow(self) -> bool:
+        return True
 
     @property
     def not_empty(self) -> float:
@@ -261,6 +308,14 @@ class NegativeBinomialSizes(SizeDistribution):
         """What it comes down to at the limits where the Gamma law is a point."""
         limit = math.isinf(self.shape) or self.mean == 0
         return PoissonSizes(self.mean, self.truncated, self.source) if limit else None
+
+    @property
+    def _mode(self) -> float:
+        return self.mean * (1.0 - 1.0 / self.shape)
+
+    @property
+    def _narrow(self) -> bool:
+        return math.isinf(self.shape)
 
     @property
     def not_empty(self) -> float:

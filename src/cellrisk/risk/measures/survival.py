@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, Noise, survive_under, vanish_under
 from cellrisk.system.arrays import Floats, Integers
 
@@ -21,6 +22,9 @@ ENDLESS = 1 << 62
 
 NOISES_AT_ONCE = 64
 MANY_LABELS = 16
+IN_A_TABLE = 1 << 22
+"""Tables of more counts than this are not made where few of them are asked for."""
+MOST_COUNTS = 1 << 25
 TABULATED = 4096
 """Counts below this are looked up in a table of all of them; larger ones are rare and computed one by one."""
 
@@ -72,6 +76,18 @@ class Survival:
         """q(0) for each noise."""
         return np.asarray(self.vanish(np.array([0]))[0])
 
+    def at_most(self, labels: int) -> Floats:
+        """What the probability that one of so many labels survives and all others vanish never exceeds, for any counts.
+
+        K q(0)^(K-1): no count vanishes more often than 0 does, unless q need not fall.
+
+        >>> from cellrisk.noise.distributions import GeometricNoise
+        >>> Survival((GeometricNoise(1.0),)).at_most(3).round(6).tolist()  # 3/(1 + e^-1)^2
+        [1.60334]
+        """
+        falling = np.array([noise.last_vanishing is None for noise in self.noises])
+        return np.asarray(labels * np.where(falling, self.vanish_empty, 1.0) ** (labels - 1))
+
     @cached_property
     def reach(self) -> int:
         """The last count whose vanishing probability matters under any of the noises."""
@@ -91,9 +107,15 @@ class Survival:
         """q and s at every count from 0 to at least ``last``, cut at the reach."""
         return self._table(min(_power_of_two(last), self.reach))
 
+    def at_any(self, last: int) -> SurvivalTable | FarTable:
+        """The same, where only some of very many counts are asked for."""
+        end = min(_power_of_two(last), self.reach)
+        return self._table(end) if end <= IN_A_TABLE else FarTable(self, end)
+
     def _table(self, end: int) -> SurvivalTable:
         """q and s at every count from 0 to ``end``, computed once."""
         if end not in self._tables:
+            require_computable(end)
             counts = np.arange(end + 1, dtype=np.float64)
             self._tables[end] = SurvivalTable(vanish_under(self.noises, counts, self.threshold), self._show(counts))
         return self._tables[end]
@@ -122,6 +144,23 @@ class SurvivalTable:
         return np.asarray(np.where((counts <= self.end)[..., None], self.vanish[np.minimum(counts, self.end)], 0.0))
 
 
+@dataclass(frozen=True, eq=False)
+class FarTable:
+    """The same for counts so large that q and s are computed where they are asked for."""
+
+    survival: Survival
+    end: int
+
+    def survive_at(self, counts: Integers) -> Floats:
+        """s at any counts of 0 or more: (..., noises)."""
+        return self.survival._show(np.minimum(counts, self.end).astype(np.float64))
+
+    def vanish_at(self, counts: Integers) -> Floats:
+        """q at any counts of 0 or more: (..., noises)."""
+        q = vanish_under(self.survival.noises, counts.astype(np.float64), self.survival.threshold)
+        return np.asarray(np.where((counts <= self.end)[..., None], q, 0.0))
+
+
 def _power_of_two(count: int) -> int:
     """The smallest power of two above a count, so that a handful of tables serve all."""
     return 1 << count.bit_length()
@@ -139,6 +178,17 @@ def _last_vanishing(noise: Noise, threshold: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if noise.vanish(float(middle), threshold) >= NEGLIGIBLE else (low, middle)
     return high
+
+
+def require_computable(counts: int) -> None:
+    """Refuses what would take minutes and gigabytes."""
+    if counts > MOST_COUNTS:
+        raise InvalidInput(
+            "this risk of cells so large would take too long under noise so wide",
+            got=f"{counts:,} likely counts of one label",
+            allowed=f"up to {MOST_COUNTS:,}",
+            fix="ask for other measures; local always has an answer",
+        )
 
 
 def exactly_one(vanish: Sequence[Floats] | Floats, survive: Sequence[Floats] | Floats) -> Floats:
@@ -177,6 +227,20 @@ def each_alone(vanish: Sequence[Floats], survive: Sequence[Floats]) -> list[Floa
         found[first] = found[first] * before
         found[last] = found[last] * after
         before, after = before * vanish[first], after * vanish[last]
+    return found
+
+
+def each_alone_in_rows(vanish: Floats, survive: Floats) -> Floats:
+    """The same where a row is a cell and a column a label: (cells, labels).
+
+    >>> each_alone_in_rows(np.array([[0.5, 0.25]]), np.array([[0.5, 0.75]])).tolist()
+    [[0.125, 0.375]]
+    """
+    if vanish.shape[1] <= MANY_LABELS:
+        return np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1)
+    found = np.array(survive)
+    found[:, 1:] *= np.cumprod(vanish[:, :-1], axis=1)
+    found[:, :-1] *= np.cumprod(vanish[:, :0:-1], axis=1)[:, ::-1]
     return found
 
 

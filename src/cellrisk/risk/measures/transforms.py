@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from cellrisk.risk.measures.label_counts import BESIDES, RUN, consecutive_pmf, count_log_pmf, likeliest, window
-from cellrisk.risk.measures.survival import SurvivalTable
+from cellrisk.risk.measures.survival import SurvivalTable, require_computable
 from cellrisk.system.arrays import Floats, Integers
 
 Complexes = NDArray[np.complex128]
@@ -156,6 +156,7 @@ class _Kinds:
         first, last = window(shares, concentration, size)
         last = np.minimum(last, most)
         n = len(shares)
+        require_computable(int((last - first).max()))
         made = _Kinds(
             shares, concentration, size, table, first, last, np.zeros(n), np.zeros((n, 2 * len(STEEPNESS))), np.ones(n)
         )
@@ -343,13 +344,17 @@ class _Waves:
 
     def __init__(self, widest: int, length: int, frequencies: int) -> None:
         self.length, self.frequencies = length, frequencies
-        direct = widest > length or frequencies * widest <= 2.0 * length * math.log2(length + 1)
+        direct = frequencies * widest <= 2.0 * length * math.log2(length + 1)
         self.waves = _waves(np.arange(widest), frequencies, -length).view(np.float64) if direct else None
 
     def transform(self, terms: Floats) -> Complexes:
         """sum_m terms(m) exp(-2 pi i f m / length) of each row, at each frequency f."""
         if self.waves is not None:
             return np.asarray((terms @ self.waves[: terms.shape[1]]).view(np.complex128))
+        if terms.shape[1] > self.length:  # a wave repeats itself after its length: what is a length apart adds up
+            rounds = -(-terms.shape[1] // self.length)
+            padded = np.pad(terms, ((0, 0), (0, rounds * self.length - terms.shape[1])))
+            terms = padded.reshape(len(terms), rounds, self.length).sum(axis=1)
         return np.ascontiguousarray(fft.rfft(terms, self.length, axis=1)[:, : self.frequencies])
 
 

@@ -14,6 +14,7 @@ from cellrisk.show.pictures.curves import draw_curve, draw_curve_into
 from cellrisk.show.pictures.equal_risk import draw_equal_risk, draw_equal_risk_into
 from cellrisk.show.pictures.saving import ENDINGS, check_picture_path, save, to_png, to_svg
 from cellrisk.show.pictures.sequences import draw_sequence, draw_sequence_into
+from cellrisk.show.pictures.sets import draw_together, draw_together_into
 from cellrisk.show.pictures.sizes import draw_sizes, draw_sizes_into
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "draw_sequence_into",
     "draw_sizes",
     "draw_sizes_into",
+    "draw_together",
+    "draw_together_into",
     "draw_utility",
     "draw_utility_into",
     "mark_asked",

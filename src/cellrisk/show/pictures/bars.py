@@ -20,7 +20,7 @@ from cellrisk.show.pictures.style import (
     plain,
     start_figure,
 )
-from cellrisk.system.text import percent
+from cellrisk.system.text import number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,10 +121,12 @@ def _title(explanation: Explanation) -> str:
 
 
 def _subtitle(explanation: Explanation) -> str:
-    mechanism = explanation.mechanism
-    delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
     weights = {"records": "by records", "uniform": "each cell alike"}[explanation.weights]
+    mechanism, how = explanation.mechanism, "" if explanation.perturbation is None else explanation.perturbation.name
+    if mechanism is not None:
+        delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
+        how = f"{mechanism.name}, epsilon {plain(mechanism.epsilon)}{delta}"
     return (
-        f"local risk, {explanation.form}, {weights}; {mechanism.name}, epsilon {plain(mechanism.epsilon)}{delta}; "
-        f"{explanation.records:,} records in {explanation.cells:,} cells"
+        f"local risk, {explanation.form}, {weights}; {how}; "
+        f"{number_of(explanation.records, 'record')} in {number_of(explanation.cells, 'cell')}"
     )

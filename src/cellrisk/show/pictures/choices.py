@@ -316,16 +316,16 @@ def _mark_nearest(
 
 def _levels(choice: Choice) -> list[tuple[float, str]]:
     """The limits that are levels of the risk shown, each in words."""
-    required, question = choice.requirement, choice.question
+    required, measured = choice.requirement, choice.measured
     found: list[tuple[float, str]] = []
     if required is None:
         return found
     if required.max_risk is not None:
         found.append((required.max_risk, f"limit {percent(required.max_risk)}"))
-    if required.margin is not None and len(question.attributes) == 1:
+    if required.margin is not None and len(measured.attributes) == 1:
         level = choice.limits.chance + required.margin
         found.append((level, f"limit {percent(level)}"))
-    counted = (question.measures[0].name, question.form, question.weights) == ("local", "tight", "records")
+    counted = (measured.measures[0].name, measured.form, measured.weights) == ("local", "tight", "records")
     if required.max_people is not None and counted:
         found.append((required.max_people / choice.table.n_records, f"limit {required.max_people:,.10g} people"))
     return [(level, words) for level, words in found if level <= 1.0]
@@ -343,8 +343,8 @@ def _title(choice: Choice) -> str:
 
 
 def _subtitle(choice: Choice) -> str:
-    worst = ", the worst attribute at each epsilon" if len(choice.question.attributes) > 1 else ""
-    return f"Required: {choice.wanted}. Shown: {choice.question.name}{worst}"
+    worst = ", the worst attribute at each epsilon" if len(choice.measured.attributes) > 1 else ""
+    return f"Required: {choice.wanted}. Shown: {choice.measured.name}{worst}"
 
 
 def _note() -> str:

@@ -30,7 +30,7 @@ from cellrisk.show.pictures.style import (
     sample,
     start_figure,
 )
-from cellrisk.system.text import percent
+from cellrisk.system.text import number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,15 +78,17 @@ SPLITS = (
 """The first of these that puts no more than six lines into a panel is taken."""
 
 
-def draw_curve(curve: RiskCurve) -> Figure:
+def draw_curve(curve: RiskCurve, at: float = 1.0) -> Figure:
     """The risk along epsilon between its two ends: chance on the left, the raw table's own on the right.
+
+    The title tells the risk at the epsilon that is nearest to ``at``.
 
     One panel a sensitive attribute; where that would hold more than six lines, one a measure too, and a mechanism or
     a setting. Line style is the form; colour is what else varies within a panel. The figures to decide by are above
     them, in a column for each mechanism and attribute.
     """
     with house_style():
-        return CurveDrawing(curve).draw()
+        return CurveDrawing(curve, at=at).draw()
 
 
 def draw_curve_into(ax: Axes, curve: RiskCurve) -> None:
@@ -136,6 +138,8 @@ class CurveDrawing:
     curve: RiskCurve
     inside: bool = False
     """Whether every word is written within the axes, as in a figure of the reader's own."""
+    at: float = 1.0
+    """The epsilon that the title is about, or the nearest to it."""
 
     @cached_property
     def split(self) -> Split:
@@ -406,14 +410,14 @@ class CurveDrawing:
         return handles
 
     def _title(self) -> str:
-        """The message: the risk at an epsilon near 1 that every setting has."""
+        """The message: the risk at an epsilon that every setting has, the nearest to the one that is asked for."""
         if self.curve.figures:
             return title_of_figures(self.curve)
         leading = self.curve.leading
         common = set(leading[0].epsilon.tolist()).intersection(*(line.epsilon.tolist() for line in leading))
         if not common:
             return "Risk along epsilon"
-        epsilon = min(common, key=lambda each: abs(float(np.log(each))))
+        epsilon = min(common, key=lambda each: abs(float(np.log(each / self.at))))
         if len(leading) == 1:
             line = leading[0]
             return (
@@ -450,7 +454,7 @@ class CurveDrawing:
         words = [word for part, word in parts if not self.varies(part)]
         if self.varies(lambda line: line.measure):
             words.insert(0, "risk")
-        about = f"{', '.join(words)}; {table.n_records:,} records in {table.n_cells:,} cells"
+        about = f"{', '.join(words)}; {number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"
         mixed = mixed and not self.curve.figures
         return f"{about}. In the title: {self.curve.leading[0].name}" if mixed else about
 

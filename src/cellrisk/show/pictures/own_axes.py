@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cellrisk.errors import InvalidInput, visible
-from cellrisk.show.pictures.style import GREY, INK, SETTINGS, TEXT, TINY, house_style
+from cellrisk.show.pictures.style import GREY, SETTINGS, TINY, house_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,12 +37,19 @@ def check_axes(ax: Any, panels: int = 1, fix: str = "") -> None:
 
 @contextmanager
 def dressed(axes: Axes) -> Iterator[None]:
-    """Gives axes that were made with the reader's settings the style of our pictures while they are drawn into."""
+    """Gives axes the lines of our pictures while they are drawn into.
+
+    The words on their two sides, and what is behind them, stay as the reader's own settings have them.
+    """
     from matplotlib.text import Text
 
+    sides: tuple[Literal["x", "y"], ...] = ("x", "y")
+    theirs = {axis: _read_ticks(f"{axis}tick") for axis in sides}
     with house_style():
         before = {text: text.get_text() for text in axes.findobj(Text)}
         _dress(axes)
+        for axis, looks in theirs.items():
+            axes.tick_params(axis=axis, which="major", **looks)
         yield
         for text in axes.findobj(Text):
             words = text.get_text()
@@ -63,17 +70,26 @@ def _dress(axes: Axes) -> None:
         which="major",
         color=GREY,
         width=width,
-        labelcolor=INK,
-        labelsize=TEXT,
-        labelfontfamily=SETTINGS["font.family"][0],
         grid_color=SETTINGS["grid.color"],
         grid_linewidth=SETTINGS["grid.linewidth"],
     )
     axes.tick_params(
         which="minor", color=GREY, width=SETTINGS["xtick.minor.width"], length=SETTINGS["xtick.minor.size"]
     )
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.label.set(size=TEXT, color=INK, family=SETTINGS["font.family"])
+
+
+def _read_ticks(name: str) -> dict[str, Any]:
+    """How the reader's settings write the numbers of an axis."""
+    import matplotlib
+    from matplotlib.font_manager import FontProperties
+
+    settings: Any = matplotlib.rcParams
+    colour = settings[f"{name}.labelcolor"]
+    return {
+        "labelsize": FontProperties(size=settings[f"{name}.labelsize"]).get_size_in_points(),
+        "labelcolor": settings[f"{name}.color"] if colour == "inherit" else colour,
+        "labelfontfamily": settings["font.family"][0],
+    }
 
 
 def add_key(axes: Axes, handles: Sequence[Any]) -> None:

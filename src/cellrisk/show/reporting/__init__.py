@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
@@ -18,8 +18,10 @@ from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policies import Policies
-    from cellrisk.decide.policy import Policy
+    from cellrisk.decide.policy import Policy, RiskDefinition
+    from cellrisk.noise.perturbations import Perturbation
     from cellrisk.publish.noisy_risk import PublishedRisk
+    from cellrisk.publish.noisy_risk.free_figure import FreeFigure
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.risk.certainty import Belief
 
@@ -69,6 +71,8 @@ def report(
     logo: str | os.PathLike[str] | None = None,
     policy: Policy | Policies | None = None,
     published: PublishedRisk | None = None,
+    free: FreeFigure | None = None,
+    perturbation: str | Perturbation | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """What does a disclosure review board need to see to decide whether this table may be published?
@@ -104,6 +108,12 @@ def report(
         Sentences on what else was taken from the raw data, for the public.
     published
         The answer of `publish_risk` for the same release: the one figure that a report for the public may show.
+    free
+        The answer of `estimate_caused` for the same release, which a report for the public may show too: it is computed
+        from published counts, and costs nothing more.
+    perturbation
+        In the place of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
+        noise that it is compared with at equal risk. There is no curve, no ledger and no statement for the public.
     top
         How many of the riskiest cells are shown, as in `explain`.
     cells, releases, seed
@@ -142,13 +152,50 @@ def report(
     from cellrisk.show.reporting.public import public_page
     from cellrisk.show.reporting.registry import list_fields, write_record
 
+    if perturbation is not None:
+        return _report_perturbation(
+            table,
+            perturbation,
+            mechanism,
+            beside={"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold},
+            refused={
+                "public": public,
+                "risk_epsilon": published is not None,
+                "released": free is not None,
+                "ledger": ledger is not None,
+                "max_epsilon": max_epsilon is not None,
+                "margin": margin is not None,
+                "max_tvd": max_tvd is not None,
+            },
+            delta=delta,
+            figures={"max_caused": max_caused, "max_certain": max_certain, "max_ceiling": max_ceiling},
+            attacker={"certainty": certainty, "belief": belief},
+            limits={"max_risk": max_risk, "max_people": max_people},
+            risk=RiskDefinition(measure, form, weights, priors=priors),
+            policies=Policies.in_force(policy),
+            top=top,
+            template=template,
+            logo=logo,
+            inputs=inputs or {},
+            progress=progress,
+            told={
+                "title": title,
+                "organisation": organisation,
+                "source": source,
+                "preparation": check_preparation(preparation),
+                "audience": audience,
+                "date": date,
+                "command": command,
+            },
+        )
     said = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(said.name, said.delta)
     if published is not None:
         check_published(published, public, said)
-    if isinstance(preparation, str) or not all(isinstance(line, str) for line in preparation):
-        raise InvalidInput("preparation must be a list of lines", got=type(preparation).__name__)
+    if free is not None:
+        check_free_figure(free, public, said)
+    check_preparation(preparation)
     policies = Policies.in_force(policy)
     limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
     limited = bool(policies.on_risks) or any(limit is not None for limit in limits.values())
@@ -192,6 +239,7 @@ def report(
         source=source,
         preparation=preparation,
         published=published,
+        free=free,
         releases=releases,
         seed=seed,
         audience=audience,
@@ -238,6 +286,18 @@ def check_published(published: PublishedRisk, public: bool, said: Described) -> 
         )
 
 
+def check_free_figure(free: FreeFigure, public: bool, said: Described) -> None:
+    """Refuses a figure from a release's own counts in a report for the board, or beside another release."""
+    if not public:
+        raise InvalidInput("a figure for free goes with a report for the public", fix="add public=True (--public)")
+    if (said.name, said.epsilon) != ("geometric", free.epsilon):
+        raise InvalidInput(
+            "the counts are those of another release than the report's",
+            got=f"geometric noise at epsilon {free.epsilon:g}",
+            fix="give both the same mechanism and epsilon",
+        )
+
+
 def check_public_delta(mechanism: str, delta: object) -> None:
     """Refuses a report for the public whose delta would be set from the number of records."""
     if delta is None and mechanism in MECHANISMS and not MECHANISMS[mechanism].pure:
@@ -245,3 +305,91 @@ def check_public_delta(mechanism: str, delta: object) -> None:
             "a report for the public needs a delta: one that is set from the number of records would tell of it",
             fix="give delta= (--delta)",
         )
+
+
+def check_preparation(lines: Sequence[str]) -> Sequence[str]:
+    """Refuses what is no list of lines."""
+    if isinstance(lines, str) or not all(isinstance(line, str) for line in lines):
+        raise InvalidInput("preparation must be a list of lines", got=type(lines).__name__)
+    return lines
+
+
+def _report_perturbation(
+    table: FrequencyTable,
+    given: str | Perturbation,
+    mechanism: Mechanism | MechanismName,
+    *,
+    beside: Mapping[str, Any],
+    refused: Mapping[str, bool],
+    delta: float | None,
+    figures: Mapping[str, Any],
+    attacker: Mapping[str, Any],
+    limits: Mapping[str, float | None],
+    risk: RiskDefinition,
+    policies: Policies,
+    top: int,
+    template: Any,
+    logo: Any,
+    inputs: Mapping[str, Any],
+    progress: Progress | None,
+    told: Mapping[str, Any],
+) -> Report:
+    """The report on a table that is published with a perturbation."""
+    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.noise.methods import check_alone
+    from cellrisk.noise.perturbations import read_perturbation
+    from cellrisk.risk.explanation import explain
+    from cellrisk.risk.perturbed import assess_perturbation
+    from cellrisk.risk.perturbed.counts import inspect_perturbation
+    from cellrisk.show.reporting.budget import list_digests
+    from cellrisk.show.reporting.document import read_logo, read_template
+    from cellrisk.show.reporting.perturbed import PerturbedRequest, check_perturbed, perturbed_page
+
+    if not isinstance(mechanism, str):
+        check_alone(mechanism, beside)
+    check_alone(None, beside)
+    check_perturbed(refused)
+    made = read_perturbation(given)
+    own = None if template is None else read_template(template)
+    picture = "" if logo is None else read_logo(logo)
+    request = PerturbedRequest(
+        table=table,
+        perturbation=made,
+        conditions=policies.join_some(table, risk, True, **limits),
+        figure_limits=policies.join_figures(FigureLimit.read(**figures, **attacker)),
+        policies=policies,
+        digests=tuple(list_digests(inputs, policies, None)),
+        **told,
+    )
+    assessed = assess_perturbation(
+        table,
+        made,
+        measures=risk.measure,
+        forms=risk.form,
+        weights=risk.weights,
+        priors=risk.priors,
+        compare=str(mechanism),
+        delta=delta,
+        **attacker,
+    )
+    words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top}
+    named = table.sensitive if table.read_cells is not None else ()
+    explanations = [explain(table, perturbation=made, sensitive=name, **words) for name in named]
+    broken = request.find_breaches()
+    page = perturbed_page(request, assessed, inspect_perturbation(table, made), explanations, broken)
+    page = replace(page, logo=picture)
+    if progress is not None:
+        progress(1.0)
+    return Report(
+        html=render(page, own),
+        title=page.title,
+        decision=page.decision,
+        verdict=page.verdict.kind,
+        sentence=" ".join([f"{page.verdict.title}.", *page.verdict.texts, assessed.headline]),
+        setting=None,
+        epsilon=None,
+        public=False,
+        policies=policies,
+        perturbation=made,
+        broken=broken,
+    )

@@ -86,13 +86,13 @@ def basis_section(request: ReportRequest) -> Section:
                 ("Noise", "The noise on each count is independent of that on every other."),
                 ("Rounding and suppression", describe_threshold(setting.threshold)),
                 ("Counts that get noise", _describe_cells(request.cells)),
-                ("Missing values", _describe_missing(table, public)),
-                ("Other values", _describe_outside(table, public)),
+                ("Missing values", describe_missing(table, public)),
+                ("Other values", describe_outside(table, public)),
                 *_describe_composition(table),
             )
         )
     ]
-    blocks += _describe_domains(table, public)
+    blocks += describe_domains(table, public)
     if preparation:
         blocks.append(Bullets(tuple(preparation), "Preparation of the data, as stated by those who did it"))
     else:
@@ -134,7 +134,7 @@ def mechanism_section(decision: Decision) -> Section:
     pairs.append(("Threshold", f"{setting.threshold:g}"))
     if decision.epsilon is not None:
         pairs.append(("Noise scale", describe_scale(setting.at(decision.epsilon))))
-    measured = f"{decision.question.name}, under the homogeneity attack"
+    measured = f"{decision.measured.name}, under the homogeneity attack"
     pairs.append(("Risk that was measured", measured))
     if decision.trade_off is not None:
         tvd = decision.trade_off.limit
@@ -182,7 +182,8 @@ def _describe_composition(table: FrequencyTable) -> Iterator[tuple[str, str]]:
         )
 
 
-def _describe_missing(table: FrequencyTable, public: bool) -> str:
+def describe_missing(table: FrequencyTable, public: bool) -> str:
+    """What became of missing values."""
     if public:
         return MISSING[table.missing]
     found = ", ".join(f"{name}: {records:,}" for name, records in table.missing_records)
@@ -191,7 +192,8 @@ def _describe_missing(table: FrequencyTable, public: bool) -> str:
     return f"{MISSING[table.missing]} {counted}{dropped}"
 
 
-def _describe_outside(table: FrequencyTable, public: bool) -> str:
+def describe_outside(table: FrequencyTable, public: bool) -> str:
+    """What became of values outside the declared labels."""
     left_out = "" if public or table.outside != "drop" else f" Records left out: {table.outside_records:,}."
     return f"{OUTSIDE[table.outside]}{left_out}"
 
@@ -201,7 +203,7 @@ def read_domains(table: FrequencyTable) -> tuple[Domain, ...]:
     return () if table.read_cells is None else table.cells(table.sensitive[0]).domains
 
 
-def _describe_domains(table: FrequencyTable, public: bool) -> Iterator[Block]:
+def describe_domains(table: FrequencyTable, public: bool) -> Iterator[Block]:
     """Which values were declared, and which were taken from the data."""
     known = {domain.name: domain for domain in read_domains(table)}
     if public:

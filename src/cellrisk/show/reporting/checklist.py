@@ -33,15 +33,16 @@ BOARD = (
 """What disclosure review boards commonly ask."""
 
 
-def checklist_section() -> Section:
-    """Which heading is answered where."""
+def checklist_section(budget: bool = True) -> Section:
+    """Which heading is answered where; a perturbation has no budget."""
+    asked = BOARD if budget else tuple(row for row in BOARD if "budget" not in row[0])
     return Section(
         "checklist",
         "Where standards and boards find their answers",
         ("What a report cannot know is marked, and belongs into the application.",),
         (
             _table("ISO/IEC 27559: data de-identification framework", STANDARD),
-            _table("Checklist of a review board", BOARD),
+            _table("Checklist of a review board", asked),
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
 from cellrisk.decide.policies import RiskDefinition
@@ -21,12 +21,15 @@ from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.decision import Decision
-from cellrisk.show.reporting.front import figures_table, limit_facts, provenance, threat_facts
+from cellrisk.show.reporting.front import figures_table, limit_facts, provenance_section, threat_facts
 from cellrisk.show.reporting.people_at_risk import people_at_risk_section
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import board_verdict, describe_decision
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import percent
+from cellrisk.system.text import number_of, percent
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
 
 SIGN_OFF = ("Prepared by", "Reviewed by", "Decision", "Conditions", "Date", "Signature")
 FOR_THE_BOARD = (
@@ -34,8 +37,8 @@ FOR_THE_BOARD = (
     "Do not publish it."
 )
 PUBLIC_NOTE = "Publish the version for the public in place of this one: --public, or public=True."
-POINTS = 61
-"""Epsilons of the picture on the first page."""
+FRONT_POINTS, CURVE_POINTS = 61, 201
+"""Epsilons of the picture on the first page, and of the curve."""
 HOW_TO_READ = (
     "Before: what the raw table gives away. After: the average over releases; 95% of releases expose a number of "
     "people within the interval. By chance: what is still read off correctly where noise has drowned the counts. By "
@@ -70,14 +73,21 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
     assessment = assess(table, mechanism, measures=risk.measure, forms=risk.form, weights=risk.weights, priors=priors)
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
     found = curve(
-        table, mechanism, measures=risk.measure, forms=forms, weights=risk.weights, progress=progress, priors=priors
+        table,
+        mechanism,
+        epsilon=_points(decision, CURVE_POINTS),
+        measures=risk.measure,
+        forms=forms,
+        weights=risk.weights,
+        progress=progress,
+        priors=priors,
     )
     explanations = tuple(
         explain(table, mechanism, sensitive=name, form=risk.form, weights=risk.weights, top=top)
         for name in table.sensitive
         if table.read_cells is not None
     )
-    chance = tuple(limits.chance for limits in decision.question.people.limits(decision.setting))
+    chance = tuple(limits.chance for limits in decision.measured.people.limits(decision.setting))
     attacker = decision.request.attacker
     figures = curve(
         table,
@@ -85,12 +95,12 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
         measures=("caused", "certainty"),
         certainty=attacker.certainties,
         belief=attacker.belief,
-        epsilon=_points(decision),
+        epsilon=_points(decision, FRONT_POINTS),
     )
     return Findings(
         decision,
         assessment,
-        decision.question.limits(decision.setting),
+        decision.measured.limits(decision.setting),
         chance,
         found,
         explanations,
@@ -99,11 +109,11 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
     )
 
 
-def _points(decision: Decision) -> list[float]:
-    """Epsilons of the picture on the first page; the one that is asked for is among them."""
+def _points(decision: Decision, number: int) -> list[float]:
+    """Epsilons of a picture; the one that is asked for is among them."""
     setting, asked = decision.setting, decision.shown_epsilon
     high = min(LARGEST_EPSILON, setting.largest_epsilon)
-    steps = [LEAST_EPSILON * (high / LEAST_EPSILON) ** (step / (POINTS - 1)) for step in range(POINTS - 1)]
+    steps = [LEAST_EPSILON * (high / LEAST_EPSILON) ** (step / (number - 1)) for step in range(number - 1)]
     return sorted({*steps, high, asked})
 
 
@@ -128,7 +138,7 @@ def _find_usefulness(decision: Decision, mechanism: Mechanism) -> Utility | str:
 def board_page(findings: Findings) -> Page:
     """The document for the review board: everything."""
     decision, request = findings.decision, findings.decision.request
-    size = f"{request.table.n_records:,} records in {request.table.n_cells:,} cells"
+    size = f"{number_of(request.table.n_records, 'record')} in {number_of(request.table.n_cells, 'cell')}"
     return Page(
         title=request.heading,
         about=(*request.about, ("Table", size)),
@@ -147,12 +157,12 @@ def board_page(findings: Findings) -> Page:
             alternatives_section(decision),
             curve_section(findings),
             utility_section(findings),
-            sizes_section(decision),
+            sizes_section(request.table),
             people_at_risk_section(findings.explanations, request.risk.measure),
             basis_section(request),
             mechanism_section(decision),
             checklist_section(),
-            Section("provenance", "How this report was made", (), provenance(request)),
+            provenance_section(request.date, request.command, request.digests),
             Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, CHOICE_NOTE, PUBLIC_NOTE)),)),
             registry_section(decision),
         ),
@@ -218,10 +228,10 @@ def curve_section(findings: Findings) -> Section:
     from cellrisk.show.pictures import draw_curve, mark_asked
 
     found = findings.curve
-    figure = draw_curve(found)
+    figure = draw_curve(found, findings.decision.shown_epsilon)
     mark_asked(figure, findings.decision.shown_epsilon)
     told = " ".join(" ".join(text.get_text() for text in figure.texts).split())
-    blocks: list[Block] = [_picture(figure, f"Risk along epsilon. {found.words}")]
+    blocks: list[Block] = [make_picture(figure, f"Risk along epsilon. {found.words}")]
     words = tuple(line for line in found.words.split("\n") if line not in told)
     if words:
         blocks.append(Words(words))
@@ -246,7 +256,7 @@ def utility_section(findings: Findings) -> Section:
     if decision.choice is not None and decision.chosen_from_data:
         from cellrisk.show.pictures import draw_choice
 
-        shown = _picture(draw_choice(decision.choice), f"Risk and TVD along epsilon. {lead}")
+        shown = make_picture(draw_choice(decision.choice), f"Risk and TVD along epsilon. {lead}")
     else:
         points = zip(trade_off.epsilon.tolist(), trade_off.risk.tolist(), trade_off.tvd.tolist(), strict=True)
         rows = tuple((f"{epsilon:.3g}", percent(risk), f"{tvd:.3g}") for epsilon, risk, tvd in points)
@@ -273,14 +283,13 @@ def _usefulness_blocks(found: Utility | str) -> tuple[Block, ...]:
 def _front_picture(lines: FigureLines, epsilon: float) -> Picture:
     from cellrisk.show.pictures import draw_asked
 
-    return _picture(draw_asked(lines, epsilon), lines.sentence)
+    return make_picture(draw_asked(lines, epsilon), lines.sentence)
 
 
-def sizes_section(decision: Decision) -> Section:
+def sizes_section(table: FrequencyTable) -> Section:
     """Section 6: how many records the cells hold."""
     from cellrisk.show.pictures import draw_sizes
 
-    table = decision.request.table
     summary = table.summary()
     sizes = summary.cell_sizes
     lead = (
@@ -291,11 +300,12 @@ def sizes_section(decision: Decision) -> Section:
         f"{each.homogeneous:,} cells, with {each.exposed_records:,} people, show one value of {each.name} alone"
         for each in summary.attributes
     )
-    picture = _picture(draw_sizes(table), f"Histogram of the sizes of cells. {lead}")
+    picture = make_picture(draw_sizes(table), f"Histogram of the sizes of cells. {lead}")
     return Section("sizes", "Sizes of the cells", (lead,), (picture, Words((f"In the raw table, {told}.",))))
 
 
-def _picture(figure: Any, words: str) -> Picture:
+def make_picture(figure: Any, words: str) -> Picture:
+    """A figure of matplotlib as a block, with what it shows in words."""
     from cellrisk.show.pictures import to_svg
 
     return Picture(to_svg(figure), " ".join(words.split()))

@@ -13,7 +13,7 @@ from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Question, Setting
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk, Setting
 from cellrisk.show.reporting.phrases import describe_risk, join_names
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import round_down
@@ -22,6 +22,7 @@ from cellrisk.system.words import NoisyCells
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.publish.noisy_risk import PublishedRisk
+    from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 
 WITHIN = "within every limit"
 """What `weigh` says of an epsilon that breaks none."""
@@ -60,6 +61,8 @@ class ReportRequest:
     preparation: Sequence[str] = ()
     published: PublishedRisk | None = None
     """A figure with noise of its own, for the public."""
+    free: FreeFigure | None = None
+    """A figure from the counts of the release itself, for the public."""
     releases: int = 20
     seed: int = 0
     audience: str | None = None
@@ -114,7 +117,7 @@ class Decision:
     """recommended, kept, broken, none, unbound or open"""
     epsilon: float | None
     """The one to be approved; None where none will do."""
-    question: Question
+    measured: MeasuredRisk
     choice: Choice | None
     """None where there was no limit on a risk to choose by."""
     trade_off: TradeOff | None
@@ -134,7 +137,7 @@ class Decision:
     @property
     def described_risk(self) -> str:
         """The risk that was asked for, in words."""
-        return describe_risk(self.request.risk, self.question)
+        return describe_risk(self.request.risk, self.measured)
 
     @property
     def chosen_from_data(self) -> bool:
@@ -158,36 +161,36 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
             attacker=request.attacker,
             progress=progress,
         )
-        question, trade_off = choice.question, choice.trade_off
+        measured, trade_off = choice.measured, choice.trade_off
     else:
-        question = request.risk.question(request.table)
-        trade_off = _find_trade_off(request, question, progress)
+        measured = request.risk.of(request.table)
+        trade_off = _find_trade_off(request, measured, progress)
     limited = bool(conditions or limits or trade_off is not None)
     if request.public and asked_for is not None and not limited:
-        return Decision(request, "open", asked_for, question, None, None, (), 0)  # nothing depends on the records
+        return Decision(request, "open", asked_for, measured, None, None, (), 0)  # nothing depends on the records
     if asked_for is not None:
-        weighed = weigh(question, setting, asked_for, conditions, trade_off, limits)
+        weighed = weigh(measured, setting, asked_for, conditions, trade_off, limits)
         kind = _kind(weighed[1]) if limited else "open"
-        return Decision(request, kind, asked_for, question, choice, trade_off, _label(weighed, "asked for"), 1)
+        return Decision(request, kind, asked_for, measured, choice, trade_off, _label(weighed, "asked for"), 1)
     if choice is None or choice.epsilon is None:
-        return _none(request, question, choice, trade_off)
+        return _none(request, measured, choice, trade_off)
     epsilon = round_down(choice.epsilon)
     if epsilon < choice.admissible[-1][0]:
         epsilon = choice.epsilon
-    weighed = weigh(question, setting, epsilon, conditions, trade_off, limits)
+    weighed = weigh(measured, setting, epsilon, conditions, trade_off, limits)
     first = replace(choice.options[0], epsilon=epsilon, risk=weighed[1].risk)
     choice = replace(choice, options=(first,), alternatives=weighed)
-    return Decision(request, "recommended", epsilon, question, choice, trade_off, _label(weighed, "recommended"), 1)
+    return Decision(request, "recommended", epsilon, measured, choice, trade_off, _label(weighed, "recommended"), 1)
 
 
-def _find_trade_off(request: ReportRequest, question: Question, progress: Progress | None) -> TradeOff | None:
+def _find_trade_off(request: ReportRequest, measured: MeasuredRisk, progress: Progress | None) -> TradeOff | None:
     """Risk and usefulness along epsilon, where usefulness alone has a limit."""
     setting, epsilon = request.setting, request.epsilon
     if request.tvd_limit is None or epsilon is None:
         return None
     usual = min(LARGEST_EPSILON, setting.largest_epsilon)
     searched = (min(LEAST_EPSILON, epsilon / 2), max(usual, epsilon))
-    return find_trade_off(request.table, question, setting, searched, request.tvd_limit, progress)
+    return find_trade_off(request.table, measured, setting, searched, request.tvd_limit, progress)
 
 
 def _kind(at: Alternative) -> str:
@@ -198,7 +201,9 @@ def _label(weighed: tuple[Alternative, ...], middle: str) -> tuple[Candidate, ..
     return tuple(Candidate(middle if at.role == "recommended" else at.role, at) for at in weighed)
 
 
-def _none(request: ReportRequest, question: Question, choice: Choice | None, trade_off: TradeOff | None) -> Decision:
+def _none(
+    request: ReportRequest, measured: MeasuredRisk, choice: Choice | None, trade_off: TradeOff | None
+) -> Decision:
     """Where no epsilon will do: what comes nearest, or what each of two limits in conflict would take alone.
 
     Where no limit binds, the end of the range is shown, and not recommended.
@@ -207,17 +212,17 @@ def _none(request: ReportRequest, question: Question, choice: Choice | None, tra
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
 
     def consider(label: str, epsilon: float) -> Candidate:
-        weighed = weigh(question, request.setting, epsilon, request.conditions, trade_off, request.figure_limits)
+        weighed = weigh(measured, request.setting, epsilon, request.conditions, trade_off, request.figure_limits)
         return Candidate(label, weighed[1])
 
     option = choice.options[0]
     if option.open_ended:
         end = (consider(UNBOUND, option.admissible[-1][1]),)
-        return Decision(request, "unbound", None, question, choice, trade_off, end, 0)
+        return Decision(request, "unbound", None, measured, choice, trade_off, end, 0)
     if option.within_risk_limits:
         found = [consider(KEEPS_RISK, round_down(option.within_risk_limits[-1][1]))]
     else:
         found = [consider(NEAREST, option.lowest_epsilon)]
     if trade_off is not None and trade_off.least_epsilon is not None:
         found.append(consider(KEEPS_TVD, trade_off.least_epsilon))
-    return Decision(request, "none", None, question, choice, trade_off, tuple(found), 0)
+    return Decision(request, "none", None, measured, choice, trade_off, tuple(found), 0)

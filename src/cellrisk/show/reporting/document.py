@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import html
 import io
 import os
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Page
 from cellrisk.system.results import Result
@@ -48,7 +51,8 @@ class Report(Result):
     """recommended, kept, broken, none (no epsilon keeps the limits) or open (no limit was set)."""
     sentence: str
     """What a curator can repeat; what anybody can where the report is for the public."""
-    setting: Setting
+    setting: Setting | None
+    """None where the table is published with a perturbation."""
     epsilon: float | None
     """The one to be approved; None where none will do."""
     public: bool
@@ -57,11 +61,15 @@ class Report(Result):
     """The record for the OpenDP registry of deployments, as YAML."""
     policies: Policies = field(default_factory=Policies)
     """The policies that were obeyed."""
+    perturbation: Perturbation | None = None
+    """In the place of a mechanism."""
+    broken: tuple[str, ...] = ()
+    """The limits that a perturbation breaks, or that cannot be judged for one."""
 
     @property
     def mechanism(self) -> Mechanism | None:
-        """The one to be approved; None where no epsilon will do."""
-        return None if self.epsilon is None else self.setting.at(self.epsilon)
+        """The one to be approved; None where no epsilon will do, and for a perturbation."""
+        return None if self.epsilon is None or self.setting is None else self.setting.at(self.epsilon)
 
     @property
     def headline(self) -> str:
@@ -78,17 +86,20 @@ class Report(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What ``cellrisk report --json`` prints."""
-        setting = self.setting
+        how: dict[str, Any] = {"mechanism": None}
+        if self.setting is not None:
+            setting = self.setting
+            how = {"mechanism": setting.name, "delta": setting.delta}
+            how |= {"neighbours": setting.neighbours, "threshold": setting.threshold}
+        if self.perturbation is not None:
+            how |= {"perturbation": self.perturbation.to_dict(), "broken": list(self.broken)}
         return {
             "title": self.title,
             "decision": self.decision,
             "verdict": self.verdict,
             "headline": self.headline,
             "epsilon": self.epsilon,
-            "mechanism": setting.name,
-            "delta": setting.delta,
-            "neighbours": setting.neighbours,
-            "threshold": setting.threshold,
+            **how,
             "public": self.public,
             "policy": self.policies.to_dict(),
         }
@@ -116,6 +127,17 @@ class Report(Result):
 
     def _paragraphs(self) -> list[str]:
         return []
+
+    def _repr_html_(self) -> str:
+        """The document itself, in a frame of its own in which nothing runs; what a pickle left is shown as a table."""
+        if not self.html:
+            return super()._repr_html_()
+        kept = "" if self.public else f" {CURATOR_NOTE} A notebook keeps what it shows."
+        return (
+            f"<p>{html.escape(visible(self.headline + kept))}</p>\n"
+            f'<iframe sandbox="" srcdoc="{html.escape(self.html)}" title="{html.escape(visible(self.title))}" '
+            'width="100%" height="640" style="border:1px solid #8888"></iframe>'
+        )
 
     def __str__(self) -> str:
         return paragraphs([self.title, self.decision, self.headline])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cellrisk.show.reporting.blocks import Block, Facts, TableBlock, Words
+from cellrisk.show.reporting.blocks import Block, Facts, Section, TableBlock, Words
 from cellrisk.show.reporting.phrases import join_names
 from cellrisk.show.reporting.registry import TO_FILL
 from cellrisk.system.text import percent
 
 if TYPE_CHECKING:
+    from cellrisk.decide.policies import Policies
     from cellrisk.risk.assessment import Assessment
     from cellrisk.risk.figures import DecisionFigures
     from cellrisk.show.reporting.decision import Decision, ReportRequest
@@ -37,7 +38,7 @@ def _figures_row(figures: DecisionFigures) -> Iterator[str]:
     yield f"{round(caused.exposed):,} people ({percent(caused.exposed / caused.records)})"
     if figures.certainty:
         surest = figures.certainty[-1]
-        yield f"{surest.people} people, with {100 * surest.certainty:g}% certainty"
+        yield f"{surest.people}, with {100 * surest.certainty:g}% certainty"
     else:
         yield "not computed"
     success, prior = figures.ceiling.times
@@ -66,25 +67,27 @@ def limit_facts(decision: Decision) -> Facts:
     """Which limits were set, by whom, and whether they bind."""
     request = decision.request
     limits = request.describe_limits()
-    policies = "; ".join(each.describe() for each in request.policies.obeyed)
     return Facts(
         (
             ("Limits", limits or "none was set"),
-            ("Set by", _say_who(policies, bool(limits))),
+            ("Set by", say_who(request.policies, bool(limits))),
         )
     )
 
 
-def _say_who(policies: str, limited: bool) -> str:
-    if policies:
-        return f"{policies}; what goes beyond it, by whoever asked for this report"
+def say_who(policies: Policies, limited: bool) -> str:
+    """Who has set the limits, and when, as far as the policies say."""
+    obeyed = "; ".join(", ".join(filter(None, (each.describe(), each.policy.origin))) for each in policies.obeyed)
+    if obeyed:
+        return f"{obeyed}; what goes beyond it, by whoever asked for this report"
     return "Whoever asked for this report; no policy was in force." if limited else "Nobody; no policy was in force."
 
 
-def provenance(request: ReportRequest) -> tuple[Block, ...]:
+def provenance_section(date: str | None, command: str | None, digests: Sequence[tuple[str, str]]) -> Section:
     """How the report was made: date, command and digests, as they were given."""
-    told = [(name, value) for name, value in (("Date", request.date), ("Command", request.command)) if value]
-    told += [(f"SHA-256 of {name}", digest) for name, digest in request.digests]
-    if not told:
-        return (Words(("Date, command and digests of the inputs were not given.",)),)
-    return (Facts(tuple(told)),)
+    told = [(name, value) for name, value in (("Date", date), ("Command", command)) if value]
+    told += [(f"SHA-256 of {name}", digest) for name, digest in digests]
+    block: Block = Words(("Date, command and digests of the inputs were not given.",))
+    if told:
+        block = Facts(tuple(told))
+    return Section("provenance", "How this report was made", (), (block,))

@@ -89,7 +89,10 @@ def refuse_released(entries: Sequence[Entry], target: Path) -> None:
     for entry in entries:
         path = None if entry.file is None or not entry.file.path else Path(entry.file.path)
         if path is not None:
-            refuse_inputs(target, dict.fromkeys((path, sidecar_of(path)), f"what entry {entry.number} has released"))
+            what = f"what entry {entry.number} has released"
+            refuse_inputs(target, dict.fromkeys((path, sidecar_of(path)), what))
+            if entry.tables and path.parent.is_dir():
+                refuse_inputs(target, dict.fromkeys(path.parent.iterdir(), what))
 
 
 def export_entries(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import RiskDefinition
-    from cellrisk.risk.sweep import Question
+    from cellrisk.risk.sweep import MeasuredRisk
 
 MEASURES = {
     "local": "of this very table, with the noise as the only chance",
@@ -24,10 +24,10 @@ FORMS = {
 WEIGHTS = {"uniform": "averaged over cells", "records": "averaged over people"}
 
 
-def describe_risk(risk: RiskDefinition, question: Question) -> str:
+def describe_risk(risk: RiskDefinition, measured: MeasuredRisk) -> str:
     """A risk in words: its name, what it is the chance of, and how it is averaged."""
-    weights = "" if question.measures[0].one_number else f", {WEIGHTS[risk.weights]}"
-    return f"{question.name}: {FORMS[risk.form]}, {MEASURES[risk.measure]}{weights}"
+    weights = "" if measured.measures[0].one_number else f", {WEIGHTS[risk.weights]}"
+    return f"{measured.name}: {FORMS[risk.form]}, {MEASURES[risk.measure]}{weights}"
 
 
 def make_sentence(text: str, end: str = ".") -> str:

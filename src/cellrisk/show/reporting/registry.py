@@ -194,7 +194,7 @@ def _explain_epsilon(decision: Decision) -> str:
 
 def _justify(decision: Decision) -> str:
     return (
-        f"{_explain_epsilon(decision)}. Measured was the {decision.question.name}, of the homogeneity attack, for "
+        f"{_explain_epsilon(decision)}. Measured was the {decision.measured.name}, of the homogeneity attack, for "
         f"{', '.join(decision.request.table.sensitive)}"
     )
 

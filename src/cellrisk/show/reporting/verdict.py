@@ -35,7 +35,7 @@ def describe_decision(decision: Decision) -> str:
 def board_verdict(decision: Decision) -> Verdict:
     """The answer in a sentence or two, with its figures."""
     at, choice = decision.candidates[decision.shown].at, decision.choice
-    risk = f"The {decision.question.name}, is {percent(at.risk)} there; {_say_people(decision, at)}."
+    risk = f"The {decision.measured.name}, is {percent(at.risk)} there; {_say_people(decision, at)}."
     required = f"Required: {decision.request.describe_limits()}."
     texts: tuple[str, ...] = (required, risk)
     if decision.kind == "recommended" and choice is not None:

@@ -1,23 +1,29 @@
-// Step 4: what the decision is, as words, commands and files, and the release itself.
+// Step 4: what is taken away: the report, the numbers, the commands, the release itself.
 import { announce, at, make, showError, showNote } from "./elements.js";
 import { showLedger } from "./ledger.js";
 import { count, percent, short, size } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { page, presentIndex, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
+import { hasLimit, page, presentFigures, presentIndex, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
+import { tell } from "./steps.js";
+
+// Whether the epsilon that is shown keeps the limits, and the words for it.
+function judge() {
+  if (!hasLimit() && !page.server.policy) return [null, "No limit is set."];
+  if (!page.judged) return [null, "Not yet checked against the limits."];
+  const kept = page.admissible?.intervals.some(([low, high]) => page.epsilon >= low && page.epsilon <= high);
+  return kept ? [true, "Within the limits."] : [false, "Not within the limits. Go back to step 3, or change them."];
+}
 
 export function showSetting() {
-  const risk = presentRow()[at("form").value][presentIndex()];
-  const { epsilon } = presentSetting();
-  const allowed = !page.server.policy || (page.judged && page.admissible.intervals.some(([low, high]) => epsilon >= low && epsilon <= high));
-  const kept = risk <= page.limit && allowed;
-  const broken = page.judged ? "not allowed by the policy that is in force. Go back to step 3." : "not yet checked against the policy that is in force.";
-  const averaged = titleOf("weights", at("weights").value).toLowerCase();
-  const words = `Risk ${percent(risk)} (measure ${page.shown.measure}, ${at("form").value}, averaged ${averaged})`;
+  const [place, form] = [presentIndex(), at("form").value];
+  const [kept, words] = judge();
+  const exposed = `${percent(presentRow()[form][place])} exposed (${titleOf("forms", form).toLowerCase()}; ${titleOf("measures", page.shown.measure)}; averaged ${titleOf("weights", at("weights").value).toLowerCase()})`;
   at("compare-now").textContent = settingWords();
-  at("setting").className = `verdict ${kept ? "good" : "bad"}`;
-  at("setting").replaceChildren(make("p", { class: "answer" }, `To sign off: ${settingWords()}`), make("p", {},
-    `${words}, limit ${percent(page.limit)}: ${kept ? "within the limit." : risk > page.limit ? "above the limit. Go back to step 3, or change the limit." : broken}`),
+  at("setting").className = `verdict ${kept === null ? "" : kept ? "good" : "bad"}`;
+  at("setting").replaceChildren(make("p", { class: "answer" }, `To sign off: ${settingWords()}`),
+    make("p", {}, `${percent(presentFigures().caused[place])} of people given away because of their own record; ${exposed}. ${words}`),
     make("p", { class: "quiet" }, page.server.policy ?? "No policy is in force."));
+  tell("act", `${settingWords()}. ${words}`);
 }
 
 export async function showCommands() {
@@ -60,27 +66,37 @@ export function showRelease(switchTo) {
   at("release-switch").replaceChildren(...(fits ? [] : buttons));
 }
 
-export function askForRelease(event) {
+const releaseFields = () => ({ purpose: at("purpose").value.trim() || null, cohort: at("cohort").value.trim() || null,
+  new_cohort: at("new-cohort").checked, observed_levels: at("observed-levels").checked, observed_cells_only: at("observed-cells").checked });
+
+// Before the last yes: whatever speaks against it, what the guarantee leaves out, and the budget before and after.
+export async function askForRelease(event) {
   event.preventDefault();
-  const [purpose, cohort] = [at("purpose").value.trim(), at("cohort").value.trim()];
+  const { purpose, cohort } = releaseFields();
   if (page.server.ledger && !(purpose && cohort)) {
-    showError(at("release-status"), new Error("The ledger needs a purpose and a cohort."));
+    showError(at("release-status"), new Error("The ledger needs a purpose and a cohort: fill in both boxes."));
     at(purpose ? "cohort" : "purpose").focus();
     return;
   }
-  at("release-status").replaceChildren();
+  const asked = { kind: "release", ...presentSetting(), ...releaseFields() };
+  const told = await work(at("release-status"), null, () => askTable("consequences", asked));
+  if (!told) return;
+  const limits = hasLimit() || page.server.policy ? "Every limit is kept." : "No limit is set.";
+  const list = (title, lines, kind = null) => [make("h3", { class: kind }, title), make("ul", { class: kind }, ...lines.map((line) => make("li", {}, line)))];
   at("confirm-text").replaceChildren(
     make("p", {}, `This publishes counts of ${count(page.table.records)} people from ${page.table.name} (${settingWords()}).`),
     make("p", {}, make("strong", {}, `It costs these people epsilon ${short(page.epsilon)}, for good.`),
       " It cannot be taken back, and every further release about them adds to it."),
-    make("p", {}, page.server.ledger ? `The ledger will say so under the cohort ${cohort}.` : "No ledger is open: nobody will add this up for you."));
+    ...list("Limits", told.above.length ? told.above : [limits], told.above.length ? "alarm" : null),
+    ...list("Not covered by the guarantee", told.uncovered.length ? told.uncovered : ["Nothing: every label and cell was declared beforehand."]),
+    ...list("Budget", told.budget));
+  at("confirm-yes").disabled = told.forbidden;
+  at("confirm-yes").textContent = told.forbidden ? "Forbidden" : told.above.length ? "Make the release above the limit" : "Make the release";
   at("confirm").returnValue = "";
   at("confirm").showModal();
 }
 
 export async function release() {
   if (at("confirm").returnValue !== "yes") return;
-  const more = { purpose: at("purpose").value.trim() || null, cohort: at("cohort").value.trim() || null, new_cohort: at("new-cohort").checked,
-    observed_levels: at("observed-levels").checked, observed_cells_only: at("observed-cells").checked };
-  if (await download("release", at("release-status"), "Making the release", more)) showLedger();
+  if (await download("release", at("release-status"), "Making the release", releaseFields())) showLedger();
 }

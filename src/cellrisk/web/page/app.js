@@ -1,21 +1,21 @@
 // The page of cellrisk: it asks the server, shows what comes back, and computes no risk itself. It starts here.
 import { askForRelease, copyCode, download, downloadReport, release } from "./act.js";
+import { writeAddress } from "./address.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
-import { placeOverlays, redrawCharts } from "./charts.js";
+import { redrawCharts } from "./charts.js";
 import { compareSettings } from "./compare.js";
-import { checkLimit, dragLimit, loadMap, moveLimitByKey, typeLimit } from "./decide.js";
-import { at, setOptions } from "./elements.js";
+import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
+import { at, later, setOptions } from "./elements.js";
 import { showLedger } from "./ledger.js";
-import { countTable, loadSource, showFiles, upload } from "./load.js";
-import { loadPositions, showPosition, showRow, useAdmissible } from "./see.js";
+import { countTable, loadSource, restore, showFiles, upload } from "./load.js";
+import { dragMarker, loadPositions, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
-import { named, page } from "./state.js";
-import { watchSteps } from "./steps.js";
+import { LIMITS, named, page } from "./state.js";
+import { openStep, watchSteps } from "./steps.js";
 
 function chooseTheme() {
   localStorage.setItem("cellrisk-theme", at("theme").value);
   document.documentElement.dataset.theme = at("theme").value;
-  redrawCharts();
 }
 
 function watchDrops() {
@@ -29,25 +29,28 @@ function watchDrops() {
 function watchControls() {
   const actions = {
     change: { theme: chooseTheme, sensitive: loadPositions, mechanism: loadPositions, measure: loadPositions, neighbours: loadPositions,
-      weights: showRow, delta: showRow, form: () => { placeOverlays(); checkLimit(); }, top: showRiskiest,
-      file: (event) => upload(event.target.files[0]) },
+      weights: showRow, delta: showRow, form: showRow, top: showRiskiest, file: (event) => upload(event.target.files[0]) },
     click: { "try-adult": () => loadSource("Reading the example", () => ask("POST", "/api/sources", { example: "adult" })),
       "open-file": () => loadSource("Reading the file", () => ask("POST", "/api/sources", { path: at("folder-file").value })),
-      "count-table": countTable, "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
-      "draw-map": loadMap, compare: compareSettings, report: downloadReport,
+      "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
+      "draw-map": loadMap, compare: compareSettings, report: downloadReport, print: () => window.print(),
       "curve-csv": () => download("curve.csv", at("download-status"), "Writing the curve"),
       "curve-svg": () => download("curve.svg", at("download-status"), "Writing the curve"), "copy-shell": copyCode, "copy-python": copyCode },
-    input: { epsilon: showPosition, "max-risk": typeLimit },
-    pointerdown: { "limit-handle": (event) => event.currentTarget.setPointerCapture(event.pointerId) },
-    pointermove: { "limit-handle": dragLimit },
-    keydown: { "limit-handle": moveLimitByKey },
+    input: { epsilon: showPosition, ...Object.fromEntries(LIMITS.map(({ id }) => [id, changeLimits])) },
+    pointerdown: { curve: dragMarker, limits: dragMarker },
+    pointermove: { curve: dragMarker, limits: dragMarker },
     submit: { "release-form": askForRelease },
     close: { confirm: release },
   };
   for (const [name, byElement] of Object.entries(actions)) {
     for (const [id, action] of Object.entries(byElement)) at(id).addEventListener(name, action);
   }
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
+  const note = () => { if (page.table) writeAddress(); };
+  at("main").addEventListener("change", note);
+  at("main").addEventListener("input", () => later("address", 200, note));
+  for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", redrawCharts);
+  addEventListener("resize", () => later("resize", 60, redrawCharts));
+  addEventListener("popstate", restore);
 }
 
 const MISSING = { category: "are a value of their own", drop: "drop the row", error: "refuse the file" };
@@ -58,18 +61,22 @@ function showServer() {
   for (const [id, list] of Object.entries(lists)) setOptions(at(id), named(list));
   [at("mechanism").value, at("form").value, at("weights").value] = ["geometric", "tight", "records"];
   at("ledger-fields").hidden = !page.server.ledger;
+  showLocks();
 }
 
 async function start() {
   at("theme").value = localStorage.getItem("cellrisk-theme") ?? "";
+  makeHandles();
   watchControls();
   watchDrops();
   watchSteps();
+  openStep("load", { how: null, focus: false });
   page.server = await work(at("load-status"), null, () => ask("GET", "/api/state"));
   if (!page.server) return;
   showServer();
   if (page.server.folder) showFiles();
   showLedger();
+  restore();
 }
 
 document.addEventListener("DOMContentLoaded", start);

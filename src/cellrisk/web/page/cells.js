@@ -39,7 +39,7 @@ function hasCells(place) {
 
 export async function showGlimpse() {
   if (!hasCells(at("glimpse-status"))) return;
-  const asked = { ...presentSetting(), seed: page.seed, cells: isWide("glimpse") ? 12 : 6 };
+  const asked = { ...presentSetting(), seed: page.seed, cells: isWide("main") ? 12 : 6 };
   const answer = await askCells(at("glimpse-status"), "glimpse", asked);
   if (!answer) return;
   at("glimpse-epsilon").textContent = short(page.epsilon);
@@ -52,11 +52,14 @@ export async function showGlimpse() {
     make("td", { "data-label": "What happened" }, make("span", { class: "scenario" }, badge(cell.scenario), make("span", {}, cell.scenario_text))))));
 }
 
+const MOST_LEVELS = 5;
+
 function countsOf(levels, counts) {
   const present = levels.map((level, place) => [level, counts[place]]).filter(([, number]) => number > 0);
   if (!present.length) return make("span", { class: "quiet" }, "nothing");
   const chip = ([level, number]) => make("span", { class: "chip" }, `${level} `, make("strong", {}, count(number)));
-  return make("span", { class: "chips" }, ...present.map(chip));
+  const more = present.length - MOST_LEVELS;
+  return make("span", { class: "chips" }, ...present.slice(0, MOST_LEVELS).map(chip), more > 0 ? make("span", { class: "quiet" }, `and ${count(more)} more`) : null);
 }
 
 export async function showRiskiest() {

@@ -1,43 +1,19 @@
 // The charts, and the marks that move over them.
-import { at } from "./elements.js";
+import { at, make } from "./elements.js";
 import { count, percent, short } from "./numbers.js";
-import { page, presentIndex, presentRow } from "./state.js";
+import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
+import { bar, dot, frame, labelRight, level, line, shape, widthOf } from "./picture.js";
 
 const drawn = new Map();
+const frames = new Map();
 export const redrawCharts = () => drawn.forEach((again) => again());
 export const forgetCharts = () => drawn.clear();
 export const isWide = (id) => at(id).clientWidth > 560;
 export const mapMarks = () => ["stricter", "recommended", "looser"].map((name) => [name, page.map[name]]).filter(([, mark]) => mark);
-const riskAxis = (largest) => ({ range: [0, 1.14 * largest || 0.01], tickformat: ".3~p", title: "risk" });
-const levelLine = (y, color, dash) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color, width: 1.5, dash } });
-export const axesOf = (id) => at(id).querySelector(".plot")._fullLayout;
+export const frameOf = (id) => frames.get(id);
 
-function colour(name) {
-  const probe = at("announcer");
-  probe.style.color = `var(--${name})`;
-  const found = getComputedStyle(probe).color;
-  probe.style.color = "";
-  return found;
-}
-
-// Texts given to plotly are the page's own words, never the data's: plotly reads tags in them.
-function draw(id, again, traces, layout) {
-  drawn.set(id, again);
-  const [ink, line, quiet] = [colour("ink"), colour("line"), colour("quiet")];
-  const axis = (own) => ({ gridcolor: line, linecolor: quiet, tickcolor: quiet, zeroline: false, fixedrange: true, automargin: true, ...own,
-    title: { standoff: 10, text: own.title } });
-  const plot = at(id).querySelector(".plot");
-  Plotly.react(plot, traces, {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, showlegend: false,
-    font: { color: ink, size: 13, family: getComputedStyle(document.body).fontFamily },
-    hoverlabel: { bgcolor: colour("raised"), bordercolor: line, font: { color: ink } },
-    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
-    ...layout, margin: { l: 48, r: 12, t: layout.showlegend ? 34 : 12, b: 44 }, xaxis: axis(layout.xaxis), yaxis: axis(layout.yaxis),
-  }, { displayModeBar: false, responsive: true, doubleClick: false });
-  if (plot.dataset.watched) return;
-  plot.dataset.watched = "yes";
-  plot.on("plotly_afterplot", placeOverlays);
-}
+const shareText = (share) => `${Number((100 * share).toPrecision(6))}%`;
+const shareAxis = (values) => ({ range: [0, 1.06 * Math.max(...values) || 0.01], text: shareText });
 
 function epsilonAxis(epsilons, wide) {
   const [low, high] = [epsilons[0], epsilons.at(-1)];
@@ -46,36 +22,59 @@ function epsilonAxis(epsilons, wide) {
     for (const step of !wide ? [1] : high / low > 2000 ? [1, 3] : [1, 2, 5]) ticks.push(Number((step * 10 ** power).toPrecision(1)));
   }
   const shown = ticks.filter((tick) => tick >= 0.999 * low && tick <= 1.001 * high);
-  return { type: "log", range: [Math.log10(low) - 0.02, Math.log10(high) + 0.02], title: "epsilon (log scale)",
-    tickvals: shown, ticktext: shown.map(String) };
+  return { log: true, range: [low, high], title: "epsilon (log scale)", ticks: shown.map((tick) => [tick, String(tick)]) };
 }
 
-// The curve that two steps show: the band between tight and exact, the two ends, and the epsilons that are admissible.
-function drawRisk(id, again, intervals) {
-  const [row, { epsilons }, accent] = [presentRow(), page.positions, colour("accent")];
-  const line = (form, dash, more) => ({ x: epsilons, y: row[form], mode: "lines", name: form, line: { color: accent, width: 2.5, dash },
-    hovertemplate: `${form} %{y:.1%} at epsilon %{x}<extra></extra>`, ...more });
-  const words = isWide(id) ? { raw: "raw table, no noise", chance: "chance, all noise" } : { raw: "raw", chance: "chance" };
-  const ends = [["raw", colour("alarm"), "left"], ["chance", colour("quiet"), "right"]];
-  const higher = Math.max(row.raw, row.chance);
-  const apart = Math.abs(row.raw - row.chance) > 0.08 * higher;
-  const shades = intervals.map(([low, high]) => ({ type: "rect", yref: "paper", y0: 0, y1: 1, layer: "below", fillcolor: colour("safe-band"),
-    x0: Math.max(low, 0.95 * epsilons[0]), x1: Math.min(high, 1.05 * epsilons.at(-1)), line: { width: 1, color: colour("safe") } }));
-  const shapes = ends.map(([end, color]) => levelLine(row[end], color, "dot"));
-  const annotations = ends.map(([end, color, xanchor]) => ({ text: `${words[end]} ${percent(row[end])}`, xref: "paper",
-    x: xanchor === "left" ? 0 : 1, xanchor, y: row[end], yanchor: apart || row[end] === higher ? "bottom" : "top",
-    showarrow: false, font: { color, size: 12.5 } }));
-  draw(id, again, [line("exact", "dash"), line("tight", "solid", { fill: "tonexty", fillcolor: colour("band") })], { annotations, showlegend: true,
-    shapes: [...shades, ...shapes], xaxis: epsilonAxis(epsilons, isWide(id)), yaxis: riskAxis(Math.max(higher, ...row.exact, ...row.tight)) });
+// The three lines that steps 2 and 3 show, those that are known by now.
+function presentLines() {
+  const { epsilons } = page.positions;
+  const lines = [{ kind: "exposed", epsilons, values: presentRow()[at("form").value], words: ["exposed", "exposed"] },
+    { kind: "caused", epsilons, values: presentFigures().caused, words: ["own record", "because of their own record"] }];
+  if (page.certainty?.sure.length) lines.push({ kind: "sure", epsilons: page.certainty.epsilons, values: page.certainty.sure,
+    words: ["sure", `named with ${100 * page.certainty.certainty}% certainty`] });
+  return lines;
 }
 
-export const drawCurve = () => drawRisk("curve", drawCurve, []);
-export const drawLimits = () => drawRisk("limits", drawLimits, page.admissible?.intervals ?? []);
+function drawFigures(id, again, intervals) {
+  drawn.set(id, again);
+  const [{ epsilons }, row, lines, wide] = [page.positions, presentRow(), presentLines(), isWide(id)];
+  const labels = [...lines.map(({ kind, values, words }) => ({ kind, value: values.at(-1), words: words[Number(wide)] })),
+    { kind: "raw", value: row.raw, words: `raw ${wide ? "table, no noise " : ""}${percent(row.raw)}` },
+    { kind: "chance", value: row.chance, words: `${wide ? "by chance, all noise" : "chance"} ${percent(row.chance)}` }];
+  const made = frame(at(id), { x: epsilonAxis(epsilons, wide), y: shareAxis(lines.flatMap(({ values }) => values)),
+    right: widthOf(labels.map(({ words, value }) => words + (value ? "  " : ""))) });
+  if (!made) return;
+  frames.set(id, made);
+  for (const [low, high] of intervals) {
+    const [left, right] = [low, high].map((edge) => made.x.to(Math.min(Math.max(edge, epsilons[0]), epsilons.at(-1))));
+    made.svg.append(shape("rect", { class: "admissible", x: left, width: right - left, y: made.top, height: made.bottom - made.top }));
+  }
+  for (const { kind, value } of labels.slice(-2)) if (made.y.to(value) >= made.top - 2) level(made, value, kind);
+  for (const { kind, epsilons: along, values } of lines) line(made, along, values, kind);
+  labelRight(made, labels);
+  if (document.body.classList.contains("printing")) printMarks(made, id === "limits");
+  placeOverlays();
+}
+
+// What moves on the screen is a part of the picture on paper.
+function printMarks(made, withLimits) {
+  const x = made.x.to(page.epsilon);
+  made.svg.append(shape("line", { class: "axis", x1: x, x2: x, y1: made.top, y2: made.bottom }));
+  for (const most of withLimits ? LIMITS.filter((each) => each.line).map(limitOf) : []) {
+    if (most !== null && made.y.to(most) >= made.top) level(made, most, "limit");
+  }
+}
+
+export const drawCurve = () => drawFigures("curve", drawCurve, []);
+export const drawLimits = () => drawFigures("limits", drawLimits, page.admissible?.intervals ?? []);
 
 export function drawHistogram() {
-  draw("histogram", drawHistogram, [{ type: "bar", x: sizeLabels(), y: page.table.sizes.cells, marker: { color: colour("accent") },
-    hovertemplate: "%{y:,} cells of size %{x}<extra></extra>" }], { bargap: 0.15, yaxis: { title: "cells", tickformat: "," },
-    xaxis: { type: "category", title: "people in the cell", tickfont: { size: 11 } } });
+  drawn.set("histogram", drawHistogram);
+  const { cells } = page.table.sizes;
+  const labels = sizeLabels();
+  const made = frame(at("histogram"), { x: { range: [0, cells.length], title: "people in the cell", ticks: labels.map((words, place) => [place + 0.5, words]) },
+    y: { range: [0, 1.06 * Math.max(...cells)], text: count, title: "cells" } });
+  if (made) cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
 }
 
 export function sizeLabels() {
@@ -84,57 +83,104 @@ export function sizeLabels() {
 }
 
 export function drawMap() {
+  if (!page.map) return;
+  drawn.set("map", drawMap);
   const { points } = page.map;
-  const allOf = (name) => points.map((point) => point[name]);
+  const [tvd, risk] = ["tvd", "risk"].map((name) => points.map((point) => point[name]));
+  const [widest, limit] = [Math.max(...tvd) || 0.01, limitOf(LIMITS.find(({ name }) => name === "max_risk"))];
   const marks = mapMarks().filter(([, mark]) => mark.tvd !== null);
-  draw("map", drawMap, [
-    { x: allOf("tvd"), y: allOf("risk"), text: allOf("epsilon").map(short), mode: "lines+markers", line: { color: colour("accent"), width: 2 },
-      marker: { size: 6 }, hovertemplate: "epsilon %{text}<br>risk %{y:.1%}<br>distortion %{x:.3f}<extra></extra>" },
-    { x: marks.map(([, mark]) => mark.tvd), y: marks.map(([, mark]) => mark.risk), text: marks.map(([name]) => name), mode: "markers+text",
-      textposition: ["bottom left", "top right", "top right"].slice(-marks.length), cliponaxis: false,
-      marker: { size: 13, symbol: "diamond", color: colour("alarm") }, hoverinfo: "skip" },
-  ], { shapes: [levelLine(page.limit, colour("safe"), "dash")],
-    annotations: [{ text: `limit ${percent(page.limit)}`, xref: "paper", x: 0, xanchor: "left", y: page.limit, yanchor: "top",
-      showarrow: false, font: { color: colour("safe") } }],
-    xaxis: { title: "distortion (total variation distance)", rangemode: "tozero" },
-    yaxis: riskAxis(Math.max(page.limit, ...allOf("risk"))) });
+  const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${percent(limit)}` }];
+  const ticks = Array.from({ length: 6 }, (_, place) => Number(((place * widest) / 5).toPrecision(2)));
+  const made = frame(at("map"), { x: { range: [0, 1.05 * widest], title: "distortion (total variation distance)", ticks: ticks.map((tick) => [tick, String(tick)]) },
+    y: { ...shareAxis(risk), title: "exposed" }, right: widthOf(labels.map(({ words }) => words)) + 12 });
+  if (!made) return;
+  line(made, tvd, risk, "exposed");
+  points.forEach((point) => made.svg.append(shape("circle", { class: "point", cx: made.x.to(point.tvd), cy: made.y.to(point.risk), r: 3.5 },
+    shape("title", {}, `epsilon ${short(point.epsilon)}: risk ${percent(point.risk)}, distortion ${point.tvd.toFixed(3)}`))));
+  for (const { value, kind } of labels) if (made.y.to(value) >= made.top) level(made, value, kind);
+  labelRight(made, labels);
+  const places = marks.map(([name, mark]) => ({ name, x: made.x.to(mark.tvd), y: made.y.to(mark.risk) })).sort((one, other) => one.y - other.y);
+  let free = -Infinity;
+  for (const { name, x, y } of places) {
+    free = Math.max(y - 10, free + 16, made.top + 8);
+    const atEnd = x > (made.left + made.right) / 2;
+    made.svg.append(shape("circle", { class: "dot mark", cx: x, cy: y, r: 6 }),
+      shape("text", { class: "label mark", x: x + (atEnd ? -11 : 11), y: free, "text-anchor": atEnd ? "end" : "start" }, name));
+  }
 }
 
 export function drawComparison() {
-  const sides = [["A", page.compared.a, colour("accent"), "solid"], ["B", page.compared.b, colour("alarm"), "dash"]];
-  const lines = sides.map(([name, side, color, dash]) => ({ x: side.epsilons, y: side.risk, mode: "lines", name, line: { color, width: 2.5, dash },
-    hovertemplate: `${name}: %{y:.1%} at epsilon %{x}<extra></extra>` }));
-  const dots = sides.map(([, side, color]) => ({ x: [side.at.epsilon], y: [side.at.risk], mode: "markers", showlegend: false,
-    hoverinfo: "skip", marker: { size: 11, color } }));
+  if (!page.compared) return;
+  drawn.set("compare-chart", drawComparison);
+  const sides = [["A", page.compared.a], ["B", page.compared.b]];
   const epsilons = sides.flatMap(([, side]) => side.epsilons).sort((one, other) => one - other);
-  draw("compare-chart", drawComparison, [...lines, ...dots], { showlegend: true, xaxis: epsilonAxis(epsilons, isWide("compare-chart")),
-    yaxis: riskAxis(Math.max(...sides.flatMap(([, side]) => side.risk))) });
+  const made = frame(at("compare-chart"), { x: epsilonAxis(epsilons, isWide("compare-chart")),
+    y: { ...shareAxis(sides.flatMap(([, side]) => side.risk)), title: "exposed" }, right: 40 });
+  if (!made) return;
+  for (const [name, side] of sides) {
+    line(made, side.epsilons, side.risk, `side-${name}`);
+    dot(made, side.at.epsilon, side.at.risk, `side-${name}`);
+  }
+  labelRight(made, sides.map(([name, side]) => ({ kind: `side-${name}`, value: side.risk.at(-1), words: name })));
 }
 
 // The marks that move are elements over the charts, so that moving them draws nothing anew.
 export function placeOverlays() {
   if (!page.positions) return;
-  const risk = presentRow()[at("form").value][presentIndex()];
-  for (const id of ["curve", "limits"]) placeMarker(id, page.epsilon, risk);
-  placeHandle();
+  for (const id of ["curve", "limits"]) placeMarker(id);
+  placeSlider();
+  placeHandles();
 }
 
-function placeMarker(id, epsilon, risk) {
-  const axes = axesOf(id);
-  if (!axes?.xaxis) return;
-  const marker = at(id).querySelector(".marker");
-  marker.hidden = false;
-  marker.style.transform = `translate(${axes.xaxis._offset + axes.xaxis.d2p(epsilon)}px, ${axes.yaxis._offset}px)`;
-  marker.style.height = `${axes.yaxis._length}px`;
-  marker.firstElementChild.style.transform = `translateY(${axes.yaxis.d2p(risk)}px)`;
+function placeMarker(id) {
+  const made = frames.get(id);
+  if (!made?.place.clientWidth) return;
+  const marker = made.place.querySelector(".marker") ?? made.place.appendChild(make("div", { class: "marker", "aria-hidden": "true" }));
+  const lines = presentLines();
+  while (marker.childElementCount < lines.length) marker.append(make("i"));
+  while (marker.childElementCount > lines.length) marker.lastElementChild.remove();
+  marker.style.transform = `translate(${made.x.to(page.epsilon)}px, ${made.top}px)`;
+  marker.style.height = `${made.bottom - made.top}px`;
+  lines.forEach(({ kind, epsilons, values }, place) => {
+    marker.children[place].className = kind;
+    marker.children[place].style.transform = `translateY(${made.y.to(between(epsilons, values)) - made.top}px)`;
+  });
 }
 
-export function placeHandle() {
-  const axes = axesOf("limits");
-  if (!axes?.yaxis || page.limit === null) return;
-  const { style } = at("limit-handle");
-  const height = Math.min(Math.max(axes.yaxis.d2p(page.limit), 0), axes.yaxis._length);
-  at("limit-handle").hidden = false;
-  [style.left, style.width] = [`${axes.xaxis._offset}px`, `${axes.xaxis._length}px`];
-  style.transform = `translateY(${axes.yaxis._offset + height}px)`;
+// The height of a line where the marker crosses it: lines are straight from point to point, along the logarithm.
+function between(epsilons, values) {
+  const place = epsilons.findIndex((epsilon) => epsilon >= page.epsilon);
+  if (place <= 0) return values.at(place);
+  const part = Math.log(page.epsilon / epsilons[place - 1]) / Math.log(epsilons[place] / epsilons[place - 1]);
+  return values[place - 1] + part * (values[place] - values[place - 1]);
+}
+
+// The slider's thumb stands under the marker: its track is as wide as the axis, and half a thumb more at each end.
+const THUMB = 20;
+
+function placeSlider() {
+  const made = frames.get("curve");
+  if (!made?.place.clientWidth) return;
+  at("slider").style.marginLeft = `${made.left - THUMB / 2}px`;
+  at("slider").style.width = `${made.right - made.left + THUMB}px`;
+}
+
+// The handles of those limits that are a share of people: lines that can be dragged.
+export function placeHandles() {
+  const made = frames.get("limits");
+  if (!made?.place.clientWidth) return;
+  const taken = [];
+  for (const limit of LIMITS.filter((each) => each.line)) {
+    const [handle, most] = [at(`${limit.id}-handle`), limitOf(limit)];
+    handle.hidden = most === null;
+    if (most === null) continue;
+    const height = Math.min(Math.max(made.y.to(most), made.top), made.bottom);
+    handle.setAttribute("aria-valuenow", (100 * most).toFixed(1));
+    handle.setAttribute("aria-valuetext", percent(most));
+    handle.firstElementChild.textContent = `${made.y.to(most) < made.top - 1 ? "↑ " : ""}limit ${percent(most)}`;
+    [handle.style.left, handle.style.width] = [`${made.left}px`, `${made.right - made.left}px`];
+    handle.style.transform = `translateY(${height}px)`;
+    handle.firstElementChild.style.left = `${8 + 110 * taken.filter((other) => Math.abs(other - height) < 26).length}px`;
+    taken.push(height);
+  }
 }

@@ -1,38 +1,47 @@
-// Step 3: the largest risk accepted, the epsilons that keep it, and the map of risk and usefulness.
+// Step 3: the largest figures accepted, the epsilons that keep them, and the map of risk and usefulness.
 import { showCommands, showSetting } from "./act.js";
-import { axesOf, drawLimits, drawMap, mapMarks, placeHandle } from "./charts.js";
+import { drawLimits, drawMap, frameOf, mapMarks, placeHandles } from "./charts.js";
 import { announce, at, later, make, makeTable, write } from "./elements.js";
 import { inward, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { page, presentSetting } from "./state.js";
+import { LIMITS, hasLimit, limitOf, page, presentSetting } from "./state.js";
+import { tell } from "./steps.js";
 
-export function setLimit(share) {
-  page.limit = Math.min(Math.max(Math.round(share * 1000) / 1000, 0), 1);
-  const handle = at("limit-handle");
-  at("max-risk").value = (100 * page.limit).toFixed(1);
-  handle.setAttribute("aria-valuenow", (100 * page.limit).toFixed(1));
-  handle.setAttribute("aria-valuetext", percent(page.limit));
-  handle.firstElementChild.textContent = `limit ${percent(page.limit)}`;
-  placeHandle();
+// What the policy in force fixes: its limits stand in their boxes, and cannot be changed; nor can the words of its risk.
+export function showLocks() {
+  const { locks, policy } = page.server;
+  const locked = "Fixed by the policy";
+  for (const { name, id, per } of LIMITS) {
+    const most = locks?.limits[name];
+    at(id).disabled = most !== undefined;
+    if (most !== undefined) at(id).value = Number((per * most).toPrecision(6));
+    write(`${id}-lock`, most === undefined ? "" : locked);
+  }
+  for (const [name, word] of Object.entries(locks?.words ?? {})) {
+    at(name).value = word;
+    at(name).disabled = true;
+  }
+  write("words-lock", Object.keys(locks?.words ?? {}).length ? `${locked}: measure, averages and what counts as revealed.` : "");
+  write("policy-lock", policy ?? "");
 }
 
-function changeLimit(share) {
-  setLimit(share);
+export function makeHandles() {
+  const names = { "max-caused": "because of their own record", "max-certain": "named with certainty", "max-risk": "exposed" };
+  at("limits").append(...LIMITS.filter((limit) => limit.line).map((limit) => make("div", { class: `handle ${limit.line}`, id: `${limit.id}-handle`,
+    role: "slider", tabindex: 0, "aria-orientation": "vertical", "aria-label": `Limit: ${names[limit.id]}`, "aria-valuemin": 0, "aria-valuemax": 100,
+    "aria-valuenow": 0, hidden: true, pointerdown: (event) => event.currentTarget.setPointerCapture(event.pointerId),
+    pointermove: (event) => dragLimit(event, limit), keydown: (event) => moveByKey(event, limit) }, make("b"))));
+}
+
+export function changeLimits() {
+  placeHandles();
   waitForVerdict(true);
-  later("limit", 120, checkLimit);
+  later("limit", 150, checkLimits);
 }
 
-export const checkLimit = () => { findAdmissible(); showSetting(); showCommands(); };
+const checkLimits = () => { findAdmissible(); showSetting(); showCommands(); };
 
-// What is being typed stays as it is typed.
-export function typeLimit(event) {
-  const { value } = event.target;
-  if (value === "" || !event.target.checkValidity()) return;
-  changeLimit(Number(value) / 100);
-  event.target.value = value;
-}
-
-// What was said of another limit or curve is pale, and cannot be used.
+// What was said of other limits or another curve is pale, and cannot be used.
 function waitForVerdict(waiting) {
   page.judged = !waiting;
   at("use-epsilon").disabled = waiting;
@@ -40,23 +49,40 @@ function waitForVerdict(waiting) {
 }
 
 export async function findAdmissible() {
+  if (!hasLimit() && !page.server.policy) return showNoLimit();
   waitForVerdict(true);
   const answer = await work(at("limit-status"), null, () => askTable("admissible", presentSetting()));
   if (!answer) return;
+  if (!hasLimit() && !page.server.policy) return showNoLimit();
   waitForVerdict(false);
   page.admissible = answer;
   drawLimits();
-  const { epsilon, intervals, sentence } = answer;
+  const { epsilon, intervals, sentence, why } = answer;
   const ranges = intervals.map(([low, high]) => `${inward(low, Math.ceil)} to ${inward(high, Math.floor)}`).join("; ");
   const unbound = epsilon === null && intervals.length > 0;
   at("verdict").className = `verdict ${unbound ? "" : epsilon === null ? "bad" : "good"}`;
-  const kept = epsilon === null ? "No epsilon keeps this limit." : `Admissible: epsilon ${ranges}`;
+  const kept = epsilon === null ? "No epsilon keeps these limits." : `Admissible: epsilon ${ranges}`;
   const verdict = unbound ? "No limit binds: nothing is recommended." : kept;
-  at("verdict").replaceChildren(make("p", { class: "answer" }, verdict), make("p", {}, sentence), make("p", { class: "quiet" }, answer.policy));
+  const more = epsilon === null ? why : sentence;
+  at("verdict").replaceChildren(make("p", { class: "answer" }, verdict), make("p", {}, more), make("p", { class: "quiet" }, answer.policy));
   const place = admissiblePlace();
   at("use-epsilon").hidden = place < 0 || epsilon === null;
-  if (page.server.policy) showSetting();
-  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}, the slider's step within the limit`;
+  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}, the slider's step within the limits`;
+  tell("decide", verdict);
+  showSetting();
+}
+
+function showNoLimit() {
+  page.admissible = null;
+  waitForVerdict(false);
+  at("limit-status").replaceChildren();
+  at("use-epsilon").hidden = true;
+  at("verdict").className = "verdict";
+  at("verdict").replaceChildren(make("p", { class: "answer" }, "No limit is set: nothing is recommended."),
+    make("p", {}, "Write one into a box under “Limits”. A board usually limits the people given away because of their own record."));
+  tell("decide", "no limit is set");
+  drawLimits();
+  showSetting();
 }
 
 // The largest slider position within the admissible set, or -1.
@@ -65,17 +91,23 @@ export function admissiblePlace() {
   return page.positions.epsilons.findLastIndex(isAdmissible);
 }
 
-export function dragLimit(event) {
-  if (!at("limit-handle").hasPointerCapture(event.pointerId)) return;
-  const { yaxis } = axesOf("limits");
-  changeLimit(yaxis.p2d(event.clientY - at("limits").getBoundingClientRect().top - yaxis._offset));
+function setLimit({ id }, share) {
+  if (at(id).disabled) return;
+  at(id).value = (100 * Math.min(Math.max(share, 0), 1)).toFixed(1);
+  changeLimits();
+  at(id).dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+function dragLimit(event, limit) {
+  if (!event.currentTarget.hasPointerCapture(event.pointerId)) return;
+  setLimit(limit, frameOf("limits").y.back(event.clientY - at("limits").getBoundingClientRect().top));
 }
 
 const KEY_STEPS = { ArrowUp: 0.001, ArrowRight: 0.001, ArrowDown: -0.001, ArrowLeft: -0.001, PageUp: 0.01, PageDown: -0.01, Home: -1, End: 1 };
 
-export function moveLimitByKey(event) {
+function moveByKey(event, limit) {
   if (!(event.key in KEY_STEPS)) return;
-  changeLimit(page.limit + KEY_STEPS[event.key]);
+  setLimit(limit, limitOf(limit) + KEY_STEPS[event.key]);
   event.preventDefault();
 }
 

@@ -20,7 +20,7 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 export function setOptions(select, options, chosen) {
-  select.replaceChildren(...options.map(([value, words]) => make("option", { value }, words)));
+  select.replaceChildren(...options.map(([value, words, title]) => make("option", { value, title }, words)));
   if (chosen !== undefined) select.value = chosen;
 }
 

@@ -1,12 +1,13 @@
 // Step 1: a file is loaded, its columns get a meaning, and the table is counted.
+import { fulfil, forgetWishes, readAddress, wishedEpsilon, writeAddress } from "./address.js";
 import { forgetCharts } from "./charts.js";
 import { showCompareFields } from "./compare.js";
-import { announce, at, make, setFigures, setOptions, showError, stopWaiting, write } from "./elements.js";
+import { announce, at, make, setFigures, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
 import { count, percent, size } from "./numbers.js";
 import { loadPositions } from "./see.js";
 import { ask, endTurns, follow, work } from "./server.js";
 import { page } from "./state.js";
-import { markSteps } from "./steps.js";
+import { openStep, tell } from "./steps.js";
 
 export async function showFiles() {
   const answer = await work(at("folder-status"), null, () => ask("GET", "/api/files"));
@@ -21,36 +22,90 @@ export function upload(file) {
   if (!file) return;
   const form = new FormData();
   form.append("file", file);
-  if (file.size <= limit) loadSource(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report));
+  if (file.size <= limit) loadSource(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report), page.lost);
   else showError(at("load-status"), new Error(`The file has ${size(file.size)}; at most ${size(limit)} can be uploaded.`));
 }
 
-export async function loadSource(words, begin) {
+const previewOf = async (id, turn, report) => {
+  for (;;) {
+    const preview = await ask("GET", `/api/sources/${id}`);
+    if (preview.columns) return preview;
+    await follow(preview.job, turn, report);
+  }
+};
+
+// Reads a source and shows its columns. What an address said of a file that the server had lost is used again.
+export async function loadSource(words, begin, lost = null) {
   forgetTable();
+  if (!lost) forgetWishes();
+  page.source = null;
   at("columns-area").hidden = true;
+  openStep("load", { how: null, focus: false });
   const source = await work(at("load-status"), words, async (turn, report) => {
     const { source: id } = await begin(turn, report);
-    for (;;) {
-      const preview = await ask("GET", `/api/sources/${id}`);
-      if (preview.columns) return preview;
-      await follow(preview.job, turn, report);
-    }
+    return previewOf(id, turn, report);
   });
-  if (source) showColumns(source);
+  if (!source) return;
+  page.lost = null;
+  showColumns(source, lost?.chosen);
+  writeAddress("pushState");
+  at("source-title").focus();
 }
 
-function showColumns(source) {
+const GONE = 404;
+const AGAIN = { file: (name) => ({ path: name }), example: () => ({ example: "adult" }) };
+
+// Does what the address says: the file, the table and every choice. What the server no longer has is made again, or said.
+export async function restore() {
+  const said = readAddress();
+  if (!said.source) {
+    if (page.source) location.reload();
+    return openStep("load", { how: null, focus: false });
+  }
+  if (page.table?.table === said.table && page.source?.source === said.source) {
+    fulfil();
+    page.epsilon = wishedEpsilon();
+    openStep(said.step, { how: null, focus: false });
+    if (page.table) loadPositions();
+    return;
+  }
+  forgetTable();
+  const source = await work(at("load-status"), `Reading ${said.name}`, (turn, report) => previewOf(said.source, turn, report)
+    .catch(async (error) => {
+      if (error.status !== GONE) throw error;
+      if (!(said.kind in AGAIN)) {
+        page.lost = said;
+        throw new Error(`The server no longer has ${said.name}, which was uploaded. Choose the file again: what was chosen for it is kept.`);
+      }
+      return previewOf((await ask("POST", "/api/sources", AGAIN[said.kind](said.name))).source, turn, report);
+    }));
+  if (!source) return openStep("load", { how: null, focus: false });
+  showColumns(source, said.chosen);
+  openStep("load", { how: null, focus: false });
+  if (!said.chosen || !said.table) return;
+  const table = await ask("GET", `/api/tables/${said.table}`).catch((error) => (error.status === GONE ? null : Promise.reject(error)));
+  if (table) return showTable({ ...table, chosen: chosenTable() }, said.step, "replaceState");
+  await countTable(said.step, "replaceState");
+  if (page.table) showNote(at("restored"), "The server no longer had this table, and has counted it again. Every choice is as it was.");
+}
+
+function showColumns(source, chosen = null) {
   page.source = source;
-  const { quasi_identifiers: keys = [], sensitive = [], bins = {} } = source.suggested ?? {};
+  const suggested = source.suggested;
+  const { quasi_identifiers: keys, sensitive, bins } = chosen ?? suggested;
   const roleOf = (name) => (keys.includes(name) ? "qid" : sensitive.includes(name) ? "sensitive" : "unused");
   const numbers = source.columns.filter((column) => column.kind === "number");
+  const [counted] = suggested.counts;
   write("source-title", `${source.name}: ${count(source.rows)} rows, ${source.columns.length} columns`);
   const rows = source.columns.map((column, place) => makeColumnRow(column, place, roleOf(column.name), bins[column.name]));
   at("columns").tBodies[0].replaceChildren(...rows);
-  setOptions(at("count"), [["", "one person"], ["people", "one person, though rows look like counts"],
-    ...numbers.map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], "");
+  setOptions(at("count"), [["", counted ? "please choose" : "one person"], ["people", counted ? "one person" : "one person, though rows look like counts"],
+    ...numbers.map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], chosen?.rows ?? "");
+  at("missing").value = chosen?.missing ?? "category";
+  at("count-hint").hidden = !counted;
+  write("count-hint", `Column ${counted} looks like counts of people. Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`);
+  tell("load", at("source-title").textContent);
   at("columns-area").hidden = false;
-  at("source-title").focus();
 }
 
 const ROLES = [["qid", "Quasi-identifier"], ["sensitive", "Sensitive"], ["unused", "Not used"]];
@@ -71,8 +126,8 @@ function makeColumnRow(column, place, role, bins) {
 }
 
 // What each row is: nothing said, a person whatever it looks like, or a cell with its count in a column.
-function readCount(chosen) {
-  return chosen === "" ? null : chosen === "people" ? false : chosen.slice("in ".length);
+function readCount(rows) {
+  return rows === "" ? null : rows === "people" ? false : rows.slice("in ".length);
 }
 
 function chosenTable() {
@@ -80,35 +135,50 @@ function chosenTable() {
   const columnsOf = (role) => rows.filter((row) => row.className === role).map((row) => row.dataset.column);
   const bins = rows.filter((row) => row.className === "qid").map((row) => [row.dataset.column, row.querySelector(".bins")?.value.trim()]);
   return { source: page.source.source, quasi_identifiers: columnsOf("qid"), sensitive: columnsOf("sensitive"),
-    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, count: readCount(at("count").value) };
+    bins: Object.fromEntries(bins.filter(([, edges]) => edges)), missing: at("missing").value, rows: at("count").value };
 }
 
 function forgetTable() {
   endTurns();
   stopWaiting();
-  Object.assign(page, { table: null, keyed: null, positions: null, shown: null, limit: null, admissible: null, map: null, compared: null, riskiest: null });
+  Object.assign(page, { table: null, keyed: null, positions: null, shown: null, certainty: null, figures: null, admissible: null, map: null,
+    compared: null, riskiest: null });
   page.shipped.clear();
   forgetCharts();
-  for (const id of ["table-area", "see", "see-area", "decide", "act", "map-area", "compare-area"]) at(id).hidden = true;
+  for (const id of ["table-area", "see-area", "map-area", "compare-area"]) at(id).hidden = true;
   for (const status of document.querySelectorAll("main .status:not(#ledger-status)")) status.replaceChildren();
-  markSteps();
 }
 
-export async function countTable() {
+// What has to be said in a box before the table can be counted: the box and the words, or null.
+function findUnsaid({ quasi_identifiers: keys, sensitive, rows }) {
+  if (!keys.length || !sensitive.length) return [null, "Choose at least one quasi-identifier and one sensitive column."];
+  const [counted] = page.source.suggested.counts;
+  const used = [...keys, ...sensitive].includes(counted);
+  if (counted && !used && rows === "") return ["count", `Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`];
+  if (rows.startsWith("in ") && [...keys, ...sensitive].includes(readCount(rows))) return ["count", `${readCount(rows)} is both a role and the counts: choose “Not used” for it, or another under “Each row is”.`];
+  return null;
+}
+
+export async function countTable(step = "see", how = "pushState") {
   const chosen = chosenTable();
   forgetTable();
-  if (!chosen.quasi_identifiers.length || !chosen.sensitive.length) {
-    return showError(at("count-status"), new Error("Choose at least one quasi-identifier and one sensitive column."));
+  openStep("load", { how: null, focus: false });
+  const unsaid = findUnsaid(chosen);
+  if (unsaid) {
+    showError(at("count-status"), new Error(unsaid[1]));
+    if (unsaid[0]) at(unsaid[0]).focus();
+    return;
   }
+  const { rows, ...asked } = chosen;
   const table = await work(at("count-status"), "Counting the table", async (turn, report) => {
-    const { job } = await ask("POST", "/api/tables", chosen);
+    const { job } = await ask("POST", "/api/tables", { ...asked, count: readCount(rows) });
     const made = await follow(job, turn, report);
     return ask("GET", `/api/tables/${made.table}`);
   });
-  if (table) showTable({ ...table, chosen });
+  if (table) await showTable({ ...table, chosen }, step, how);
 }
 
-function showTable(table) {
+function showTable(table, step, how) {
   page.table = table;
   const [first] = table.sensitive;
   const ofCells = (number) => `${percent(number / table.cells)} of cells`;
@@ -120,11 +190,14 @@ function showTable(table) {
   ]);
   at("warnings").querySelector("ul").replaceChildren(...table.warnings.map((words) => make("li", {}, words)));
   at("warnings").hidden = table.warnings.length === 0;
-  for (const id of ["table-area", "see"]) at(id).hidden = false;
-  markSteps();
+  at("table-area").hidden = false;
   setOptions(at("sensitive"), table.sensitive.map(({ name }) => [name, name]), first.name);
   at("sensitive-field").hidden = table.sensitive.length === 1;
   showCompareFields();
-  announce(`The table is counted: ${count(table.records)} people in ${count(table.cells)} cells. Go on to step 2, See.`);
-  loadPositions();
+  fulfil();
+  page.epsilon = wishedEpsilon();
+  tell("load", `${table.name}: ${count(table.records)} people in ${count(table.cells)} cells by ${table.quasi_identifiers.join(", ")}; sensitive ${table.sensitive.map(({ name }) => name).join(", ")}`);
+  announce(`The table is counted: ${count(table.records)} people in ${count(table.cells)} cells. Step 2, See, is open.`);
+  openStep(step, { how });
+  return loadPositions();
 }

@@ -33,3 +33,9 @@ export function size(bytes) {
   while (bytes >= 1000 && unit < units.length - 1) [bytes, unit] = [bytes / 1000, unit + 1];
   return `${threeDigits.format(bytes)} ${units[unit]}`;
 }
+
+// A moment in the reader's own time and way, to the minute.
+export function localTime(text) {
+  const moment = new Date(text);
+  return Number.isNaN(moment.valueOf()) ? text : moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+}

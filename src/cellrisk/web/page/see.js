@@ -1,32 +1,49 @@
-// Step 2: the risk along epsilon, and the slider.
+// Step 2: the figures along epsilon, and the slider.
+import { fulfil, writeAddress } from "./address.js";
 import { showCommands, showRelease, showSetting } from "./act.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
-import { drawCurve, drawHistogram, drawLimits, placeOverlays, sizeLabels } from "./charts.js";
-import { admissiblePlace, findAdmissible, setLimit } from "./decide.js";
+import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays, sizeLabels } from "./charts.js";
+import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { count, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { page, presentIndex, presentRow } from "./state.js";
+import { page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
+import { tell } from "./steps.js";
+
+const POINTS = 121;
 
 export async function loadPositions() {
   const wanted = Object.fromEntries(["sensitive", "mechanism", "neighbours", "measure"].map((id) => [id, at(id).value]));
   const { measure, ...others } = wanted;
-  const [key, about] = [JSON.stringify(wanted), JSON.stringify(others)];
+  const key = JSON.stringify(wanted);
   const shipped = page.shipped.get(key);
-  // How many people are exposed does not depend on the measure: what was shipped with another one is used again.
-  const counted = [...page.shipped.values()].find((each) => each.about === about);
-  const asking = () => shipped ?? askTable("positions", { ...others, measures: [measure], deltas: null, points: 121, people: !counted });
+  const asking = () => shipped ?? askTable("positions", { ...others, measures: [measure], deltas: null, points: POINTS });
   const wish = (page.wanted = {}); // the same may be asked for twice: only the last one counts
   const positions = await work(at("see-status"), shipped ? null : "Computing the curve", asking);
   if (page.wanted !== wish) return;
-  if (positions) {
-    if (counted) Object.assign(positions, { people: counted.people, sentences: counted.sentences });
-    page.shipped.set(key, Object.assign(positions, { about }));
-    page.shown = wanted;
-    showPositions(positions);
-  } else if (page.shown) {
-    for (const [id, value] of Object.entries(page.shown)) at(id).value = value;
+  if (!positions) {
+    if (page.shown) for (const [id, value] of Object.entries(page.shown)) at(id).value = value;
+    return;
   }
+  page.shipped.set(key, positions);
+  page.shown = wanted;
+  showPositions(positions);
+}
+
+// What an attacker can be sure of takes longer than the curve, and is filled in.
+async function loadCertainty() {
+  const { sensitive, mechanism, neighbours, delta } = presentSetting();
+  const asked = { sensitive, mechanism, neighbours, delta };
+  const key = `certainty ${JSON.stringify(asked)}`;
+  const wish = (page.wantedCertainty = {});
+  page.certainty = page.shipped.get(key) ?? null;
+  if (page.certainty) return;
+  const certainty = await work(at("certainty-status"), "Counting whom an attacker can be sure of", () => askTable("certainty", asked));
+  if (!certainty || page.wantedCertainty !== wish) return;
+  page.certainty = certainty;
+  page.shipped.set(key, certainty);
+  if (certainty.unknown) showNote(at("certainty-status"), `What an attacker could be sure of is not computed: ${certainty.unknown}.`);
+  showLines();
 }
 
 function useMechanism(name) {
@@ -38,12 +55,15 @@ function showPositions(positions) {
   const { epsilons, deltas } = positions;
   const sameDeltas = String(page.positions?.deltas) === String(deltas);
   page.positions = positions;
-  if (!sameDeltas) setOptions(at("delta"), deltas.map((delta, place) => [place, delta === null ? "none" : short(delta)]), positions.default_index);
+  if (!sameDeltas) {
+    setOptions(at("delta"), deltas.map((delta, place) => [place, delta === null ? "none" : short(delta)]), positions.default_index);
+    fulfil("delta");
+  }
   at("delta-field").hidden = deltas[0] === null;
   at("epsilon").max = epsilons.length - 1;
   at("epsilon").value = nearest(epsilons, page.epsilon);
   [at("epsilon-low").textContent, at("epsilon-high").textContent] = [short(epsilons[0]), short(epsilons.at(-1))];
-  for (const id of ["see-area", "decide", "act"]) at(id).hidden = false;
+  at("see-area").hidden = false;
   drawHistogram();
   at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells", "people"],
     sizeLabels().map((label, place) => [label, count(page.table.sizes.cells[place]), count(page.table.sizes.records[place])])));
@@ -56,40 +76,77 @@ function nearest(list, wanted) {
   return list.reduce((best, value, place) => (far(value) < far(list[best]) ? place : best), 0);
 }
 
-// Another row of the same positions: measure, weights or delta.
+// Another row of the same positions: measure, form, weights or delta.
 export function showRow() {
-  const row = presentRow();
-  if (page.limit === null) setLimit((row.chance + row.raw) / 2);
-  showPosition();
-  drawCurve();
-  drawLimits();
-  at("curve-numbers").replaceChildren(makeTable("Risk along epsilon", [], ["epsilon", "tight", "exact", "as published"],
-    page.positions.epsilons.map((epsilon, place) => [short(epsilon), ...["tight", "exact", "published"].map((form) => percent(row[form][place]))])));
+  const delta = page.positions.deltas[0] === null ? "" : `, delta ${short(page.positions.deltas[Number(at("delta").value)])}`;
+  write("advanced-told", `${titleOf("mechanisms", page.shown.mechanism)}${delta}; ${titleOf("forms", at("form").value).toLowerCase()}`);
+  for (const [id, list] of [["form", "forms"], ["measure", "measures"]]) {
+    at(id).title = page.server[list].find(({ name }) => name === at(id).value)?.paper ?? "";
+  }
+  loadCertainty();
+  showLines();
   findAdmissible();
 }
 
-// Follows the slider: everything here was shipped before.
+function showLines() {
+  const [row, figures] = [presentRow(), presentFigures()];
+  showPosition();
+  drawCurve();
+  drawLimits();
+  const columns = [["own value revealed", row.tight], ["any value revealed", row.exact], ["because of their own record", figures.caused]];
+  at("curve-numbers").replaceChildren(makeTable("The figures along epsilon", [], ["epsilon", ...columns.map(([title]) => title)],
+    page.positions.epsilons.map((epsilon, place) => [short(epsilon), ...columns.map(([, values]) => percent(values[place]))])));
+  // Noise that shows single values by itself lifts the line of the exposed where epsilon is small.
+  const lifted = row.chance > 1.05 * Math.min(...row[at("form").value]);
+  at("noise-note").hidden = !lifted;
+  write("noise-note", `As epsilon falls, “exposed” tends to ${percent(row.chance)}: noise itself then shows single values in cells, and some of them are right by chance. “Because of their own record” leaves that out.`);
+}
+
+// Follows the slider: everything here was shipped before, but for intervals, which are filled in once it rests.
 export function showPosition() {
-  const [place, row, delta] = [presentIndex(), presentRow(), at("delta").value];
-  const people = page.positions.people[delta];
+  const place = presentIndex();
   page.epsilon = page.positions.epsilons[place];
   at("epsilon-value").textContent = short(page.epsilon);
-  write("sentence", page.positions.sentences[delta][place]);
-  setFigures(at("risk-figures"), [
-    ["Risk, tight", percent(row.tight[place]), "people whose own value is shown alone", "first"],
-    ["Risk, exact", percent(row.exact[place]), "one value shown alone, and somebody has it"],
-    ["By chance", percent(row.chance), "where noise drowns every count"],
-    ["Raw table", percent(row.raw), "published without noise"],
-    ["People exposed", count(people.mean[place]), `95% of releases: ${count(people.low[place])} to ${count(people.high[place])}`],
-  ]);
-  at("epsilon").setAttribute("aria-valuetext", `epsilon ${short(page.epsilon)}, risk ${percent(row.tight[place])}`);
+  page.figures = null;
+  showNumbers();
   placeOverlays();
   later("settle", 300, settle);
 }
 
+function showNumbers() {
+  const [place, row, figures] = [presentIndex(), presentRow(), presentFigures()];
+  const found = page.figures?.epsilon === page.epsilon ? page.figures : null;
+  const between = ({ low, high }) => (low === null || low === undefined ? "" : `95% of releases: ${count(low)} to ${count(high)} people`);
+  const [named] = found?.decision.certainty ?? [];
+  const form = at("form").value;
+  const other = form === "exact" ? "tight" : "exact";
+  write("sentence", found?.sentence ?? figures.sentences[place]);
+  setFigures(at("risk-figures"), [
+    ["Because of their own record", percent(figures.caused[place]), found ? between(found.decision.caused) : "of people; counting the interval", "first caused"],
+    ["Named with certainty", named ? percent(named.right / page.table.records) : "–",
+      named ? `rightly, and ${100 * named.certainty}% sure or more` : found ? "not computed" : "counting", "sure"],
+    [`Exposed: ${titleOf("forms", form).toLowerCase()}`, percent(row[form][place]), found && form === "tight" && page.shown.measure === "local" ? between(found.people) : "luck counts too", "exposed"],
+    [titleOf("forms", other), percent(row[other][place]), other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
+    ["Two values told apart", `${(100 * figures.ceiling[place]).toFixed(1)} of 100`, "by nobody more often; 50 is a coin"],
+    ["Exposed by chance", percent(row.chance), "where noise drowns every count"],
+    ["Exposed by the raw table", percent(row.raw), "published without noise"],
+  ]);
+  at("epsilon").setAttribute("aria-valuetext", `epsilon ${short(page.epsilon)}, ${percent(figures.caused[place])} because of their own record, ${percent(row[form][place])} exposed`);
+  tell("see", `epsilon ${short(page.epsilon)}: ${percent(figures.caused[place])} of people given away because of their own record, ${percent(row[form][place])} exposed`);
+}
+
+async function fillIn() {
+  const found = await work(at("figures-status"), null, () => askTable("figures", presentSetting()));
+  if (!found || found.epsilon !== page.epsilon) return;
+  page.figures = found;
+  showNumbers();
+  announce(found.sentence);
+}
+
 // What needs the server, once the slider rests.
 function settle() {
-  announce(at("sentence").textContent);
+  writeAddress();
+  fillIn();
   showGlimpse();
   showRiskiest();
   showSetting();
@@ -100,4 +157,15 @@ export function useAdmissible() {
   at("epsilon").value = admissiblePlace();
   showPosition();
   showNote(at("limit-status"), `Epsilon is ${short(page.epsilon)} now, here and in every step.`);
+}
+
+// The marker can be dragged too: the slider follows.
+export function dragMarker(event) {
+  const made = frameOf(event.currentTarget.id);
+  if (event.buttons !== 1 || !made || event.target.closest(".handle")) return;
+  const x = event.clientX - event.currentTarget.getBoundingClientRect().left;
+  if (event.type === "pointerdown" && (x < made.left - 8 || x > made.right + 8)) return;
+  at("epsilon").value = nearest(page.positions.epsilons, made.x.back(Math.min(Math.max(x, made.left), made.right)));
+  showPosition();
+  event.preventDefault();
 }

@@ -13,7 +13,7 @@ export function ask(method, path, body, turn, report) {
     request.responseType = "json";
     request.setRequestHeader("X-Cellrisk", "1");
     request.onload = () => (request.status < 300 ? done(request.response) : failed(refusal()));
-    request.onerror = () => failed(new Error("The server does not answer. Is cellrisk serve still running?"));
+    request.onerror = () => failed(new Error("The server does not answer. Is cellrisk serve still running? Start it again: every choice is in the address of this page."));
     request.onabort = () => failed(new Error("Cancelled."));
     if (turn) turn.abort = () => request.abort();
     if (report) request.upload.onprogress = (event) => report(event.loaded / event.total, "uploading");
@@ -43,7 +43,7 @@ export function endTurns() {
 }
 
 function showProgress(place, words, turn) {
-  const step = make("span", { class: "step" }, words);
+  const step = make("span", { class: "doing" }, words);
   const bar = make("progress", { max: 1, "aria-label": words });
   const cancel = make("button", { type: "button", class: "small" }, "Cancel");
   cancel.addEventListener("click", () => { cancel.disabled = turn.cancelled = true; turn.stop(); });

@@ -9,23 +9,41 @@ export const page = {
   positions: null, // every slider position of what is shown
   shown: null, // of which sensitive column, mechanism, neighbours and measure these are
   shipped: new Map(), // positions that were shipped before, by what was asked
+  certainty: null, // what an attacker can be sure of along epsilon, once it is known
   epsilon: 1, // what the slider shows; kept when the mechanism changes
-  limit: null, // the largest risk accepted
-  admissible: null, // what the server says of that limit
+  admissible: null, // what the server says of the limits
   ...{ map: null, compared: null, riskiest: null }, // the last answers to these
   order: { column: "risk", descending: true },
   seed: 1,
 };
 
-export const named = (list) => page.server[list].map((each) => [each.name, each.title]);
+export const named = (list) => page.server[list].map((each) => [each.name, each.title, each.paper]);
 export const titleOf = (list, name) => page.server[list].find((each) => each.name === name)?.title ?? name;
 
 export const presentIndex = () => Number(at("epsilon").value);
 export const presentRow = () => page.positions.rows[`${page.shown.measure}/${at("weights").value}/${at("delta").value}`];
+export const presentFigures = () => page.positions.figures[at("delta").value];
+
+// The limits: their boxes, in which unit they are typed, and whether they are a line of the chart.
+export const LIMITS = [
+  { name: "max_caused", id: "max-caused", per: 100, line: "caused" },
+  { name: "max_certain", id: "max-certain", per: 100, line: "sure" },
+  { name: "max_ceiling", id: "max-ceiling", per: 100, line: null },
+  { name: "max_epsilon", id: "max-epsilon", per: 1, line: null },
+  { name: "max_risk", id: "max-risk", per: 100, line: "exposed" },
+];
+
+export function limitOf({ id, per }) {
+  const { value } = at(id);
+  return value === "" || !at(id).checkValidity() ? null : Number((Number(value) / per).toPrecision(12));
+}
+
+const presentLimits = () => Object.fromEntries(LIMITS.map((limit) => [limit.name, limitOf(limit)]));
+export const hasLimit = () => Object.values(presentLimits()).some((limit) => limit !== null);
 
 export function presentSetting() {
   return { ...page.shown, epsilon: page.epsilon, delta: page.positions.deltas[Number(at("delta").value)],
-    form: at("form").value, weights: at("weights").value, max_risk: page.limit };
+    form: at("form").value, weights: at("weights").value, ...presentLimits() };
 }
 
 export function settingWords() {

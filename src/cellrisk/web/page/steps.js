@@ -1,21 +1,51 @@
-// The five steps, as the links at the top show them.
-import { at } from "./elements.js";
+// The five steps: one is open, and the others are a line each that can be opened.
+import { writeAddress } from "./address.js";
+import { redrawCharts } from "./charts.js";
+import { at, write } from "./elements.js";
 import { page } from "./state.js";
 
-// Steps that have nothing to show yet cannot be followed.
-export function markSteps() {
+const STEPS = ["load", "see", "decide", "act", "ledger"];
+const isEarly = (step) => !page.table && !["load", "ledger"].includes(step);
+
+// What a step has come to, for the line that it folds into.
+export const tell = (step, words) => write(`${step}-told`, words);
+
+export function openStep(step, { how = "pushState", focus = true } = {}) {
+  page.step = isEarly(step) ? "load" : step;
+  for (const each of STEPS) {
+    at(each).classList.toggle("open", each === page.step);
+    at(each).hidden = isEarly(each);
+    at(`${each}-fold`).ariaExpanded = String(each === page.step);
+  }
   for (const link of document.querySelectorAll(".steps a")) {
-    const early = !page.table && !["#load", "#ledger"].includes(link.hash);
+    const early = isEarly(link.dataset.step);
     link.ariaDisabled = early ? "true" : null;
     link.tabIndex = early ? -1 : 0;
+    if (link.dataset.step === page.step) link.setAttribute("aria-current", "step");
+    else link.removeAttribute("aria-current");
   }
+  redrawCharts();
+  if (how) writeAddress(how);
+  if (!focus) return;
+  at(`${page.step}-title`).focus({ preventScroll: true });
+  at(page.step).scrollIntoView({ block: "start" });
 }
 
 export function watchSteps() {
-  const links = new Map([...document.querySelectorAll(".steps a")].map((link) => [link.hash.slice(1), link]));
-  const watcher = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
-    for (const [id, link] of links) link.setAttribute("aria-current", id === entry.target.id ? "step" : "false");
-  }), { rootMargin: "-45% 0px -50% 0px" });
-  for (const id of links.keys()) watcher.observe(at(id));
-  markSteps();
+  for (const step of STEPS) at(`${step}-fold`).addEventListener("click", () => openStep(step));
+  for (const link of document.querySelectorAll(".steps a, button.next")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      if (!isEarly(link.dataset.step)) openStep(link.dataset.step);
+    });
+  }
+  addEventListener("beforeprint", () => preparePrint(true));
+  addEventListener("afterprint", () => preparePrint(false));
+}
+
+// On paper every step is open, with what it has come to.
+function preparePrint(begins) {
+  document.body.classList.toggle("printing", begins);
+  write("printed", `${page.source?.name ?? ""}, ${new Date().toLocaleString([], { dateStyle: "long", timeStyle: "short" })}`);
+  redrawCharts();
 }

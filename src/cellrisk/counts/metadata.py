@@ -1,0 +1,244 @@
+"""What a file beside the data declares of its columns: levels and bounds, written down once and used here.
+
+CSV on the Web (W3C), Table Schema and Data Package (Frictionless) are JSON; the metadata of SmartNoise SQL is YAML.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from cellrisk.counts.binning import exact, is_number, scalar
+from cellrisk.counts.files import refusals_of_the_system
+from cellrisk.errors import InvalidInput
+from cellrisk.system.extras import extra_needed
+
+LARGEST_FILE = 1 << 20
+MOST_CODES = 1000
+"""Whole numbers between two bounds that are taken for the levels of a column."""
+PLAIN = re.compile(r"[^\\.^$*+?()\[\]{}|]+")
+"""A piece of a pattern that stands for itself."""
+WHOLE = ("int", "integer", "long", "short", "byte", "nonNegativeInteger", "positiveInteger")
+KINDS = "CSVW or a Table Schema (.json), or SmartNoise's metadata (.yaml)"
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What is declared of each column."""
+
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """The least and the largest value."""
+
+    def declare(
+        self, columns: Sequence[str], bins: Mapping[str, Any] | None, levels: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Bins and levels of the columns in use: those that are given, and where nothing is given, what is declared.
+
+        A width becomes edges from one bound to the other, so that the bins are declared, too.
+
+        >>> Metadata(levels={"sex": ("f", "m")}, bounds={"age": (18, 33)}).declare(["sex", "age"], {"age": 5}, None)
+        ({'age': [15.0, 20.0, 25.0, 30.0, 35.0]}, {'sex': ('f', 'm')})
+        """
+        found_bins, found_levels = dict(bins or {}), dict(levels or {})
+        for name in columns:
+            width = scalar(found_bins.get(name))
+            if name in self.bounds and is_number(width) and width > 0:
+                found_bins[name] = _edges(float(width), *self.bounds[name])
+            elif name in self.levels and name not in found_bins:
+                found_levels.setdefault(name, self.levels[name])
+        return found_bins, found_levels
+
+
+def _edges(width: float, low: float, high: float) -> list[float]:
+    """The multiples of a width from below the one bound to the other or above it."""
+    step = Fraction(exact(width))
+    first, last = math.ceil(Fraction(exact(low)) / step) - 1, math.ceil(Fraction(exact(high)) / step)
+    if last - first > MOST_CODES:
+        raise InvalidInput(
+            "the declared bounds hold too many bins of this width", got=f"{last - first:,}", allowed=f"{MOST_CODES:,}"
+        )
+    return [float(place * step) for place in range(first, last + 1)]
+
+
+def read_metadata(path: str | os.PathLike[str], source: Any = None) -> Metadata:
+    """What a file declares. ``source`` is the data's own name, by which one of several tables is told from the others.
+
+    Parameters
+    ----------
+    path
+        A JSON or YAML file of one of the four kinds.
+    source
+        The path of the data.
+    """
+    file = Path(path)
+    with refusals_of_the_system(file), file.open("rb") as stream:
+        text = stream.read(LARGEST_FILE + 1)
+    if len(text) > LARGEST_FILE:
+        raise InvalidInput("the file of metadata is too large", allowed=f"up to {LARGEST_FILE:,} bytes")
+    suffix = file.suffix.lower()
+    if suffix == ".json":
+        columns = _list_json_columns(_parse_json(text), Path(os.fspath(source)).name if _is_path(source) else "")
+    elif suffix in (".yaml", ".yml"):
+        columns = _list_smartnoise_columns(_parse_yaml(text))
+    else:
+        raise InvalidInput("the kind of metadata is not known", got=f"a file that ends in {suffix!r}", allowed=KINDS)
+    levels: dict[str, tuple[Any, ...]] = {}
+    bounds: dict[str, tuple[float, float]] = {}
+    for name, values, low, high, whole in columns:
+        if name in levels or name in bounds:
+            raise InvalidInput("the metadata declares a column twice", got=f"'{name}'")
+        if values is not None:
+            levels[name] = values
+        if is_number(low) and is_number(high):
+            if not low <= high:
+                raise InvalidInput(f"the bounds of column '{name}' are the wrong way round in the metadata")
+            bounds[name] = (float(low), float(high))
+            if values is None and whole and high - low < MOST_CODES:
+                levels[name] = tuple(range(math.ceil(low), math.floor(high) + 1))
+    if not levels and not bounds:
+        raise InvalidInput("the metadata declares no levels and no bounds", allowed=KINDS)
+    return Metadata(levels, bounds)
+
+
+Declared = tuple[str, tuple[Any, ...] | None, Any, Any, bool]
+"""Name, levels, least and largest value, and whether the values are whole numbers."""
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, str | os.PathLike)
+
+
+def _parse_json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("the metadata is no JSON that can be read") from None
+
+
+def _parse_yaml(text: bytes) -> Any:
+    with extra_needed():
+        import yaml
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise InvalidInput("the metadata is no YAML that can be read") from None
+
+
+def _list_json_columns(found: Any, source: str) -> list[Declared]:
+    """The columns of a table: of CSVW, of a Table Schema, or of a Data Package."""
+    if not isinstance(found, dict):
+        raise InvalidInput("the metadata describes no table", got=type(found).__name__, allowed=KINDS)
+    listed = found.get("tables") or found.get("resources")
+    tables = [table for table in listed if isinstance(table, dict)] if isinstance(listed, list) else [found]
+    if len(tables) > 1:
+        tables = [table for table in tables if Path(str(table.get("url") or table.get("path"))).name == source]
+    if len(tables) != 1:
+        raise InvalidInput(
+            "the metadata describes several tables, and the data's name fits not exactly one of them",
+            got=f"{len(tables)} that fit",
+        )
+    (table,) = tables
+    schema = next((table[key] for key in ("tableSchema", "schema") if isinstance(table.get(key), dict)), table)
+    if isinstance(schema.get("columns"), list):
+        return [found for column in schema["columns"] if (found := _read_csvw(column)) is not None]
+    if isinstance(schema.get("fields"), list):
+        return [found for column in schema["fields"] if (found := _read_field(column)) is not None]
+    raise InvalidInput("the metadata lists no columns", allowed=KINDS)
+
+
+def _read_csvw(column: Any) -> Declared | None:
+    """A column of CSVW: levels are a pattern that is a list of words, or the two words of a truth value."""
+    name = _name(column, "name", "titles")
+    if name is None:
+        return None
+    kind = column.get("datatype")
+    if not isinstance(kind, dict):
+        return name, None, None, None, False
+    base, pattern = str(kind.get("base", "string")), kind.get("format")
+    values = _split_pattern(pattern) if base in ("string", "token", "boolean") and isinstance(pattern, str) else None
+    low, high = (_number(kind.get(key, kind.get(f"{key[:3]}Inclusive"))) for key in ("minimum", "maximum"))
+    return name, values, low, high, base in WHOLE
+
+
+def _split_pattern(pattern: str) -> tuple[str, ...] | None:
+    """The words of a pattern that allows a list of them and nothing else; None for any other pattern.
+
+    >>> _split_pattern("^(north|south)$"), _split_pattern("[a-z]+"), _split_pattern("Y|N")
+    (('north', 'south'), None, ('Y', 'N'))
+    """
+    inner = pattern.removeprefix("^").removesuffix("$")
+    inner = inner[1:-1] if inner.startswith("(") and inner.endswith(")") else inner
+    words = inner.removeprefix("?:").split("|")
+    return tuple(words) if len(words) > 1 and all(PLAIN.fullmatch(word) for word in words) else None
+
+
+def _read_field(column: Any) -> Declared | None:
+    """A field of a Table Schema."""
+    name = _name(column, "name")
+    if name is None:
+        return None
+    limits = column.get("constraints")
+    limits = limits if isinstance(limits, dict) else {}
+    values = limits.get("enum", column.get("categories"))
+    listed = None
+    if isinstance(values, list) and values:
+        plain = [value.get("value") if isinstance(value, dict) else value for value in values]
+        if not all(isinstance(value, str | int | float) for value in plain):
+            raise InvalidInput(f"the levels of column '{name}' are no texts or numbers in the metadata")
+        listed = tuple(plain)
+    whole = column.get("type") == "integer"
+    return name, listed, _number(limits.get("minimum")), _number(limits.get("maximum")), whole
+
+
+def _list_smartnoise_columns(found: Any) -> list[Declared]:
+    """The columns of the one table of SmartNoise's metadata: database, schema, table, columns."""
+    tables = [
+        table
+        for database in _mappings(found)
+        for schema in _mappings(database)
+        for table in _mappings(schema)
+        if any(isinstance(column, dict) and "type" in column for column in table.values())
+    ]
+    if len(tables) != 1:
+        raise InvalidInput(
+            "the metadata describes not exactly one table",
+            got=f"{len(tables)} tables",
+            allowed="one, as SmartNoise has",
+        )
+    return [
+        (str(name), None, _number(column.get("lower")), _number(column.get("upper")), column.get("type") == "int")
+        for name, column in tables[0].items()
+        if isinstance(column, dict) and "type" in column
+    ]
+
+
+def _mappings(found: Any) -> Iterator[dict[Any, Any]]:
+    return (value for value in found.values() if isinstance(value, dict)) if isinstance(found, dict) else iter(())
+
+
+def _name(column: Any, *keys: str) -> str | None:
+    """The name of a column; None where it has none."""
+    if not isinstance(column, dict):
+        return None
+    found = next((column[key] for key in keys if column.get(key)), None)
+    found = found[0] if isinstance(found, list) and found else found
+    return found if isinstance(found, str) else None
+
+
+def _number(given: Any) -> float | int | None:
+    """A bound as a number: CSVW allows them as texts."""
+    if not isinstance(given, str | int | float) or isinstance(given, bool):
+        return None
+    try:
+        found = float(given)
+    except (OverflowError, ValueError):
+        return None
+    return (given if isinstance(given, int) else found) if math.isfinite(found) else None

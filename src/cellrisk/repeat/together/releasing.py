@@ -1,0 +1,197 @@
+"""`release_together`: every table of a set, differentially private, as one release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cellrisk.counts.tabulation import tabulate
+from cellrisk.decide.figure_limits import CeilingLimit, EpsilonLimit
+from cellrisk.decide.policies import Policies, PolicyBreach
+from cellrisk.decide.policy import Policy
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
+from cellrisk.publish.releasing import release
+from cellrisk.publish.releasing.exclusions import Rule
+from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceiling
+from cellrisk.repeat.together.release_result import TogetherRelease, book_tables
+from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
+from cellrisk.risk.ceilings import Ceiling
+from cellrisk.system.progress import Progress
+from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
+
+__all__ = ["TogetherRelease", "release_together"]
+
+READ = ("bins", "mechanism", "epsilon", "delta", "neighbours", "threshold")
+"""What is said of the tables, and not of the records."""
+
+
+def release_together(
+    source: Any,
+    tables: Sequence[Mapping[str, Any] | SetTable],
+    sensitive: str,
+    *,
+    bins: Mapping[str, Any] | Sequence[str] | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    count: str | bool | None = None,
+    missing: Any = "category",
+    outside: OutsideRule = "drop",
+    mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Neighbours | None = None,
+    threshold: float | None = None,
+    table: str | None = None,
+    engine: Any = None,
+    memory_limit: str | int | None = None,
+    exclude: Sequence[Rule] = (),
+    may_be_missing: str | Sequence[str] = (),
+    observed_levels: bool | str | Sequence[str] = (),
+    clamp: bool = True,
+    dense: bool | None = None,
+    format: str = "parquet",
+    spreadsheet_safe: bool = False,
+    policy: Policy | Policies | None = None,
+    progress: Progress | None = None,
+) -> TogetherRelease:
+    """Every table of a set, with noise of its own in every count: fit to be published together.
+
+    Each table is what `release` makes of it, so that what is published depends on what was declared and on noise alone.
+    The answer is saved into a new folder, all tables or none: by itself with ``save``, or with one entry of a ledger,
+    ``with ledger.reserve(**found.entry) as place: place.save(found, "folder")``.
+
+    Parameters
+    ----------
+    source, tables, sensitive, bins, mechanism, epsilon, delta, neighbours, threshold
+        As for `assess_together`.
+    levels, count, missing, outside, table, engine, memory_limit, progress
+        As for `tabulate`; records outside the declared labels are left out unless ``outside`` says otherwise.
+    exclude, may_be_missing, observed_levels
+        As for `release`, for those tables that have the columns.
+    clamp, dense, spreadsheet_safe, policy
+        As for `release`.
+    format
+        "parquet" or "csv".
+
+    >>> import pandas
+    >>> people = pandas.DataFrame({"sex": list("ffmm"), "town": list("abab"), "job": list("xyyy")})
+    >>> levels = {"sex": ["f", "m"], "town": ["a", "b"], "job": ["x", "y"]}
+    >>> found = release_together(people, [{"qid": "sex"}, {"qid": "town"}], "job", levels=levels, epsilon=1.0)
+    >>> found.loss.describe(), [len(each.frame) for each in found.releases]
+    ('2-DP', [4, 4])
+    """
+    asked = read_tables(
+        tables,
+        sensitive,
+        bins=bins,
+        mechanism=mechanism,
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        threshold=threshold,
+    )
+    if format not in ("parquet", "csv"):
+        raise InvalidInput("unknown format of released counts", got=repr(format), allowed="parquet, csv")
+    used = {sensitive, *(name for each in asked for name in each.quasi_identifiers)}
+    filtered = {name for each in asked for name in each.part.columns}
+    unknown = [name for name in levels or {} if name not in used | filtered]
+    if unknown:
+        raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
+    missing_columns = _read_columns(may_be_missing, used, "may_be_missing")
+    observed = (
+        observed_levels if isinstance(observed_levels, bool) else _read_columns(observed_levels, used, "observed")
+    )
+    for rule in exclude:
+        _check_rule(rule, asked, sensitive)
+    policies = Policies.in_force(policy)
+    mechanisms, together = [each.mechanism for each in asked], find_together(asked)
+    cost, declared = find_cost(mechanisms, together), (levels or {}).get(sensitive)
+    ceiling, _ = try_ceiling(mechanisms, together, max(len(declared), 2) if declared else 2)
+    _forbid(policies, cost, ceiling)
+    opened = {"count": count, "missing": missing, "outside": outside, "table": table, "engine": engine}
+    counted_tables = [
+        tabulate(
+            source,
+            each.quasi_identifiers,
+            sensitive,
+            bins=dict(each.bins),
+            levels={
+                name: labels for name, labels in (levels or {}).items() if name in (sensitive, *each.quasi_identifiers)
+            },
+            memory_limit=memory_limit,
+            keys=True,
+            where=each.part,
+            progress=progress,
+            **opened,
+        )
+        for each in asked
+    ]
+    for each, counted in zip(asked, counted_tables, strict=True):  # all are judged before noise is drawn for any
+        policies.forbid(counted, each.mechanism, sensitive)
+    made = []
+    for each, counted in zip(asked, counted_tables, strict=True):
+        own = {sensitive, *each.quasi_identifiers}
+        made.append(
+            release(
+                counted,
+                each.mechanism,
+                exclude=[rule for rule in exclude if set(rule) <= own],
+                may_be_missing=[name for name in missing_columns if name in own],
+                observed_levels=observed if isinstance(observed, bool) else [name for name in observed if name in own],
+                clamp=clamp,
+                dense=dense,
+                spreadsheet_safe=spreadsheet_safe,
+                policy=policy,
+                progress=progress,
+            )
+        )
+    return TogetherRelease(
+        asked,
+        tuple(made),
+        sensitive,
+        book_loss(mechanisms, together),
+        cost,
+        ceiling,
+        f".{format}",
+    )
+
+
+def _forbid(policies: Policies, cost: Cost, ceiling: Ceiling | None) -> None:
+    """Refuses a set whose tables together break a policy's limit on epsilon or on the ceiling."""
+    for limit in policies.figure_limits:
+        figure = None
+        if isinstance(limit, EpsilonLimit):
+            figure = cost.epsilon
+        elif isinstance(limit, CeilingLimit):
+            figure = 1.0 if ceiling is None else ceiling.even_two
+        if figure is not None and figure > limit.most:
+            raise PolicyBreach(f"the policy forbids this release: all tables together, {limit.explain_breach(figure)}")
+
+
+def plan_entry(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **asked: Any) -> dict[str, Any]:
+    """Arguments of `Ledger.reserve` for a set that is yet to be released: one entry for all tables.
+
+    ``asked``: what else `release_together` is asked; what is about the records is not looked at.
+    """
+    shared = {name: asked[name] for name in READ if name in asked}
+    read = read_tables(tables, sensitive, **shared)
+    return {
+        "attribute": sensitive,
+        "quasi_identifiers": list(dict.fromkeys(name for table in read for name in table.quasi_identifiers)),
+        "loss": book_loss([table.mechanism for table in read], find_together(read)),
+        "tables": book_tables(read),
+    }
+
+
+def _read_columns(given: str | Sequence[str], used: Iterable[str], what: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    strange = [name for name in names if name not in set(used)]
+    if strange:
+        raise InvalidInput(f"{what} names column '{strange[0]}', which no table has")
+    return names
+
+
+def _check_rule(rule: Any, tables: Sequence[SetTable], sensitive: str) -> None:
+    """Refuses a rule of impossible combinations that would hold in no table."""
+    if isinstance(rule, Mapping) and not any({*rule} <= {sensitive, *each.quasi_identifiers} for each in tables):
+        raise InvalidInput("no table has all columns of a rule of 'exclude'", got=", ".join(map(str, rule)))

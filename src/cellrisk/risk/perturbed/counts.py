@@ -1,0 +1,158 @@
+"""`inspect_perturbation`: what a perturbation does to the counts of a table, before anybody attacks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cellrisk.counts.profiles import Profiles
+from cellrisk.counts.table import Summary
+from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.explanation.risky_cells import CausedBySize
+from cellrisk.system.results import Result
+from cellrisk.system.text import aligned
+
+if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
+
+CLASSES: tuple[tuple[int, int | None], ...] = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, None))
+"""The counts that are told apart."""
+
+
+@dataclass(frozen=True)
+class PerturbedClass:
+    """Counts of one size: how many there are, and what becomes of them on average."""
+
+    least: int
+    most: int | None
+    """None where the class has no end."""
+    counts: int
+    unchanged: float
+    """Published as they are."""
+    hidden: float
+    """Of those that hold people: published as 0, or not at all."""
+    moved: float
+    """Published as another count."""
+    after: float
+    """Counts that are published in this class, whatever they were before."""
+
+    @property
+    def size(self) -> str:
+        """The counts of this class, in words."""
+        return CausedBySize(self.least, self.most, 0, 0, 0.0, 0.0).size
+
+
+@dataclass(frozen=True)
+class PerturbedAttribute:
+    """The counts of one sensitive attribute in the cells that hold people."""
+
+    sensitive: str
+    classes: tuple[PerturbedClass, ...]
+
+    def sentence(self, name: str) -> str:
+        """What becomes of the counts that hold people, and of those that do not."""
+        some = [each for each in self.classes if each.least > 0]
+        total = sum(each.counts for each in some)
+        same, hidden, moved = (sum(getattr(each, word) for each in some) for word in ("unchanged", "hidden", "moved"))
+        told = (
+            f"Of {total:,} counts of {self.sensitive} that hold people, {name} publishes {round(same):,} as they are "
+            f"on average, {round(hidden):,} as 0 or not at all, and {round(moved):,} as another count"
+        )
+        empty = sum(each.moved for each in self.classes if each.least == 0)
+        return f"{told}; it shows {round(empty):,} counts where nobody is." if empty >= 0.5 else f"{told}."
+
+
+@dataclass(frozen=True, repr=False)
+class PerturbedCountsSummary(Result):
+    """The answer of `inspect_perturbation`: the summary of the table, and what becomes of its counts."""
+
+    summary: Summary
+    perturbation: Perturbation
+    attributes: tuple[PerturbedAttribute, ...]
+
+    @property
+    def headline(self) -> str:
+        told = [each.sentence(self.perturbation.name) for each in self.attributes]
+        return "\n".join([self.summary.headline, *told])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``cellrisk inspect --perturbation --json`` prints."""
+        found = [
+            {
+                "sensitive": each.sensitive,
+                "classes": [asdict(row) for row in each.classes],
+                "sentence": each.sentence(self.perturbation.name),
+            }
+            for each in self.attributes
+        ]
+        return {**self.summary.to_dict(), "perturbation": {**self.perturbation.to_dict(), "counts": found}}
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        return [{"sensitive": each.sensitive, **asdict(row)} for each in self.attributes for row in each.classes]
+
+    def _paragraphs(self) -> list[str]:
+        header = ["counts of", "there are", "unchanged", "as 0 or not at all", "as another", "published"]
+        parts = [part for part in self.summary._paragraphs() if part != CURATOR_NOTE]
+        parts.append(f"{self.perturbation.describe()}.")
+        for each in self.attributes:
+            rows = [
+                [
+                    row.size,
+                    f"{row.counts:,}",
+                    *(f"{number:,.1f}" for number in (row.unchanged, row.hidden, row.moved, row.after)),
+                ]
+                for row in each.classes
+            ]
+            parts.append(f"What becomes of counts of {each.sensitive}, on average\n{aligned(header, rows)}")
+        return [*parts, CURATOR_NOTE]
+
+
+def inspect_perturbation(table: FrequencyTable, perturbation: str | Perturbation) -> PerturbedCountsSummary:
+    """What would a perturbation do to the counts of this table?
+
+    Counts are those of every sensitive value in every cell that holds people; the numbers are exact means.
+
+    Parameters
+    ----------
+    table
+        Made by `tabulate`.
+    perturbation
+        As in `assess_perturbation`.
+
+    >>> import cellrisk as cr
+    >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], "income", bins={"age": 5})
+    >>> [one, *_] = [each for each in inspect_perturbation(table, "cell-key").attributes[0].classes if each.least == 1]
+    >>> one.counts, one.hidden
+    (2, 2.0)
+    """
+    made = read_perturbation(perturbation)
+    found = []
+    for attribute in table.attributes:
+        made.check_reach(max(int(block.counts.max()) for block in attribute.profiles.blocks))
+        found.append(PerturbedAttribute(attribute.name, tuple(_classify(attribute.profiles, made))))
+    return PerturbedCountsSummary(table.summary(), made, tuple(found))
+
+
+def _classify(profiles: Profiles, perturbation: Perturbation) -> Iterator[PerturbedClass]:
+    numbers: dict[int, int] = {}
+    for block in profiles.blocks:
+        for counts, cells in zip(block.counts.tolist(), block.cells.tolist(), strict=True):
+            for count in counts:
+                numbers[count] = numbers.get(count, 0) + cells
+            numbers[0] = numbers.get(0, 0) + cells * (profiles.n_levels - len(counts))
+    starts = np.array([least for least, _ in CLASSES])
+    told = np.zeros((len(CLASSES), 4))
+    for count, number in numbers.items():
+        values, chances = perturbation.row(count)
+        at = int(np.searchsorted(starts, count, side="right")) - 1
+        same, gone = float(chances[values == count].sum()), float(chances[values == 0].sum()) if count else 0.0
+        told[at, :3] += number * np.array([same, gone, max(1.0 - same - gone, 0.0)])
+        np.add.at(told[:, 3], np.searchsorted(starts, values, side="right") - 1, number * chances)
+    for place, (least, most) in enumerate(CLASSES):
+        inside = sum(number for count, number in numbers.items() if least <= count <= (count if most is None else most))
+        unchanged, hidden, moved, after = told[place].tolist()
+        yield PerturbedClass(least, most, inside, unchanged, hidden, moved, after)

@@ -1,0 +1,318 @@
+"""A report for a board on a table that is published with a perturbation: no epsilon, no ledger, no curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cellrisk.counts.table import FrequencyTable
+from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.requirement import NO_CHANCE, Condition, describe_conditions
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.explanation import Explanation
+from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, PerturbedFigures
+from cellrisk.risk.perturbed.counts import PerturbedCountsSummary
+from cellrisk.show.reporting.basis import (
+    ATTACK,
+    NOT_COVERED,
+    describe_domains,
+    describe_missing,
+    describe_outside,
+    list_versions,
+)
+from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
+from cellrisk.show.reporting.checklist import checklist_section
+from cellrisk.show.reporting.contents import FOR_THE_BOARD, SIGN_OFF, make_picture, sizes_section
+from cellrisk.show.reporting.front import provenance_section, say_who
+from cellrisk.show.reporting.people_at_risk import people_at_risk_section
+from cellrisk.show.reporting.phrases import join_names
+from cellrisk.show.reporting.registry import TO_FILL
+from cellrisk.system.text import number_of, percent
+
+REFUSED = {
+    "public": "a statement for the public says which guarantee holds, and a perturbation has none",
+    "risk_epsilon": "how far one record moves the risk of a perturbed table is not bounded here",
+    "released": "a figure for free is computed from counts with geometric noise",
+    "ledger": "a ledger adds up privacy losses, and a perturbation states none",
+    "registry": "the registry is one of differentially private deployments",
+    "max_epsilon": NO_EPSILON,
+    "margin": NO_CHANCE,
+    "max_tvd": (
+        "marginals are simulated with noise at an epsilon; how far a perturbation moves the table is told at equal risk"
+    ),
+}
+"""What a report on a perturbation does not take, and why."""
+ROWS_SHOWN = 13
+"""Counts whose rows are printed."""
+PUBLISHED = "As 0, or not at all"
+
+
+def check_perturbed(given: Mapping[str, bool]) -> None:
+    """Refuses what a report on a perturbation cannot have; names are those of arguments or of options."""
+    for name, is_given in given.items():
+        if is_given:
+            raise InvalidInput(f"a report on a perturbation takes no {name}: {REFUSED[name]}", fix="leave it out")
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedRequest:
+    """What the caller of a report wants to know, and what is to be printed as it is."""
+
+    table: FrequencyTable
+    perturbation: Perturbation
+    conditions: tuple[Condition, ...]
+    figure_limits: tuple[FigureLimit, ...]
+    policies: Policies
+    title: str | None = None
+    organisation: str | None = None
+    source: str | None = None
+    preparation: Sequence[str] = ()
+    audience: str | None = None
+    date: str | None = None
+    command: str | None = None
+    digests: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def limits(self) -> str:
+        """The limits in words; empty where none was set."""
+        parts = [limit.describe() for limit in self.figure_limits]
+        return " and ".join([*parts, *([describe_conditions(self.conditions)] if self.conditions else [])])
+
+    @property
+    def table_name(self) -> str:
+        return f"{join_names(self.table.sensitive)} by {join_names(self.table.quasi_identifiers)}"
+
+    def find_breaches(self) -> tuple[str, ...]:
+        """The limits that are not kept, and those that cannot be judged."""
+        found = [limit.breach(self.table.attributes, self.perturbation) for limit in self.figure_limits]
+        broken = [each for each in found if each is not None]
+        return (*broken, *(each for condition in self.conditions for each in condition.breaches(self.perturbation)))
+
+
+def perturbed_page(
+    request: PerturbedRequest,
+    found: PerturbedAssessment,
+    counts: PerturbedCountsSummary,
+    explanations: Sequence[Explanation],
+    broken: Sequence[str],
+) -> Page:
+    """The document for the review board."""
+    from cellrisk.show.pictures import draw_equal_risk
+
+    table = request.table
+    policies = "; ".join(each.describe() for each in request.policies.obeyed)
+    about = (
+        ("Organisation", request.organisation),
+        ("Data", request.source),
+        ("Policy", policies or "none in force"),
+        ("Table", f"{number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"),
+    )
+    first = found.figures[0]
+    return Page(
+        title=request.title or f"Disclosure review of {request.table_name}",
+        about=tuple((name, value) for name, value in about if value),
+        banner=FOR_THE_BOARD,
+        decision=(
+            f"Approve publication of the frequency table of {request.table_name} with the perturbation "
+            f"{request.perturbation.name}."
+        ),
+        verdict=_verdict(request, broken),
+        front=(
+            Words(tuple(found.headline.split("\n"))),
+            _figures_table(found.figures),
+            make_picture(draw_equal_risk(found), " ".join(each.sentence() for each in first.equal)),
+            Facts(
+                (
+                    ("Limits", request.limits or "none was set"),
+                    ("Set by", say_who(request.policies, bool(request.limits))),
+                )
+            ),
+            _threat_facts(request),
+        ),
+        sections=(
+            _risk_section(found),
+            _counts_section(counts),
+            _equal_section(found),
+            sizes_section(table),
+            people_at_risk_section(explanations, "local"),
+            _basis_section(request),
+            _method_section(request.perturbation),
+            checklist_section(budget=False),
+            provenance_section(request.date, request.command, request.digests),
+            Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, NOT_TOLD)),)),
+        ),
+        sign_off=SIGN_OFF,
+    )
+
+
+def _verdict(request: PerturbedRequest, broken: Sequence[str]) -> Verdict:
+    name = request.perturbation.name
+    if broken:
+        return Verdict("broken", f"Limits broken: {name}", tuple(f"Required: {each}." for each in broken))
+    if request.limits:
+        return Verdict("kept", f"Limits kept: {name} is within every limit", (f"Required: {request.limits}.",))
+    title = f"For the board to judge: no limit was set for {name}"
+    return Verdict("open", title, ("Whether the figures below will do is for the board to decide.",))
+
+
+def _figures_table(figures: Sequence[PerturbedFigures]) -> TableBlock:
+    header = (
+        "Sensitive attribute",
+        "Given away because of their own record",
+        "Given away at all",
+        "An attacker is sure of, and right",
+        "Nobody is right more often than",
+    )
+    rows = []
+    for each in figures:
+        sure = "not computed"
+        if each.certainty:
+            sure = f"{each.certainty[-1].people}, with {100 * each.certainty[-1].certainty:g}% certainty"
+        a, b = each.worst_counts
+        share = percent(abs(each.caused) / each.records)
+        rows.append(
+            (
+                each.sensitive,
+                f"{round(each.caused):,} people ({'-' if each.caused < 0 else ''}{share})",
+                f"{round(each.people.mean):,} people ({percent(each.people.mean / each.records)})",
+                sure,
+                f"{100 * each.ceiling:.4g} in 100, instead of 50, where {a:,} and {b:,} others are known",
+            )
+        )
+    return TableBlock("Three figures to decide by", header, tuple(rows), texts=tuple(range(len(header))))
+
+
+def _threat_facts(request: PerturbedRequest) -> Facts:
+    known = join_names(request.table.quasi_identifiers)
+    return Facts(
+        (
+            ("Who gets the table", request.audience or f"{TO_FILL}: everybody, or whom (--audience)"),
+            (
+                "What they are assumed to know",
+                f"A person's {known}, that the person is in the table, and the table of probabilities, but no key. For "
+                "the last figure, everything about everybody else.",
+            ),
+            ("What they are assumed to hold", "This table alone: tables that overlap can be set against each other."),
+        )
+    )
+
+
+def _risk_section(found: PerturbedAssessment) -> Section:
+    header = ("Sensitive attribute", "Before: raw table", "After", "People exposed on average", "95% interval")
+    rows = tuple(
+        (
+            each.sensitive,
+            percent(each.raw_share),
+            percent(each.people.mean / each.records),
+            f"{each.people.mean:,.0f} of {each.records:,}",
+            f"{each.people.low:,} to {each.people.high:,}",
+        )
+        for each in found.figures
+    )
+    asked = tuple(
+        (row.sensitive, row.measure.replace("_", " "), row.form, row.weights or "-", percent(row.risk))
+        for row in found.risks
+    )
+    blocks: tuple[Block, ...] = (
+        TableBlock("Share of people whose value is read off the table correctly", header, rows),
+        TableBlock(
+            "Risks by the homogeneity attack",
+            ("Sensitive attribute", "Measure", "Form", "Weights", "Risk"),
+            asked,
+            texts=(0, 1, 2, 3),
+        ),
+    )
+    return Section("risk", "Risk before and after", (), blocks)
+
+
+def _counts_section(counts: PerturbedCountsSummary) -> Section:
+    header = ("Counts of", "There are", "Unchanged", PUBLISHED, "As another", "Published")
+    blocks = tuple(
+        TableBlock(
+            f"What becomes of counts of {each.sensitive}, on average",
+            header,
+            tuple(
+                (
+                    row.size,
+                    f"{row.counts:,}",
+                    *(f"{number:,.1f}" for number in (row.unchanged, row.hidden, row.moved, row.after)),
+                )
+                for row in each.classes
+            ),
+            texts=(),
+        )
+        for each in counts.attributes
+    )
+    lead = tuple(each.sentence(counts.perturbation.name) for each in counts.attributes)
+    return Section("counts", "What becomes of the counts", lead, blocks)
+
+
+def _equal_section(found: PerturbedAssessment) -> Section:
+    header = (
+        "Sensitive attribute",
+        "People given away",
+        "Number",
+        "Epsilon at equal risk",
+        "The perturbation lies away",
+        "The noise lies away",
+    )
+    rows = tuple(
+        (
+            figures.sensitive,
+            "because of their own record" if each.by == "caused" else "to an attacker who is sure",
+            f"{round(each.figure):,}",
+            "none" if each.epsilon is None else f"{each.epsilon:g} ({each.mechanism})",
+            percent(each.distance),
+            "-" if each.mechanism_distance is None else percent(each.mechanism_distance),
+        )
+        for figures in found.figures
+        for each in figures.equal
+    )
+    lead = tuple(each.sentence() for figures in found.figures for each in figures.equal)
+    how = (
+        "How far a published table lies from the true one: half the expected sum of the differences of counts, over "
+        "the cells that hold people, as a share of the records."
+    )
+    table = TableBlock("At equal risk", header, rows, texts=(0, 1, 3))
+    return Section("equal", "At equal risk: what differential privacy would cost", lead, (table, Words((how,))))
+
+
+def _basis_section(request: PerturbedRequest) -> Section:
+    table = request.table
+    blocks: list[Block] = [
+        Facts(
+            (
+                ("Guarantee", "None: a perturbation states no epsilon. The figures hold for this table."),
+                ("Perturbation", "What each count is published as does not depend on any other count."),
+                ("Missing values", describe_missing(table, False)),
+                ("Other values", describe_outside(table, False)),
+            )
+        ),
+        *describe_domains(table, False),
+    ]
+    if request.preparation:
+        blocks.append(Bullets(tuple(request.preparation), "Preparation of the data, as stated by those who did it"))
+    else:
+        blocks.append(Words(("Preparation of the data, such as bins and recodings, was not stated.",)))
+    untold = [line for line in NOT_COVERED if "noise" not in line and "privacy loss" not in line]
+    untold.append("Several tables about the same people, which can undo a perturbation.")
+    blocks.append(Bullets(tuple(untold), "Not covered by the figures"))
+    return Section("assumptions", "Assumptions", (ATTACK,), tuple(blocks))
+
+
+def _method_section(perturbation: Perturbation) -> Section:
+    counts = range(min(perturbation.last + perturbation.period + 1, ROWS_SHOWN))
+    rows = []
+    for count in counts:
+        row = zip(*(part.tolist() for part in perturbation.row(count)), strict=True)
+        told = [f"{value:,} ({percent(chance)})" for value, chance in row]
+        rows.append((f"{count:,}", ", ".join(told[:ROWS_SHOWN]) + (", ..." if len(told) > ROWS_SHOWN else "")))
+    header = ("Count", "Published as, and how often")
+    blocks = (
+        TableBlock("What counts are published as", header, tuple(rows), texts=(1,)),
+        TableBlock("Versions", ("Software", "Version"), tuple(list_versions()), texts=(0, 1)),
+    )
+    return Section("mechanism", "Perturbation and versions", (f"{perturbation.describe()}.",), blocks)

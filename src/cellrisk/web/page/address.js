@@ -1,0 +1,56 @@
+// The address holds every choice, so that a reload, the way back, a second tab and a restarted server lose nothing. All of
+// it stands after the #, which browsers send to nobody.
+import { at } from "./elements.js";
+import { page } from "./state.js";
+
+const CONTROLS = ["sensitive", "mechanism", "delta", "neighbours", "measure", "form", "weights", "max-caused", "max-certain",
+  "max-ceiling", "max-epsilon", "max-risk", "max-tvd", "top", "b-mechanism", "b-epsilon", "report-title", "organisation",
+  "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
+let wishes = new URLSearchParams();
+
+const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "yes" : "") : control.value);
+
+// What the address says: the step, the file, the table and what its columns mean, and every control.
+export function readAddress() {
+  wishes = new URLSearchParams(location.hash.slice(1));
+  const [kind, ...name] = (wishes.get("source") ?? "").split(":");
+  const bins = wishes.getAll("bin").map((text) => [text.slice(0, text.lastIndexOf("=")), text.slice(text.lastIndexOf("=") + 1)]);
+  const chosen = { quasi_identifiers: wishes.getAll("qid"), sensitive: wishes.getAll("about"), bins: Object.fromEntries(bins),
+    missing: wishes.get("missing") ?? "category", rows: wishes.get("rows") ?? "" };
+  return { step: wishes.get("step") ?? "load", kind, name: name.join(":"), source: wishes.get("id"), table: wishes.get("table"),
+    chosen: chosen.sensitive.length ? chosen : null };
+}
+
+// Sets controls to what the address says of them, as far as they can take it. What it does not name stays as it is.
+export function fulfil(...ids) {
+  for (const id of ids.length ? ids : CONTROLS) {
+    const [control, wish] = [at(id), wishes.get(id)];
+    if (wish === null || control.disabled) continue;
+    if (control.type === "checkbox") control.checked = wish === "yes";
+    else if (control.tagName !== "SELECT" || [...control.options].some((option) => option.value === wish)) control.value = wish;
+  }
+}
+
+export const wishedEpsilon = () => Number(wishes.get("epsilon")) || 1;
+export const forgetWishes = () => { wishes = new URLSearchParams(); };
+
+export function writeAddress(how = "replaceState") {
+  const said = new URLSearchParams({ step: page.step ?? "load" });
+  if (page.source) {
+    said.set("source", `${page.source.kind}:${page.source.name}`);
+    said.set("id", page.source.source);
+  }
+  if (page.table) {
+    const { quasi_identifiers: keys, sensitive, bins, missing, rows } = page.table.chosen;
+    said.set("table", page.table.table);
+    keys.forEach((name) => said.append("qid", name));
+    sensitive.forEach((name) => said.append("about", name));
+    Object.entries(bins).forEach(([name, edges]) => said.append("bin", `${name}=${edges}`));
+    if (missing !== "category") said.set("missing", missing);
+    if (rows) said.set("rows", rows);
+    said.set("epsilon", page.epsilon);
+    for (const id of CONTROLS) if (valueOf(at(id)) !== "" && !at(id).disabled) said.set(id, valueOf(at(id)));
+  }
+  const hash = `#${said}`;
+  if (hash !== location.hash) history[how](null, "", hash);
+}

@@ -1,0 +1,95 @@
+// Pictures in SVG: a frame with two axes, lines, bars and labels that keep out of each other's way. Colours are classes of
+// the style sheet, so that another theme needs no new drawing.
+
+const SVG = "http://www.w3.org/2000/svg";
+const LETTER = 6.6; // the width of a letter at the size of labels, for what has to be known before it is drawn
+const LINE = 16; // the height of a line of text
+
+export function shape(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+const scaled = (axis, low, high) => {
+  const of = axis.log ? Math.log10 : (value) => value;
+  const [from, to] = axis.range.map(of);
+  return { to: (value) => low + ((of(value) - from) / (to - from)) * (high - low),
+    back: (pixel) => { const value = from + ((pixel - low) / (high - low)) * (to - from); return axis.log ? 10 ** value : value; } };
+};
+
+// An empty picture that fills a place: margins, axes and grid. Gives null where the place is not on the screen.
+export function frame(place, { x, y, right = 16 }) {
+  const [width, height] = [place.clientWidth, place.clientHeight];
+  place.querySelector("svg")?.remove();
+  if (!width || !height) return null;
+  const yTicks = y.ticks ?? niceTicks(y.range[1], Math.max(3, Math.floor(height / 70)));
+  const left = 12 + Math.max(...yTicks.map((tick) => LETTER * y.text(tick).length)) + (y.title ? 18 : 0);
+  const [top, bottom] = [14, height - 44];
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", height: "100%", "aria-hidden": "true" });
+  const made = { place, svg, left, top, bottom, right: width - right, width, height,
+    x: scaled(x, left, width - right), y: scaled(y, bottom, top) };
+  for (const tick of yTicks) {
+    const at = made.y.to(tick);
+    svg.append(shape("line", { class: "grid", x1: left, x2: made.right, y1: at, y2: at }),
+      shape("text", { class: "tick", x: left - 6, y: at + 4, "text-anchor": "end" }, y.text(tick)));
+  }
+  let free = -Infinity;
+  for (const [tick, words] of x.ticks) {
+    const [at, half] = [made.x.to(tick), (LETTER * words.length) / 2];
+    svg.append(shape("line", { class: "axis", x1: at, x2: at, y1: bottom, y2: bottom + 5 }));
+    if (at - half < free + 6 || at + half > width) continue;
+    free = at + half;
+    svg.append(shape("text", { class: "tick x", x: at, y: bottom + 19, "text-anchor": "middle" }, words));
+  }
+  svg.append(shape("line", { class: "axis", x1: left, x2: made.right, y1: bottom, y2: bottom }),
+    shape("text", { class: "title", x: (left + made.right) / 2, y: height - 4, "text-anchor": "middle" }, x.title));
+  if (y.title) svg.append(shape("text", { class: "title", transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, y.title));
+  place.prepend(svg);
+  return made;
+}
+
+function niceTicks(high, most) {
+  const rough = high / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= rough);
+  return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, place) => Number((place * step).toPrecision(12)));
+}
+
+export function line(made, xs, ys, kind) {
+  const points = xs.map((x, place) => `${made.x.to(x).toFixed(1)},${made.y.to(ys[place]).toFixed(1)}`);
+  made.svg.append(shape("polyline", { class: `line ${kind}`, points: points.join(" ") }));
+}
+
+export function bar(made, from, to, y, kind) {
+  const [left, right, top] = [made.x.to(from), made.x.to(to), made.y.to(y)];
+  made.svg.append(shape("rect", { class: kind, x: left, width: Math.max(right - left, 0), y: top, height: made.bottom - top }));
+}
+
+export function level(made, y, kind) {
+  made.svg.append(shape("line", { class: `level ${kind}`, x1: made.left, x2: made.right, y1: made.y.to(y), y2: made.y.to(y) }));
+}
+
+export function dot(made, x, y, kind) {
+  made.svg.append(shape("circle", { class: `dot ${kind}`, cx: made.x.to(x), cy: made.y.to(y), r: 6 }));
+}
+
+// Labels to the right of the picture, each as near as it can be to its height: none lies over another. What is off the scale
+// is named at the edge, with an arrow.
+export function labelRight(made, labels) {
+  const [top, bottom] = [made.top - 2, made.bottom];
+  const placed = labels.map((label) => ({ ...label, wanted: Math.min(Math.max(made.y.to(label.value), top), bottom), off: made.y.to(label.value) < top - 1 }))
+    .sort((one, other) => one.wanted - other.wanted || other.value - one.value);
+  placed.forEach((label, place) => { label.at = Math.max(label.wanted, place ? placed[place - 1].at + LINE : top); });
+  const over = Math.max(0, (placed.at(-1)?.at ?? 0) - bottom);
+  for (let place = placed.length - 1, most = bottom; over && place >= 0; place -= 1, most -= LINE) placed[place].at = Math.min(placed[place].at, most);
+  for (const label of placed) {
+    if (Math.abs(label.at - label.wanted) > 3 || label.leader) {
+      made.svg.append(shape("path", { class: `leader ${label.kind}`, d: `M${made.right + 1},${label.wanted}L${made.right + 8},${label.at}` }));
+    }
+    made.svg.append(shape("text", { class: `label ${label.kind}`, x: made.right + 10, y: label.at + 4 }, `${label.off ? "↑ " : ""}${label.words}`));
+  }
+}
+
+export const widthOf = (words) => 7.4 * Math.max(0, ...words.map((each) => each.length)) + 14;

@@ -1,0 +1,116 @@
+"""What is wrong with a perturbation is said before anything is shown: exit 2, one line, no value of the data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.noise.perturbations import read_perturbation
+from tests.near import near
+
+Capture = pytest.CaptureFixture[str]
+HEAD = "count,released,probability\n"
+GOOD = f"{HEAD}0,0,1\n1,0,0.5\n1,2,0.5\n2,2,1\n3,3,1\n"
+ASKED = ["people.csv", "--qid", "q", "--sensitive", "y", "--levels", "q=a|b|c", "--levels", "y=m|n"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"q": list("aaabbc"), "y": list("mmmmnn")}).to_csv("people.csv", index=False)
+    Path("published.csv").write_text("q,y,n\na,m,3\n")
+    return tmp_path
+
+
+BAD = {
+    "rows that do not sum to 1": (GOOD.replace("1,2,0.5", "1,2,0.4"), "must add up to 1"),
+    "negative entries": (GOOD.replace("1,0,0.5\n1,2,0.5", "1,0,-0.5\n1,2,1.5"), "numbers from 0 to 1"),
+    "missing entries": (GOOD.replace("1,2,0.5", "1,2,"), "line 4"),
+    "missing rows": (GOOD.replace("2,2,1\n", ""), "a count has no row"),
+    "the end before the largest count": (GOOD.replace("3,3,1\n", ""), "ends before the largest count"),
+    "not a number": (GOOD.replace("1,2,0.5", "1,2,nan"), "line 4"),
+    "an infinite probability": (GOOD.replace("1,2,0.5", "1,2,inf"), "line 4"),
+    "a row twice": (GOOD.replace("2,2,1", "2,2,0.5\n2,2,0.5"), "each published value once"),
+    "huge counts": (GOOD + "99999999999999999999,3,1\n", "line 7"),
+    "a count past all rows": (GOOD + "500000,3,1\n", "up to 100,000"),
+    "a huge published value": (GOOD.replace("2,2,1", "2,1e12,1"), "line 5"),
+    "UTF-16": (GOOD.encode("utf-16"), "cannot be read as text"),
+    "latin-1": (HEAD.encode() + b"0,0,1\n1,\xe9,1\n", "cannot be read as text"),
+    "nothing": ("", "is empty"),
+    "bytes that are no text": (bytes(range(256)), "cannot be read as text"),
+    "NUL": (GOOD.replace("1,0", "1\x00,0"), "perturbation table"),
+}
+COMMANDS = {
+    "inspect": ["inspect", *ASKED],
+    "assess": ["assess", *ASKED],
+    "explain": ["explain", *ASKED],
+    "simulate": ["simulate", *ASKED],
+    "audit": ["audit", "people.csv", "published.csv", *ASKED[1:], "--released-count", "n"],
+    "report": ["report", *ASKED, "--output", "report.html"],
+}
+
+
+def refuse(capsys: Capture, words: list[str], told: str) -> None:
+    capsys.readouterr()
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert told in err
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_table_is_refused(capsys: Capture, name: str) -> None:
+    content, told = BAD[name]
+    Path("keys.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    refuse(capsys, [*COMMANDS["assess"], "--perturbation", "keys.csv"], told)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_before_it_shows_anything(capsys: Capture, command: str) -> None:
+    for name in ("rows that do not sum to 1", "the end before the largest count"):
+        content, told = BAD[name]
+        Path("keys.csv").write_text(str(content))
+        refuse(capsys, [*COMMANDS[command], "--perturbation", "keys.csv"], told)
+
+
+def test_a_table_of_many_rows_is_read(folder: Path) -> None:
+    check_many(folder, 150)
+
+
+@pytest.mark.full
+def test_a_table_of_a_million_rows_is_read(folder: Path) -> None:
+    check_many(folder, 1000)
+
+
+def check_many(folder: Path, size: int) -> None:
+    """Every count from 1 on becomes any of so many, each as likely: size squared lines."""
+    lines = [
+        "0,0,1",
+        *(f"{count},{value},{1 / size!r}" for count in range(1, size + 1) for value in range(1, size + 1)),
+    ]
+    path = folder / "many.csv"
+    path.write_text(HEAD + "\n".join(lines))
+    table = cr.tabulate("people.csv", "q", "y")
+    found = cr.assess_perturbation(table, path, measures="local", compare=None).figures[0]  # type: ignore[arg-type]
+    assert found.people.mean == near(4.0)  # nothing vanishes: the homogeneous cells, three of a and one of c
+    assert found.ceiling == near(1.0)  # 0 stays, 1 never vanishes
+
+
+def test_huge_counts_of_the_table(folder: Path) -> None:
+    Path("counts.csv").write_text("q,y,n\na,m,1000000000\na,n,1\nb,n,2\n")
+    table = cr.tabulate("counts.csv", "q", "y", count="n")
+    found = cr.assess_perturbation(table, "random-rounding:3", measures="local", compare=None)
+    assert "too large to go through" in str(found.figures[0].unknown)
+    assert found.figures[0].people.mean == near(1e9 * 2 / 3 + 2 * 2 / 3)
+
+
+def test_a_rule_is_no_file_by_accident() -> None:
+    Path("random-rounding:3").write_text(json.dumps({}))
+    assert read_perturbation("random-rounding:3").last == 2

@@ -1,0 +1,119 @@
+"""Commands with a perturbation in the place of a mechanism: limits, policies, and why some refuse one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import typer
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.cli.perturbations import REFUSED
+from cellrisk.cli.program import app
+from tests.near import near
+
+Capture = pytest.CaptureFixture[str]
+PEOPLE = pd.DataFrame({"q": list("aabbccdddddeeeef"), "y": list("mnmnmmnmmmmmmmnn")})
+ASKED = ["people.csv", "--qid", "q", "--sensitive", "y"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    PEOPLE.to_csv("people.csv", index=False)
+    return tmp_path
+
+
+def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(list(words))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+# Why not
+
+
+def test_every_command_takes_a_perturbation_or_says_why_not(capsys: Capture) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    takers = {name for name, command in commands.items() for each in command.params if "--perturbation" in each.opts}
+    assert takers | set(REFUSED) == set(commands)
+    assert not takers & set(REFUSED)
+    for name, reason in REFUSED.items():
+        inner = ["show"] if name == "ledger" else []
+        code, out, err = run(capsys, name, *inner, "--perturbation", "cell-key")
+        assert (code, out, err) == (2, "", f"cellrisk: {reason}\n")
+
+
+def test_other_mistakes_with_the_option_are_told_as_they_are(capsys: Capture) -> None:
+    code, _, err = run(capsys, "assess", *ASKED, "--perturbation")
+    assert code == 2
+    assert "requires an argument" in err
+
+
+# Limits
+
+
+def test_limits_are_gates(capsys: Capture) -> None:
+    asked = ["assess", *ASKED, "--perturbation", "random-rounding:3", "--measure", "local", "--form", "tight"]
+    table = cr.tabulate(PEOPLE, "q", "y")
+    found = cr.assess_perturbation(table, "random-rounding:3", measures="local", compare=None)
+    figures = found.figures[0]
+    share = {
+        "--max-caused": figures.caused / 16,
+        "--max-certain": figures.certainty[0].right / 16,
+        "--max-ceiling": figures.ceiling,
+        "--max-risk": max(row.risk for row in found.risks if row.form == "tight"),
+    }
+    for option, figure in share.items():
+        if figure > 0:
+            assert run(capsys, *asked, option, f"{figure * 1.0001:.9f}")[0] == 0
+            code, out, err = run(capsys, *asked, option, f"{figure * 0.9999:.9f}")
+            assert code == 3
+            assert "With random-rounding:3" in out
+            assert err.startswith("cellrisk: ")
+    assert sum(figure > 0 for figure in share.values()) >= 3
+    assert run(capsys, *asked, "--max-ceiling", "0.4")[0] == 2
+
+
+def test_the_risk_of_people_is_limited_where_no_measure_is_named(capsys: Capture) -> None:
+    figures = cr.assess_perturbation(cr.tabulate(PEOPLE, "q", "y"), "cell-key", compare=None).figures[0]
+    assert figures.people.mean == near(0.0)  # nobody: every count is below ten
+    assert run(capsys, "assess", *ASKED, "--perturbation", "cell-key", "--max-risk", "0")[0] == 0
+    code, _, err = run(capsys, "assess", *ASKED, "--perturbation", "suppress-below:1", "--max-risk", "0.1")
+    assert code == 3
+    assert "expected share for y" in err
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("max-caused = 0.0001", "because of their own record"),
+        ("max-ceiling = 0.75", "two equally likely values apart 77.78 times"),
+        ("max-certain = 0.0001\ncertainty = 0.6", "with 60% certainty"),
+        ("max-certain = 0.0001\ncertainty = 0.6\nbelief = 'table'", "with 60% certainty"),
+        ("max-risk = 0.001", "a risk of at most 0.1%"),
+        ("max-people = 0.1", "people exposed on average"),
+        ("max-epsilon = 1", "an epsilon of at most 1; a perturbation states no epsilon"),
+        ("margin = 0.5", "no chance level"),
+        ("max-risk = 0.5\nattack = 'plurality'", "by the homogeneity attack alone"),
+        ("max-caused = 0.5\nattack = 'plurality'", "by the homogeneity attack alone"),
+    ],
+)
+def test_policies_are_judged(capsys: Capture, policy: str, told: str) -> None:
+    Path("cellrisk.toml").write_text(f"[policy]\n{policy}\n")
+    code, out, err = run(capsys, "assess", *ASKED, "--perturbation", "random-rounding:3", "--json")
+    assert code == 3
+    assert json.loads(out)["policy"]["obeyed"]
+    assert told in err
+
+
+@pytest.mark.parametrize("policy", ["max-caused = 0.9", "max-ceiling = 0.8", "max-people = 16", "delta = '1/n'"])
+def test_policies_that_are_kept(capsys: Capture, policy: str) -> None:
+    Path("cellrisk.toml").write_text(f"[policy]\n{policy}\n")
+    code, out, _ = run(capsys, "assess", *ASKED, "--perturbation", "random-rounding:3")
+    assert code == 0
+    assert "Policy obeyed: cellrisk.toml" in out

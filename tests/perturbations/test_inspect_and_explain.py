@@ -1,0 +1,123 @@
+"""What a perturbation does to counts, and who is at risk under one: against all that may be published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import main
+from cellrisk.errors import InvalidInput
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.risk.perturbed.counts import CLASSES
+from tests.near import near
+from tests.perturbations.test_perturbed import CASES, CELLS, ODD, alone, less, make_table, published
+
+
+def class_of(count: int) -> int:
+    return max(place for place, (least, _) in enumerate(CLASSES) if least <= count)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_becomes_of_counts(name: str) -> None:
+    made = CASES[name]
+    found = cr.inspect_perturbation(make_table(CELLS), made).attributes[0]
+    wanted = [[0.0] * 5 for _ in CLASSES]
+    for count in (count for cell in CELLS for count in cell):
+        row = wanted[class_of(count)]
+        row[0] += 1
+        for (value,), chance in published(made, [count]):
+            row[1 if value == count else 2 if value == 0 else 3] += chance
+            wanted[class_of(value)][4] += chance
+    for each, numbers in zip(found.classes, wanted, strict=True):
+        assert [each.counts, each.unchanged, each.hidden, each.moved, each.after] == near(numbers)
+    total = sum(each.counts for each in found.classes)
+    assert total == 3 * len(CELLS)
+    assert sum(each.after for each in found.classes) == near(total)
+
+
+def test_counts_that_appear_where_nobody_is_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "noisy.csv"
+    path.write_text("count,released,probability\n0,0,0.5\n0,1,0.5\n1,1,1\n2,2,1\n3,3,1\n4,4,1\n")
+    told = cr.inspect_perturbation(make_table([[2, 0], [1, 0], [4, 1]]), str(path)).headline
+    assert "it shows 1 counts where nobody is" in told
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_explain_with_a_perturbation(name: str) -> None:
+    made, table = CASES[name], make_table(CELLS)
+    found = cr.explain(table, perturbation=made, top=len(CELLS))
+    exposed = {
+        place: sum(count * alone(made, cell, label) for label, count in enumerate(cell) if count)
+        for place, cell in enumerate(CELLS)
+    }
+    caused = {
+        place: sum(
+            count * (alone(made, cell, label) - alone(made, less(cell, label), label))
+            for label, count in enumerate(cell)
+            if count
+        )
+        for place, cell in enumerate(CELLS)
+    }
+    assert found.people == near(sum(exposed.values()))
+    assert found.caused == near(sum(caused.values()))
+    for row in found.riskiest:
+        assert row.people == near(exposed[int(row.key["q"].split()[1])])
+    for each in found.caused_cells:
+        assert each.caused == near(caused[int(each.key["q"].split()[1])])
+    assert found.steps is not None
+    place = int(found.steps.key["q"].split()[1])
+    assert caused[place] == near(max(caused.values()))
+    for step in found.steps.labels:
+        label = int(step.label.split()[1])
+        assert dict(step.published) == {value: near(chance) for (value,), chance in published(made, [step.count])}
+        assert step.alone == near(alone(made, CELLS[place], label))
+        assert step.alone_without == near(alone(made, less(CELLS[place], label), label))
+        assert step.people == near(step.count * step.alone)
+    assert found.mechanism is None
+    assert not found.settings
+    assert "epsilon" not in str(found)
+
+
+def test_people_who_are_hidden_by_their_own_record() -> None:
+    found = cr.explain(make_table([[2, 0]] * 5 + [[1, 2]]), perturbation=ODD)
+    assert "more would be exposed without their own record" in found.headline
+
+
+def test_a_perturbation_takes_the_place_of_a_mechanism() -> None:
+    table = make_table(CELLS)
+    for beside in ({"epsilon": 1.0}, {"mechanism": cr.Laplace(1.0)}, {"threshold": 1.5}):
+        with pytest.raises(InvalidInput, match="takes the place of a mechanism"):
+            cr.explain(table, perturbation="cell-key", **beside)  # type: ignore[arg-type]
+    short = Perturbation("short", ODD.rows[:2], 0)
+    for ask in (cr.inspect_perturbation, lambda table, made: cr.explain(table, perturbation=made)):
+        with pytest.raises(InvalidInput, match="ends before the largest count"):
+            ask(table, short)
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("counts.csv").write_text("q,y,n\na,s,3\na,t,1\nb,s,2\nc,t,12\n")
+    asked = ["counts.csv", "--qid", "q", "--sensitive", "y", "--count", "n", "--perturbation", "random-rounding:3"]
+    assert main(["inspect", *asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["records"] == 18
+    assert sum(row["counts"] for row in found["perturbation"]["counts"][0]["classes"]) == 6
+    assert main(["inspect", *asked]) == 0
+    assert "Of 4 counts of y that hold people, random-rounding:3 publishes" in capsys.readouterr().out
+    assert main(["explain", *asked, "--json", "--plot", "explained.svg"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["mechanism"] is None
+    assert found["steps"]["labels"][0]["published"] == [[0, near(1 / 3)], [3, near(2 / 3)]]
+    assert "random-rounding:3" in Path("explained.svg").read_text()
+    assert main(["explain", *asked]) == 0
+    assert "One cell step by step" in capsys.readouterr().out
+    for more in (["--epsilon", "1"], ["--attack", "plurality"], ["--mechanism", "laplace"]):
+        assert main(["explain", *asked, *more]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert more[0] in err
+    assert main(["inspect", *asked[:1], *asked[-2:]]) == 2  # without columns there are no counts
+    assert "quasi-identifiers" in capsys.readouterr().err

@@ -1,0 +1,172 @@
+"""An attacker who does the mathematics on several tables: every value that noise can lead to, listed by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import cellrisk as cr
+from cellrisk.counts.joint import JointCells, count_together
+from cellrisk.errors import CellriskError
+from cellrisk.repeat.together import bayes
+from cellrisk.repeat.together.sets import SetTable, read_tables
+from cellrisk.risk.certainty import NegativeBinomial
+
+ROWS = ["pux", "puy", "pvx", "pvx", "suy", "suy", "svy", "svx", "puy"]
+THREE = [*ROWS, "puz", "svz", "svz"]
+EPSILON, REACH = 2.0, 16
+
+
+def prepare(rows: list[str], where: Any = None) -> tuple[JointCells, tuple[SetTable, ...]]:
+    frame = pd.DataFrame([[*row] for row in rows], columns=["a", "b", "y"])
+    tables: list[dict[str, Any]] = [{"qid": "a"}, {"qid": "b", **({"where": where} if where else {})}]
+    asked = read_tables(tables, "y", epsilon=EPSILON)
+    return count_together(frame, [each.asked for each in asked], "y"), asked
+
+
+def believe(labels: int) -> list[NegativeBinomial]:
+    return [NegativeBinomial((0.6, 0.9, 0.4)[:labels], 0.7), NegativeBinomial((1.1, 0.5, 0.8)[:labels], 0.6)]
+
+
+def likely(value: int, count: int) -> float:
+    """P(a count is released as that value): geometric noise, and what is below 1 becomes 0."""
+    a = math.exp(-EPSILON)
+    if value > 0:
+        return (1 - a) / (1 + a) * a ** abs(value - count)
+    return sum((1 - a) / (1 + a) * a ** abs(e) for e in range(-60, 61) if count + e < 1)
+
+
+def behind(value: int, shape: float, theta: float) -> float:
+    """E[N | value], by sums over the counts."""
+    prior = [math.exp(math.lgamma(shape + n) - math.lgamma(shape) - math.lgamma(n + 1)) * theta**n for n in range(120)]
+    weights = [own * likely(value, n) for n, own in enumerate(prior)]
+    return sum(n * weight for n, weight in enumerate(weights)) / sum(weights)
+
+
+def enumerate_certain(
+    rows: list[str], beliefs: list[NegativeBinomial], certainty: float, tempering: float, outside: str = ""
+) -> tuple[float, float]:
+    """Right and named: for each person, every combination of values in his two cells. ``outside``: whose a is so is not
+    in the second table."""
+    labels = sorted({row[2] for row in rows})
+    overall = Counter(row[2] for row in rows)
+    counts = [
+        Counter((row[0], row[2]) for row in rows),
+        Counter((row[1], row[2]) for row in rows if row[0] != outside),
+    ]
+    known = {
+        (table, label, value): behind(value, belief.shapes[label], belief.theta)
+        for table, belief in enumerate(beliefs)
+        for label in range(len(labels))
+        for value in range(REACH + 8)
+    }
+    right = named = 0.0
+    for row, times in Counter(rows).items():
+        tables = [0] if row[0] == outside else [0, 1]
+        cells = []
+        for table in tables:
+            own = [counts[table][row[table], label] for label in labels]
+            spread = [range(n + REACH // len(labels) + 1) for n in own]
+            cells.append(
+                [
+                    (math.prod(map(likely, values, own)), [known[table, k, v] for k, v in enumerate(values)])
+                    for values in product(*spread)
+                ]
+            )
+        for some in product(*cells):
+            chance = math.prod(weight for weight, _ in some)
+            logs = []
+            for k, label in enumerate(labels):
+                pi = overall[label] / len(rows)
+                logs.append(math.log(pi) + tempering * sum(math.log(w[k] / sum(w) / pi) for _, w in some))
+            shares = [math.exp(each) for each in logs]
+            best = max(range(len(labels)), key=lambda k, shares=shares: shares[k])  # type: ignore[misc]
+            if shares[best] / sum(shares) >= certainty - 1e-12:
+                named += times * chance
+                right += times * chance * (labels[best] == row[2])
+    return right, named
+
+
+@pytest.mark.parametrize(("tempering", "certainty"), [(1.0, 0.8), (0.5, 0.7)])
+def test_two_labels_by_enumeration(tempering: float, certainty: float) -> None:
+    joint, asked = prepare(ROWS)
+    expected = enumerate_certain(ROWS, believe(2), certainty, tempering)
+    attacker = bayes.Attacker.of(joint, asked, believe(2))
+    ((low, high, named, _),) = attacker.name_two([certainty], tempering)
+    assert (low, named) == pytest.approx(expected, abs=2e-6)  # what is farther than the values listed
+    assert low == high
+
+
+def test_sums_on_a_grid_have_the_exact_figure_between_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    joint, asked = prepare(ROWS, {"a": "p"})
+    attacker = bayes.Attacker.of(joint, asked, believe(2))
+    exact = list(attacker.name_two([0.7, 0.9], 0.8))
+    assert exact[0][0] == pytest.approx(enumerate_certain(ROWS, believe(2), 0.7, 0.8, outside="s")[0], abs=2e-6)
+    monkeypatch.setattr(bayes, "MOST_EXACT", 0)
+    for (low, high, least, most), (right, _, named, _) in zip(attacker.name_two([0.7, 0.9], 0.8), exact, strict=True):
+        assert low - 1e-9 <= right <= high + 1e-9
+        assert least - 1e-9 <= named <= most + 1e-9
+        assert high - low < 0.2
+
+
+@pytest.mark.parametrize("rows", [ROWS, THREE])
+def test_what_is_drawn_is_near_what_is_enumerated(rows: list[str]) -> None:
+    labels = len({row[2] for row in rows})
+    joint, asked = prepare(rows)
+    drawn = bayes.Attacker.of(joint, asked, believe(labels)).draw(seed=1)
+    right, _, named, _, error = drawn.count(0.7, 0.8)
+    expected = enumerate_certain(rows, believe(labels), 0.7, 0.8)
+    assert abs(right - expected[0]) < 5 * error
+    assert abs(named - expected[1]) < 5 * len(rows) * 0.5 / math.sqrt(bayes.DRAWS)
+
+
+def test_figures_to_meet() -> None:
+    """The first two tables of Adult, geometric 1, fitted beliefs."""
+    tables = [{"qid": ["age", "education", "sex"]}, {"qid": ["age", "relationship", "hours-per-week"]}]
+    found = cr.assess_together(
+        cr.datasets.adult_as_published(),
+        tables,
+        "income",
+        bins={"age": 5, "hours-per-week": 10},
+        epsilon=1.0,
+        certainty=0.95,
+        tempering=1.0,
+    )
+    (row,) = found.certain
+    assert (row.right, row.named) == pytest.approx((11482.4, 11807.7), abs=0.06)
+    assert row.how == "exact"
+    assert "Tempering 1 takes the tables for independent" in str(found)
+    assert found.to_dict()["certainty"][0]["tempering"] == 1.0
+
+
+def test_the_tempering_is_told_and_more_labels_are_simulated() -> None:
+    frame = pd.DataFrame([[*row] for row in THREE], columns=["a", "b", "y"])
+    found = cr.assess_together(frame, [{"qid": "a"}, {"qid": "b"}], "y", epsilon=2.0, certainty=[0.6, 0.9])
+    assert [(row.certainty, row.fitted) for row in found.certain] == [
+        *((0.6, False), (0.9, False)),
+        *((0.6, True), (0.9, True)),
+    ]
+    assert all(row.error is not None and row.how.startswith("simulated") for row in found.certain)
+    assert found.certain[0].tempering == 1.0
+    assert 0 < found.certain[2].tempering <= 1.0
+    again = cr.assess_together(frame, [{"qid": "a"}, {"qid": "b"}], "y", epsilon=2.0, certainty=[0.6, 0.9])
+    assert again.certain == found.certain
+
+
+def test_nested_tables_are_never_multiplied() -> None:
+    frame = pd.DataFrame([[*row] for row in ROWS], columns=["a", "b", "y"])
+    found = cr.assess_together(frame, [{"qid": "a"}, {"qid": ["a", "b"]}], "y", epsilon=1.0, certainty=0.9)
+    assert found.certain == ()
+    assert "never independent" in str(found)
+
+
+@pytest.mark.parametrize("wrong", [{"certainty": 0.4}, {"tempering": 2.0}, {"tempering": "hot"}, {"tempering": 0.0}])
+def test_what_is_refused(wrong: dict[str, Any]) -> None:
+    frame = pd.DataFrame([[*row] for row in ROWS], columns=["a", "b", "y"])
+    with pytest.raises(CellriskError):
+        cr.assess_together(frame, [{"qid": "a"}, {"qid": "b"}], "y", **{"epsilon": 1.0, "certainty": 0.9, **wrong})

@@ -1,0 +1,56 @@
+"""Where things are on a page: what lies over something else, what is empty. In numbers: fonts do not matter."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+TEXTS = """place => [...document.querySelectorAll(`${place} text`)].map((text) => {
+  const { left, right, top, bottom } = text.getBoundingClientRect();
+  return { words: text.textContent, kind: text.getAttribute('class'), left, right, top, bottom };
+}).filter((text) => text.right > text.left)"""
+LINES = """place => [...document.querySelectorAll(`${place} polyline`)].map((line) => {
+  const points = line.getAttribute('points').split(' ').map((point) => point.split(',').map(Number));
+  const heights = points.map(([, y]) => y);
+  const drawn = getComputedStyle(line);
+  return { kind: line.getAttribute('class'), points: points.length, rise: Math.max(...heights) - Math.min(...heights),
+    colour: drawn.stroke, width: parseFloat(drawn.strokeWidth), left: points[0][0], right: points.at(-1)[0] };
+})"""
+ROUNDING = 2.0
+"""Pixels by which boxes of letters may touch: they are higher than what is drawn of the letters."""
+
+
+def overlaps(page: Any, place: str) -> list[tuple[str, str]]:
+    """The texts of a chart that lie over each other."""
+    found = page.evaluate(TEXTS, place)
+    assert found, f"there is no text in {place}"
+    return [
+        (one["words"], other["words"])
+        for one, other in combinations(found, 2)
+        if min(one["right"], other["right"]) - max(one["left"], other["left"]) > ROUNDING
+        and min(one["bottom"], other["bottom"]) - max(one["top"], other["top"]) > ROUNDING
+    ]
+
+
+def outside(page: Any, place: str) -> list[str]:
+    """The texts of a chart that stick out of it to the side, or out of the screen."""
+    box = page.locator(place).bounding_box()
+    screen = page.evaluate("() => document.documentElement.clientWidth")
+    right = min(box["x"] + box["width"], screen) + ROUNDING
+    found = page.evaluate(TEXTS, place)
+    return [each["words"] for each in found if each["left"] < box["x"] - ROUNDING or each["right"] > right]
+
+
+def lines(page: Any, place: str) -> dict[str, Any]:
+    """The lines of a chart by their kind; each has points, a colour and a width, or the chart is as good as empty."""
+    found = {each["kind"].split()[-1]: each for each in page.evaluate(LINES, place)}
+    for each in found.values():
+        assert each["points"] > 10, each
+        assert each["colour"] != "none", each
+        assert each["width"] >= 1, each
+        assert each["right"] - each["left"] > 100, each
+    return found
+
+
+def middle(box: Any) -> float:
+    return float(box["x"] + box["width"] / 2)

@@ -1,0 +1,47 @@
+"""Refusals on the page name its boxes: no option, no argument."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import cellrisk as cr
+from cellrisk.counts.likeness import refuse_count_names, say_none
+from cellrisk.decide.option import INSTEAD
+from cellrisk.decide.policies import Obeyed, Policies
+from cellrisk.errors import CellriskError
+from cellrisk.publish.releasing.domain import LEAVE_OUT, refuse_observed
+from cellrisk.web.boxes import name_boxes
+
+
+def said(ask: object) -> str:
+    with pytest.raises(CellriskError) as refusal:
+        ask()  # type: ignore[operator]
+    return str(refusal.value)
+
+
+STRICT = Policies((Obeyed(cr.Policy(max_risk=0.1)),))
+LINES = {
+    "counts": lambda: said(lambda: refuse_count_names(["region", "count"])),
+    "no counts": lambda: say_none("--count", ["none"]),
+    "labels": lambda: str(refuse_observed(["job"])),
+    "outside": lambda: LEAVE_OUT,
+    "form": lambda: said(lambda: STRICT.fix_words({"form": "exact"})),
+    "looser": lambda: said(
+        lambda: STRICT.check_tighter({"measure": "local", "form": "tight", "weights": "records"}, max_risk=0.5)
+    ),
+    "instead": lambda: INSTEAD,
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_no_option_and_no_argument_is_left(name: str) -> None:
+    line = LINES[name]()
+    assert re.search(r"--[a-z]|\w=", line)  # there is something to be said otherwise
+    assert not re.search(r"--[a-z]|\w=|Python", name_boxes(line)), name_boxes(line)
+
+
+def test_options_of_the_server_stay() -> None:
+    line = "the server has no folder to read from; start it with --folder, or upload the file"
+    assert name_boxes(line) == line

@@ -1,0 +1,184 @@
+"""In a real browser: the address keeps every choice, nothing is recommended unasked, what has to be known is said."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.conftest import PEOPLE, start, stop, welcome
+from tests.web.walking import (
+    ROLES,
+    count_table,
+    epsilon,
+    expect,
+    open_people,
+    open_step,
+    show_people,
+    wait_until_shown,
+)
+
+Visit = Callable[..., Any]
+COUNTS = "region,sex,illness,n\n" + "".join(
+    f"r{place % 5},{'fm'[place % 2]},{'abc'[place % 3]},{3 + place % 7}\n" for place in range(30)
+)
+
+
+def choose(page: Any) -> None:
+    """Some choices of a person, in two steps."""
+    page.locator("#epsilon").fill("60")
+    open_step(page, "decide")
+    page.get_by_label("Nobody tells two values apart").fill("75")
+    expect(page.locator("#verdict .answer")).to_contain_text("Admissible: epsilon 0.001 to 1.09")
+    wait_until_shown(page)
+
+
+def check_choices(page: Any) -> None:
+    """The same choices, wherever the address is opened."""
+    expect(page.locator("#decide.open")).to_be_visible()
+    expect(page.get_by_label("Nobody tells two values apart")).to_have_value("75")
+    expect(page.locator("#verdict .answer")).to_contain_text("Admissible: epsilon 0.001 to 1.09")
+    expect(page.locator("#load-told")).to_contain_text("400 people in 18 cells by sex, age; sensitive job")
+    wait_until_shown(page)
+    assert epsilon(page) == "0.316"
+
+
+class TestAddress:
+    def test_a_reload_the_way_back_and_a_second_tab(self, visit: Visit) -> None:
+        page = show_people(visit())
+        choose(page)
+        page.reload()
+        check_choices(page)
+        check_choices(visit(at=page.url))
+        page.go_back()
+        expect(page.locator("#see.open")).to_be_visible()
+        page.go_forward()
+        check_choices(page)
+
+    def test_a_restarted_server(self, browser: Any, tmp_path: Path) -> None:
+        """A file of the folder is counted again; a file that was uploaded is asked for, and its choices are kept."""
+        running = start(tmp_path)
+        try:
+            with welcome(browser, running) as open_page:
+                page = open_page(expected="Failed to load resource")
+                show_people(page)
+                choose(page)
+                kept = page.url
+                survey = tmp_path / "survey.csv"
+                survey.write_text(PEOPLE, encoding="utf-8")
+                open_step(page, "load")
+                page.get_by_label("Choose a file").set_input_files(survey)
+                expect(page.locator("#source-title")).to_have_text("survey.csv: 400 rows, 4 columns")
+                page.get_by_label("Bins of age: a width").fill("7")
+                page.get_by_role("button", name="Count the table").click()
+                expect(page.locator("#load-told")).to_contain_text("survey.csv: 400 people in")
+                expect(page.locator("#see-title")).to_be_focused()
+                uploaded = page.url
+                stop(running)
+                shutil.rmtree(running.temporary)
+                running = start(tmp_path, port=running.port)
+                page.goto(running.link)
+                page.goto(kept)
+                page.reload()
+                expect(page.locator("#restored")).to_have_text(
+                    "The server no longer had this table, and has counted it again. Every choice is as it was."
+                )
+                check_choices(page)
+                page.goto(uploaded)
+                page.reload()
+                expect(page.locator("#load-status")).to_contain_text("The server no longer has survey.csv")
+                page.get_by_label("Choose a file").set_input_files(survey)
+                expect(page.locator("#source-title")).to_have_text("survey.csv: 400 rows, 4 columns")
+                expect(page.get_by_label("Bins of age: a width")).to_have_value("7")
+        finally:
+            stop(running)
+
+
+class TestLoading:
+    def test_roles_are_suggested(self, visit: Visit) -> None:
+        page = visit()
+        page.get_by_label("File", exact=True).select_option("people.csv")
+        page.get_by_role("button", name="Open the file").click()
+        for column, role in {"sex": "qid", "age": "qid", "job": "sensitive", "note": "unused"}.items():
+            expect(page.get_by_role("radio", name=f"{column}: {ROLES[role]}")).to_be_checked()
+
+    def test_counts_are_asked_about_before_counting(self, visit: Visit, tmp_path: Path) -> None:
+        (tmp_path / "cells.csv").write_text(COUNTS, encoding="utf-8")
+        page = visit()
+        page.get_by_label("Choose a file").set_input_files(tmp_path / "cells.csv")
+        expect(page.locator("#count-hint")).to_contain_text("Column n looks like counts of people.")
+        page.get_by_role("button", name="Count the table").click()
+        expect(page.locator("#count-status").get_by_role("alert")).to_contain_text("Say under “Each row is”")
+        expect(page.get_by_label("Each row is")).to_be_focused()
+        page.get_by_label("Each row is").select_option("in n")
+        count_table(page)
+        total = sum(int(line.rpartition(",")[2]) for line in COUNTS.splitlines()[1:])
+        expect(page.locator("#load-told")).to_contain_text(f"{total} people")
+
+
+class TestDeciding:
+    def test_nothing_is_recommended_without_a_limit_that_binds(self, visit: Visit) -> None:
+        page = show_people(visit())
+        open_step(page, "decide")
+        expect(page.locator("#verdict")).to_contain_text("No limit is set: nothing is recommended.")
+        expect(page.locator("#use-epsilon")).to_be_hidden()
+        expect(page.locator(".handle:visible")).to_have_count(0)
+        page.get_by_label("Exposed, at most").fill("90")
+        expect(page.locator("#verdict")).to_contain_text("No limit binds: nothing is recommended.")
+        expect(page.locator("#verdict")).to_contain_text("75 under “Nobody tells two values apart”")
+        expect(page.locator("#use-epsilon")).to_be_hidden()
+
+    def test_what_a_policy_fixes_is_locked(self, browser: Any, tmp_path: Path) -> None:
+        policy = '[policy]\nmax-risk = 0.2\nmax-ceiling = 0.75\nform = "exact"\n'
+        (tmp_path / "cellrisk.toml").write_text(policy, encoding="utf-8")
+        running = start(tmp_path)
+        try:
+            with welcome(browser, running) as open_page:
+                page = show_people(open_page())
+                for box, value in {"max-risk": "20", "max-ceiling": "75", "form": "exact", "measure": "local"}.items():
+                    expect(page.locator(f"#{box}")).to_have_value(value)
+                    expect(page.locator(f"#{box}")).to_be_disabled()
+                expect(page.get_by_label("Named with certainty, at most")).to_be_enabled()
+                open_step(page, "decide")
+                expect(page.locator("#max-risk-lock")).to_have_text("Fixed by the policy")
+                expect(page.locator("#policy-lock")).to_contain_text("cellrisk.toml")
+                open_step(page, "act")
+                page.locator("#observed-levels").check()
+                page.locator("#epsilon").evaluate(
+                    "slider => { slider.value = 110; slider.dispatchEvent(new Event('input')); }"
+                )
+                wait_until_shown(page)
+                page.get_by_role("button", name="Make the release…").click()
+                told = page.get_by_role("dialog")
+                expect(told).to_contain_text("The policy asks for nobody able to tell two equally likely values apart")
+                expect(told.get_by_role("button", name="Forbidden")).to_be_disabled()
+        finally:
+            stop(running)
+
+
+def test_bins_that_cannot_be_read_name_their_column(visit: Visit) -> None:
+    page = visit(expected="422")
+    open_people(page)
+    page.get_by_label("Bins of age").fill("often")
+    page.get_by_role("button", name="Count the table").click()
+    told = page.locator("#count-status").get_by_role("alert")
+    expect(told).to_contain_text("age")
+    assert "--" not in told.inner_text()
+
+
+@pytest.mark.parametrize("levels", [3, 300])
+def test_many_levels_are_a_few_and_a_number(visit: Visit, tmp_path: Path, levels: int) -> None:
+    rows = [f"{'ab'[place % 2]},v{place % levels}" for place in range(1200)]
+    (tmp_path / "many.csv").write_text("\n".join(["group,illness", *rows]) + "\n", encoding="utf-8")
+    page = visit()
+    page.get_by_label("Choose a file").set_input_files(tmp_path / "many.csv")
+    page.get_by_role("radio", name=f"group: {ROLES['qid']}").check()
+    page.get_by_role("radio", name=f"illness: {ROLES['sensitive']}").check()
+    page.get_by_role("button", name="Count the table").click()
+    cell = page.locator("#glimpse tbody tr").first.locator("td").first
+    expect(cell).not_to_be_empty()
+    assert cell.locator(".chip").count() == min(levels, 5)
+    assert ("more" in str(cell.text_content())) == (levels > 5)
