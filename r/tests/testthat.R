@@ -1,0 +1,4 @@
+library(testthat)
+library(cellrisk)
+
+test_check("cellrisk")

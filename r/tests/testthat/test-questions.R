@@ -1,0 +1,159 @@
+test_that("the risk is the one of the definition, worked in R", {
+  skip_without_cellrisk()
+  epsilon <- 0.7
+  counts <- unclass(table(paste(people$sex, people$town), people$job))
+  # Two-sided geometric noise: a count m is released as 0 with probability P(noise <= -m).
+  ratio <- exp(-epsilon)
+  vanish <- function(m) ifelse(m == 0, 1 / (1 + ratio), ratio^m / (1 + ratio))
+  exposed <- 0
+  for (cell in seq_len(nrow(counts))) {
+    for (label in seq_len(ncol(counts))) {
+      others <- prod(vanish(counts[cell, -label]))
+      exposed <- exposed + counts[cell, label] * (1 - vanish(counts[cell, label])) * others
+    }
+  }
+  # P(noise <= 0) is 1 / (1 + ratio), and P(noise <= -m) = ratio^m / (1 + ratio).
+  found <- as.data.frame(cellrisk_assess(people, keys, "job", epsilon))
+  risk <- found$risk[found$measure == "local" & found$form == "tight" & found$weights %in% "records"]
+  expect_equal(risk, exposed / nrow(people), tolerance = 1e-9)
+})
+
+test_that("records, counts, factors, whole numbers and files give the same answer", {
+  skip_without_cellrisk()
+  one <- as.data.frame(cellrisk_assess(people, keys, "job", 1))$risk
+  counted <- as.data.frame(table(people), responseName = "n", stringsAsFactors = TRUE)
+  expect_equal(as.data.frame(cellrisk_assess(counted, keys, "job", 1, count = "n"))$risk, one, tolerance = 1e-9)
+  coded <- transform(people, town = as.integer(factor(town)))
+  expect_equal(as.data.frame(cellrisk_assess(coded, keys, "job", 1))$risk, one, tolerance = 1e-9)
+  place <- tempfile(fileext = ".csv")
+  on.exit(unlink(place))
+  write.csv(people, place, row.names = FALSE)
+  expect_equal(as.data.frame(cellrisk_assess(place, keys, "job", 1))$risk, one, tolerance = 1e-9)
+})
+
+test_that("NA is a category of its own, and so is an empty text", {
+  skip_without_cellrisk()
+  data <- rbind(people, transform(people[1:2, ], sex = NA), transform(people[3, ], sex = ""))
+  expect_equal(cellrisk_assess(data, keys, "job", 1)$details$table$cells, 6)
+  expect_equal(cellrisk_assess(data, keys, "job", 1, missing = "drop")$details$table$records, 13)
+})
+
+test_that("a curve is what assess says at each epsilon", {
+  skip_without_cellrisk()
+  curve <- cellrisk_curve(people, keys, "job", epsilon = c(0.5, 2), measures = "local")
+  assessed <- vapply(c(0.5, 2), function(epsilon) {
+    found <- as.data.frame(cellrisk_assess(people, keys, "job", epsilon, measures = "local"))
+    found$risk[found$form == "tight" & found$weights == "records"]
+  }, 0)
+  expect_equal(as.data.frame(curve)$risk, assessed, tolerance = 1e-9)
+  expect_equal(summary(curve)$figures$epsilon, c(0.5, 2))
+})
+
+test_that("the epsilon that is chosen is the largest within the ceiling", {
+  skip_without_cellrisk()
+  found <- cellrisk_choose(people, keys, "job", max_ceiling = 0.7)
+  # e^epsilon / (1 + e^epsilon) = 0.7
+  expect_equal(found$details$epsilon, log(0.7 / 0.3), tolerance = 1e-5)
+  expect_equal(as.data.frame(found)$high, found$details$epsilon)
+  none <- cellrisk_choose(people, keys, "job", max_risk = 1)
+  expect_null(none$details$epsilon)
+  expect_match(none$details$why, "no limit binds")
+})
+
+levels_of_people <- list(sex = c("f", "m"), town = c("north", "south"), job = c("cook", "smith", "weaver"))
+
+test_that("a release has every count of the domain, and is written whole with its description", {
+  skip_without_opendp()
+  folder <- tempfile("released")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  place <- file.path(folder, "released.csv")
+  released <- cellrisk_release(people, keys, "job", 50, levels = levels_of_people, output = place)
+  frame <- as.data.frame(released)
+  expect_equal(nrow(frame), 12)
+  expect_equal(sum(frame$count), 12) # at epsilon 50 there is no noise to speak of
+  expect_equal(files_in(folder), c("released.csv", "released.csv.json"))
+  expect_equal(read.csv(place)$count, frame$count)
+  expect_error(
+    cellrisk_release(people, keys, "job", 50, levels = levels_of_people, output = place), "exists",
+    class = "cellrisk_invalid_input"
+  )
+  excluded <- cellrisk_release(
+    people, keys, "job", 50, levels = levels_of_people, exclude = list(list(sex = "f", job = "weaver"))
+  )
+  expect_equal(nrow(as.data.frame(excluded)), 10)
+})
+
+test_that("labels that occur are refused as a domain", {
+  skip_without_opendp()
+  expect_error(cellrisk_release(people, keys, "job", 1), "declare", class = "cellrisk_invalid_input")
+})
+
+test_that("a release is recorded in a ledger, within its limit", {
+  skip_without_opendp()
+  skip_if_not(reticulate::py_module_available("sqlalchemy"), "the Python package sqlalchemy is not found")
+  folder <- tempfile("ledger")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  place <- file.path(folder, "releases.db")
+  cr <- reticulate::import("cellrisk", convert = FALSE)
+  ledger <- cr$Ledger(place, create = TRUE)
+  ledger$set_limit("everyone", epsilon = 1)
+  ledger$close()
+  ask <- function(name) {
+    cellrisk_release(
+      people, keys, "job", 0.7, levels = levels_of_people, output = file.path(folder, name), ledger = place,
+      purpose = "a test"
+    )
+  }
+  first <- ask("one.csv")
+  expect_gt(first$entry, 0)
+  expect_output(print(first), "Recorded in the ledger as entry")
+  expect_error(ask("two.csv"), "limit", class = "cellrisk_error")
+  expect_false(file.exists(file.path(folder, "two.csv")))
+  expect_error(
+    cellrisk_release(people, keys, "job", 0.1, levels = levels_of_people, ledger = place), "name it: output",
+    class = "cellrisk_error"
+  )
+})
+
+test_that("the audit of a release knows how it was made", {
+  skip_without_opendp()
+  released <- cellrisk_release(people, keys, "job", 3, levels = levels_of_people)
+  found <- cellrisk_audit(people, released, keys, "job", levels = levels_of_people)
+  frame <- as.data.frame(found)
+  expect_true("right_0.95" %in% frame$figure) # only where the mechanism is known
+  ask <- function(...) {
+    as.data.frame(cellrisk_audit(people, as.data.frame(released), keys, "job", "count", ..., levels = levels_of_people))
+  }
+  expect_equal(ask(mechanism = "geometric", epsilon = 3)$value, frame$value)
+  unknown <- ask()
+  expect_false("right_0.95" %in% unknown$figure)
+})
+
+test_that("a report is written, for its owner alone", {
+  skip_without_cellrisk()
+  place <- tempfile(fileext = ".html")
+  on.exit(unlink(place))
+  found <- cellrisk_report(people, keys, "job", place, epsilon = 1, title = "Jobs", preparation = "none")
+  expect_true(file.exists(place))
+  expect_equal(format(file.mode(place)), "600")
+  expect_match(paste(readLines(place, encoding = "UTF-8"), collapse = "\n"), "Jobs", fixed = TRUE)
+  expect_equal(found$details$verdict, "open")
+  expect_output(print(found), "Written to")
+  expect_error(plot(found), "open its file", class = "cellrisk_error")
+  expect_error(cellrisk_report(people, keys, "job", "x.doc", epsilon = 1), ".html", class = "cellrisk_error")
+})
+
+test_that("perturbations are rules, or tables as ptable makes them", {
+  skip_without_cellrisk()
+  rule <- cellrisk_assess(people, keys, "job", perturbation = "random-rounding:3", compare = NULL)
+  # The same as a table P(i -> j), up to the largest count there is.
+  table <- do.call(rbind, lapply(0:4, function(i) {
+    low <- 3 * (i %/% 3)
+    if (i %% 3 == 0) data.frame(i = i, j = i, p = 1) else data.frame(i = i, j = c(low, low + 3), p = c(3 - i %% 3, i %% 3) / 3)
+  }))
+  given <- cellrisk_assess(people, keys, "job", perturbation = table)
+  expect_equal(as.data.frame(given)$risk, as.data.frame(rule)$risk, tolerance = 1e-9)
+  expect_error(cellrisk_assess(people, keys, "job", 1, perturbation = "cell-key"), "has no epsilon", class = "cellrisk_error")
+})
