@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,12 +133,27 @@ class TestRisk:
         assert found["intervals"] == [near_epsilon(interval) for interval in choice.admissible]
         assert found["sentence"] == name_boxes(choice.headline)
 
-    def test_limits_on_the_figures_are_those_of_choose(
-        self, client: Any, table: str, direct: cr.FrequencyTable
+    @pytest.mark.parametrize(
+        "limits", [{"max_ceiling": 0.75, "max_epsilon": 2.0}, {"max_people": 25.0}, {"margin": 0.3}], ids="-".join
+    )
+    def test_other_limits_are_those_of_choose(
+        self, client: Any, finish: Finish, tmp_path: Path, limits: dict[str, float]
     ) -> None:
-        limits = {"max_risk": None, "max_ceiling": 0.75, "max_epsilon": 2.0}
-        found = hear(client, client.post(f"{table}/admissible", json={**SETTING, **limits}))
-        assert found["epsilon"] == near_epsilon(cr.choose(direct, max_ceiling=0.75, max_epsilon=2.0).epsilon)
+        """Half of the cells show one value: there is an epsilon from which on too many people are exposed."""
+        text = "q,s\n" + "".join(f"{row % 10},{'ab'[row % 4 == 1 and row % 10 < 5]}\n" for row in range(60))
+        (tmp_path / "data.csv").write_text(text, encoding="utf-8")
+        direct = cr.tabulate(tmp_path / "data.csv", "q", "s")
+        table = load(client, finish, text, quasi_identifiers=["q"], sensitive=["s"])
+        asked = {**SETTING, "sensitive": "s", "max_risk": None, **limits}
+        found = hear(client, client.post(f"{table}/admissible", json=asked))
+        choice = cr.choose(direct, **limits)  # type: ignore[arg-type]
+        assert choice.epsilon is not None
+        assert found["epsilon"] == near_epsilon(choice.epsilon)
+        assert found["intervals"] == [near_epsilon(interval) for interval in choice.admissible]
+        loose = {**asked, "kind": "release"}
+        for epsilon, kept in ((0.99 * choice.epsilon, True), (1.01 * choice.epsilon, False)):
+            told = client.post(f"{table}/consequences", json={**loose, "epsilon": epsilon}).json()
+            assert (told["above"] == []) == kept, told
 
     def test_the_figures_at_one_epsilon_are_those_of_assess(
         self, client: Any, table: str, direct: cr.FrequencyTable
@@ -162,7 +178,7 @@ class TestRisk:
         found = client.post(f"{table}/riskiest", json={**SETTING, "top": 7}).json()
         expected = cr.explain(direct, cr.Geometric(epsilon=1.0), top=7).riskiest
         assert found["columns"] == ["sex", "age"]
-        assert found["rows"] == [vars(cell) for cell in expected]
+        assert same(found["rows"], [vars(cell) for cell in expected])
 
     def test_the_map_is_that_of_choose(
         self, client: Any, finish: Finish, table: str, direct: cr.FrequencyTable

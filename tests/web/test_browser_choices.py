@@ -132,13 +132,14 @@ class TestDeciding:
         expect(page.locator("#use-epsilon")).to_be_hidden()
 
     def test_what_a_policy_fixes_is_locked(self, browser: Any, tmp_path: Path) -> None:
-        policy = '[policy]\nmax-risk = 0.2\nmax-ceiling = 0.75\nform = "exact"\n'
+        policy = '[policy]\nmax-risk = 0.2\nmax-people = 90\nmargin = 0.3\nmax-ceiling = 0.75\nform = "exact"\n'
         (tmp_path / "cellrisk.toml").write_text(policy, encoding="utf-8")
         running = start(tmp_path)
         try:
             with welcome(browser, running) as open_page:
                 page = show_people(open_page())
-                for box, value in {"max-risk": "20", "max-ceiling": "75", "form": "exact", "measure": "local"}.items():
+                locked = {"max-risk": "20", "max-people": "90", "margin": "30", "max-ceiling": "75"}
+                for box, value in {**locked, "form": "exact", "measure": "local"}.items():
                     expect(page.locator(f"#{box}")).to_have_value(value)
                     expect(page.locator(f"#{box}")).to_be_disabled()
                 expect(page.get_by_label("Named with certainty, at most")).to_be_enabled()

@@ -102,8 +102,9 @@ def describe_locks(policies: Policies) -> answer_models.Locks:
     limits = {limit.name: limit.most for limit in policies.figure_limits}
     words = dict(policies.on_risks[0][0].words) if policies.on_risks else {}
     for risk, required in policies.on_risks:
-        if risk.words == words and required.max_risk is not None:
-            limits["max_risk"] = min(required.max_risk, limits.get("max_risk", 1.0))
+        for name, most in vars(required).items() if risk.words == words else ():
+            if most is not None:
+                limits[name] = min(most, limits.get(name, most))
     return answer_models.Locks(words=words, limits=limits)
 
 

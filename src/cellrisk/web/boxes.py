@@ -48,6 +48,8 @@ LABELS = {
     "ceiling": "“Nobody tells two values apart”",
     "epsilon": "“Epsilon”",
     "risk": "“Exposed”",
+    "people": "“People exposed on average”",
+    "margin": "“Exposed above chance”",
     "measure": "“Measure of risk”",
     "form": "“What counts as revealed”",
     "weights": "“Averaged”",
@@ -81,4 +83,5 @@ def name_boxes(line: str) -> str:
     for pattern, words in IN_WORDS:
         line = re.sub(pattern, words, line)
     line = re.sub(r" \(in Python [^()]*\)", "", line)
+    line = re.sub(r"\bmax_([a-z]+)\b", lambda found: box_of(found[1]), line)
     return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: box_of(found[1]), line)

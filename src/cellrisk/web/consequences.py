@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cellrisk.decide.figure_limits import FigureLimit
-from cellrisk.decide.policies import Policies
+from cellrisk.decide.policies import Policies, RiskDefinition
+from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import assess
+from cellrisk.risk.sweep import Setting
 from cellrisk.system.text import percent
 from cellrisk.web import answer_models
 from cellrisk.web.answers import read_mechanism
@@ -52,10 +53,18 @@ def _break_own_limits(loaded: LoadedTable, asked: DownloadRequest, mechanism: Me
         figure = limit.find(table.attributes, mechanism)
         if figure > limit.most:
             yield f"the limit is {limit.describe()}, and {limit.say(figure)}"
-    if asked.max_risk is not None:
-        risk = assess(table, mechanism, measures=asked.measure).value(asked.measure, asked.form, asked.weights)
-        if risk > asked.max_risk:
-            yield f"the limit is a risk of {percent(asked.max_risk)}, and it is {percent(risk)}"
+    setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
+    for name in ("max_risk", "max_people", "margin"):
+        most = getattr(asked, name)
+        if most is None:
+            continue
+        required = Requirement(**{name: most})
+        measured = RiskDefinition(asked.measure, asked.form, asked.weights).of(table)
+        excess = float(Condition(required, measured).excesses(setting)((mechanism.noise,)).max())
+        if excess > 0:
+            is_people = name == "max_people"
+            found = f"{most + excess * table.n_records:,.1f}" if is_people else percent(most + excess)
+            yield f"the limit is {required.describe()}, and it is {found}"
 
 
 def _leave_uncovered(asked: DownloadRequest) -> Iterator[str]:

@@ -22,13 +22,14 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Words = Annotated[str, StringConstraints(max_length=1000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Epsilon = Annotated[float, Field(gt=0, le=1e6, description="Privacy loss.", examples=[1.0])]
+People = Annotated[float, Field(ge=0, le=1e12, description="People exposed on average, at most.")]
 Delta = Annotated[
     float | None,
     Field(default=None, ge=0, lt=1, description="For mechanisms that take one; null: about one over the records."),
 ]
 
 
-LIMITS = ("max_caused", "max_certain", "max_ceiling", "max_epsilon", "max_risk")
+LIMITS = ("max_caused", "max_certain", "max_ceiling", "max_epsilon", "max_risk", "max_people", "margin")
 """The limits that the page offers, by the names that `choose` gives them."""
 
 
@@ -72,6 +73,8 @@ class MechanismRequest(Model):
     max_certain: Share | None = None
     max_ceiling: Share | None = None
     max_epsilon: Epsilon | None = None
+    max_people: People | None = None
+    margin: Share | None = None
 
 
 class EpsilonRequest(MechanismRequest):

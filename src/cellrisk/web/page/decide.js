@@ -4,7 +4,7 @@ import { drawLimits, drawMap, frameOf, mapMarks, placeHandles } from "./charts.j
 import { announce, at, later, make, makeTable, write } from "./elements.js";
 import { inward, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { LIMITS, hasLimit, limitOf, page, presentSetting } from "./state.js";
+import { LIMITS, hasLimit, limitOf, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
 
 // What the policy in force fixes: its limits stand in their boxes, and cannot be changed; nor can the words of its risk.
@@ -34,6 +34,7 @@ export function makeHandles() {
 }
 
 export function changeLimits() {
+  for (const limit of LIMITS.filter(({ id }) => !at(id).disabled)) write(`${limit.id}-lock`, whyUnused(limit));
   placeHandles();
   waitForVerdict(true);
   later("limit", 150, checkLimits);

@@ -26,16 +26,25 @@ export const presentFigures = () => page.positions.figures[at("delta").value];
 
 // The limits: their boxes, in which unit they are typed, and whether they are a line of the chart.
 export const LIMITS = [
-  { name: "max_caused", id: "max-caused", per: 100, line: "caused" },
-  { name: "max_certain", id: "max-certain", per: 100, line: "sure" },
-  { name: "max_ceiling", id: "max-ceiling", per: 100, line: null },
-  { name: "max_epsilon", id: "max-epsilon", per: 1, line: null },
+  { name: "max_caused", id: "max-caused", per: 100, line: "caused", above: true },
+  { name: "max_certain", id: "max-certain", per: 100, line: "sure", above: true },
+  { name: "max_ceiling", id: "max-ceiling", per: 100, line: null, above: true },
+  { name: "max_epsilon", id: "max-epsilon", per: 1, line: null, above: true },
   { name: "max_risk", id: "max-risk", per: 100, line: "exposed" },
+  { name: "max_people", id: "max-people", per: 1, line: null },
+  { name: "margin", id: "margin", per: 100, line: null },
 ];
 
-export function limitOf({ id, per }) {
-  const { value } = at(id);
-  return value === "" || !at(id).checkValidity() ? null : Number((Number(value) / per).toPrecision(12));
+// Why what stands in the box of a limit is not used, or "" where it is. Any number of digits will do, whatever the step.
+export function whyUnused({ id, above }) {
+  const { min, max, validity, value } = at(id);
+  const isLow = above ? value !== "" && Number(value) <= Number(min) : validity.rangeUnderflow;
+  return validity.badInput || isLow || validity.rangeOverflow ? `Not used: it is not ${above ? "above" : "from"} ${min} ${above ? "and up " : ""}to ${max}.` : "";
+}
+
+export function limitOf(limit) {
+  const { value } = at(limit.id);
+  return value === "" || whyUnused(limit) ? null : Number((Number(value) / limit.per).toPrecision(12));
 }
 
 const presentLimits = () => Object.fromEntries(LIMITS.map((limit) => [limit.name, limitOf(limit)]));
