@@ -77,10 +77,6 @@ def _find_above(folder: Path | None) -> Iterator[SettingsFile]:
 
 def read_settings_file(path: Path, named: str = "the settings file") -> SettingsFile:
     """A TOML file with its digest; refuses what cannot be read in full. ``named``: how a refusal calls it."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
@@ -91,10 +87,19 @@ def read_settings_file(path: Path, named: str = "the settings file") -> Settings
         raise InvalidInput(f"{named} {what}", got=str(path)) from None
     except OSError as error:
         raise InvalidInput(f"{named} cannot be read", got=f"{path} ({error.strerror})") from None
-    try:
-        values = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError):  # a number of thousands of digits is a plain ValueError
-        raise InvalidInput(f"{named} is not valid TOML", got=str(path)) from None
+    values = parse_settings(content, named, str(path))
     open_to_others = os.name == "posix" and bool(status.st_mode & stat.S_IWOTH)
     digest = hashlib.sha256(content).hexdigest()[:DIGITS]
     return SettingsFile(path.name, digest, values, OPEN_TO_OTHERS if open_to_others else None)
+
+
+def parse_settings(content: bytes, named: str, got: str) -> dict[str, Any]:
+    """What TOML holds; refuses what is none. ``named`` and ``got``: how a refusal calls it, and where it is from."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):  # a number of thousands of digits is a plain ValueError
+        raise InvalidInput(f"{named} is not valid TOML", got=got) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.counts.sources import is_address
-from cellrisk.decide.policy_files import read_settings_file
+from cellrisk.decide.policy_files import parse_settings, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.together.sets import TABLE_KEYS, refuse_shared_noise
 from cellrisk.repeat.together.values import read_bins, read_levels, require, require_number
@@ -35,26 +35,43 @@ def read_set_file(path: str | Path) -> dict[str, Any]:
     A source that is a path is looked for beside the set file first.
     """
     file = Path(path)
-    values = read_settings_file(file, "the set file").values
+    arguments = read_set(read_settings_file(file, "the set file").values, file.name)
+    if "source" not in arguments:
+        raise InvalidInput(f"{file.name} has no 'source'", fix='add it: source = "people.parquet"')
+    arguments["source"] = find_source(arguments["source"], file)
+    return arguments
+
+
+def read_set_text(text: str, name: str) -> dict[str, Any]:
+    """The same of the text of a set file. Its source may be left out, and is not looked for where it is there.
+
+    >>> found = read_set_text('sensitive = "income"\\n[[table]]\\nqid = ["age"]', "set.toml")
+    >>> found["sensitive"], found["tables"]
+    ('income', [{'qid': ['age']}])
+    """
+    return read_set(parse_settings(text.encode(), "the set file", name), name)
+
+
+def read_set(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The arguments that the values of a set file are; its source as it is written."""
     if "belief" in values:
-        raise refuse_belief(values["belief"], file.name)
+        raise refuse_belief(values["belief"], name)
     for key in values:
         if key not in SET_KEYS:
-            raise UnknownName(f"unknown key in {file.name}", got=repr(key), allowed=", ".join(SET_KEYS))
-    for key in ("source", "sensitive", "table"):
+            raise UnknownName(f"unknown key in {name}", got=repr(key), allowed=", ".join(SET_KEYS))
+    for key, example in (("sensitive", 'sensitive = "income"'), ("table", "[[table]]")):
         if key not in values:
-            example = {"source": 'source = "people.parquet"', "sensitive": 'sensitive = "income"'}.get(key, "[[table]]")
-            raise InvalidInput(f"{file.name} has no '{key}'", fix=f"add it: {example}")
-    refuse_shared_noise(values.get("noise"), file.name)
-    arguments = {name: require(values[key], str, key, file.name) for key, name in PLAIN.items() if key in values}
-    arguments |= {key: require_number(values[key], key, file.name) for key in NUMBERS if key in values}
-    arguments["source"] = find_source(require(values["source"], str, "source", file.name), file)
-    arguments["bins"] = read_bins(values.get("bin"), file.name)
-    arguments["levels"] = read_levels(values.get("levels"), file.name)
+            raise InvalidInput(f"{name} has no '{key}'", fix=f"add it: {example}")
+    refuse_shared_noise(values.get("noise"), name)
+    texts = {"source": "source", **PLAIN}
+    arguments = {argument: require(values[key], str, key, name) for key, argument in texts.items() if key in values}
+    arguments |= {key: require_number(values[key], key, name) for key in NUMBERS if key in values}
+    arguments["bins"] = read_bins(values.get("bin"), name)
+    arguments["levels"] = read_levels(values.get("levels"), name)
     tables = values["table"]
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        raise InvalidInput(f"'table' in {file.name} must be tables", fix="write [[table]] before the keys of each")
-    arguments["tables"] = [read_table(each, number, file.name) for number, each in enumerate(tables, start=1)]
+        raise InvalidInput(f"'table' in {name} must be tables", fix="write [[table]] before the keys of each")
+    arguments["tables"] = [read_table(each, number, name) for number, each in enumerate(tables, start=1)]
     return arguments
 
 
