@@ -33,7 +33,7 @@ help:
 	@echo 'make setup   install cellrisk and the development tools into .venv'
 	@echo 'make lint    check style and types'
 	@echo 'make peers   install the tools that audits are compared with into .venv-peers'
-	@echo 'make browser install Chromium for the browser tests, where that is possible'
+	@echo 'make browser install Chromium and Firefox for the browser tests, where that is possible'
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make processors run the tests of numbers as other processors would'
 	@echo 'make mutants break the code in small ways and say what no test notices (ROOMS="noise people" for some of it)'
@@ -92,12 +92,19 @@ peers: setup
 	--disable-pip-version-check --requirement tests/auditing/peers-requirements.txt && touch $(PEERS); } || \
 	{ rm -rf .venv-peers; echo 'Skipped: the tools that audits are compared with could not be installed.'; }
 
-# The page is tested in a real browser: the system's, or Debian's, which only the superuser can install.
+# The page is tested in real browsers: the system's, or Debian's, which only the superuser can install.
+FIND_FIREFOX := { command -v firefox-esr || command -v firefox; } >/dev/null 2>&1
 browser:
-	@command -v chromium >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null 2>&1 && \
-	{ echo 'Installing Chromium for the browser tests.'; apt-get update -qq >/dev/null 2>&1; \
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; }; } || \
-	echo 'Skipped: browser tests. There is no Chromium (on Debian or Ubuntu: apt install chromium).'
+	@missing=; command -v chromium >/dev/null 2>&1 || missing=chromium; $(FIND_FIREFOX) || missing="$$missing firefox-esr"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  echo 'Installing Chromium and Firefox for the browser tests.'; apt-get update -qq >/dev/null 2>&1; \
+	  for each in $$missing; do \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$each >/dev/null 2>&1 || true; \
+	  done; \
+	fi; \
+	command -v chromium >/dev/null 2>&1 || \
+	echo 'Skipped: browser tests. There is no Chromium (on Debian or Ubuntu: apt install chromium).'; \
+	$(FIND_FIREFOX) || echo 'Skipped: tests in Firefox. There is none (on Debian: apt install firefox-esr).'
 
 NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/usefulness tests/simulation \
 	tests/decision tests/ceiling tests/together tests/noisy_risk tests/perturbations tests/test_precision.py \
