@@ -70,6 +70,8 @@ def test_the_command_says_what_python_says(folder: Path, capsys: pytest.CaptureF
     for row in [*told["rules"], *told["tables"]]:
         assert {"right", "named", "precision", "sd", "caused", "chance", "raw"} <= set(row)
     assert set(told["ceiling"]) >= {"even_two", "even", "labels"}
+    alone = [cr.ceiling(name, epsilon=epsilon).even_two for name, epsilon in (("geometric", 1.0), ("laplace", 0.5))]
+    assert [row["ceiling"]["even_two"] for row in told["tables"]] == near(alone)
     assert told["cost"]["epsilon"] == near(1.5)
     assert told["tables"][1]["where"] == "age from 30, sex is f or m"
     assert told["tables"][1]["name"] == "by town"

@@ -169,7 +169,14 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
     for place, (each, own, lookup) in enumerate(zip(asked, joint.tables, lookups, strict=True)):
         rest = tuple(other for other in every if other != place)
         rows.append(
-            TableFigures(each, own.n_records, own.n_cells, _assess_alone(each, own, lookup), collections.get(rest))
+            TableFigures(
+                each,
+                own.n_records,
+                own.n_cells,
+                _assess_alone(each, own, lookup),
+                collections.get(rest),
+                try_ceiling([each.mechanism], [(0,)], joint.n_levels)[0],
+            )
         )
     found_all = TogetherAssessment(
         joint.sensitive,

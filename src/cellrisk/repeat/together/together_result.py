@@ -79,11 +79,15 @@ class TableFigures:
     alone: RuleFigures
     without: Figures | None
     """The set without this table, by elimination; None where it is the only one."""
+    ceiling: Ceiling | None = None
+    """What nobody exceeds who has seen this table alone; None where it cannot be told."""
 
     def to_dict(self) -> dict[str, Any]:
         own = {name: value for name, value in self.alone.to_dict().items() if name != "rule"}
         rest = None if self.without is None else {"right": self.without.right, "caused": self.without.caused}
-        return {**self.table.to_dict(), "records": self.records, "cells": self.cells, **own, "set_without_it": rest}
+        ceiling = None if self.ceiling is None else self.ceiling.to_dict()
+        figures = {"records": self.records, "cells": self.cells, **own, "ceiling": ceiling, "set_without_it": rest}
+        return {**self.table.to_dict(), **figures}
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,7 @@ class TogetherAssessment(Result):
 
     def _paragraphs(self) -> list[str]:
         several = len(self.tables) > 1
-        blocks = [self._rules_table() if several else "", self._tables_table(), self._say_parts() if several else ""]
+        blocks = [self._rules_table() if several else "", self._tables_table(), self.say_parts()]
         blocks.append("\n".join(each.headline for each in self.differences))
         blocks.append("" if self.refinement is None else self.refinement.headline)
         nobody = self.ceiling.headline if self.ceiling is not None else f"No ceiling is told: {self.ceiling_unknown}."
@@ -239,10 +243,14 @@ class TogetherAssessment(Result):
         head = ["all tables together", "right", "named", "precision", "sd", "caused", "chance", "raw"]
         meant = "\n".join(f"{each.rule}: {SAYS[each.rule]}." for each in self.rules)
         lead = self.rule()
-        held = "" if lead.low is None else f"\n{self._say_interval(lead)}"
+        held = "" if lead.low is None else f"\n{self.say_interval()}"
         return f"{aligned(head, rows)}\n\n{meant}{held}"
 
-    def _say_interval(self, lead: RuleFigures) -> str:
+    def say_interval(self) -> str:
+        """Between which numbers elimination is right; nothing where they are not known."""
+        lead = self.rule()
+        if lead.low is None:
+            return ""
         return f"Elimination is right for {lead.low:,} to {lead.high:,} people in 95% of releases or more (Chebyshev)."
 
     def _tables_table(self) -> str:
@@ -288,10 +296,13 @@ class TogetherAssessment(Result):
         )
         return f"{aligned(head, rows)}\n\n{said}"
 
-    def _say_parts(self) -> str:
+    def say_parts(self) -> str:
+        """Which table adds most, what less of it would do, and which tables do more than all; nothing for one table."""
         lead, most = self.rule(), self.adds_most
+        if most is None:
+            return ""
         said = []
-        if most is not None and most.without is not None:
+        if most.without is not None:
             more = lead.caused - most.without.caused
             if more > 0:
                 said.append(
