@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test check full package pythons docs soak lint style peers browser bench processors mutants clean
+.PHONY: help setup run test ready check full package pythons docs soak lint style peers browser bench processors mutants clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -47,8 +47,12 @@ run: $(RUNTIME)
 # Screenshots of the page are kept in build/screenshots. What is compiled is kept, for the many processes that tests start.
 RUN_TESTS = PYTHONDONTWRITEBYTECODE= CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
 
+# What is to be installed is downloaded side by side.
+ready:
+	@$(MAKE) --no-print-directory -j 3 style peers browser
+
 # Types are checked beside the tests, which leave a processor free now and then; what they found is told at the end.
-test: style peers browser
+test: ready
 	@mkdir -p build; { $(CHECK_TYPES); } >build/types.txt 2>&1 & types=$$!; \
 	$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS); tests=$$?; \
 	wait $$types; types=$$?; cat build/types.txt; test $$tests -eq 0 && test $$types -eq 0
@@ -86,7 +90,7 @@ style: setup
 	$(BIN)/ruff format --check .
 
 # Other tools pin older libraries, so they have an environment of their own; tests beside them are skipped without it.
-peers: setup
+peers: | $(BIN)/python
 	@test -e $(PEERS) || { echo 'Installing the tools that audits are compared with into .venv-peers.'; \
 	$(BIN)/python -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install --quiet --quiet \
 	--disable-pip-version-check --requirement tests/auditing/peers-requirements.txt && touch $(PEERS); } || \
