@@ -15,7 +15,7 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, LaplaceNoise
 from cellrisk.repeat.accounting import Loss, compose_ceiling
-from cellrisk.repeat.accounting.ceilings import DeltaCurve, _ask_curves, bound_success
+from cellrisk.repeat.accounting.ceilings import DeltaCurve, _ask_curves, _bend, _disclose, bound_success
 from cellrisk.repeat.accounting.pieces import GaussianPiece, LaplacePiece, PurePiece
 from cellrisk.risk.ceilings import Labels, Likelihoods, find_success, succeed
 from tests.near import near
@@ -235,6 +235,21 @@ class TestGuaranteesAlone:
         assert 1 / 3 < found.even < 1
         assert found.advantage is not None
 
+    def test_a_swap_fails_where_one_of_two_steps_does(self) -> None:
+        """(epsilon, delta) there and back: delta + e^epsilon delta; independent guarantees fail as 1 - prod(1 - d)."""
+        one, other = ((Loss(flavour="approximate", epsilon=e, delta=d)) for e, d in ((0.5, 1e-3), (2.0, 2e-2)))
+        assert _disclose([one, other]) == near(1 - (1 - 1e-3) * (1 - 2e-2))
+        twice = [(1 + math.exp(0.5)) * 1e-3, (1 + math.exp(2.0)) * 2e-2]
+        assert _disclose([one, other], swapped=True) == near(1 - (1 - twice[0]) * (1 - twice[1]))
+        replaced = Loss(flavour="approximate", epsilon=0.5, delta=1e-3, neighbours="replace")
+        assert _disclose([replaced, Loss(flavour="pure", epsilon=1.0)], swapped=True) == near(1e-3)
+        assert _disclose([Loss(flavour="approximate", epsilon=5.0, delta=0.1), one], swapped=True) == 1.0
+
+    def test_nobody_guesses_right_more_than_always(self) -> None:
+        certain = [Loss(flavour="approximate", epsilon=0.1, delta=0.999)] * 9
+        for labels in (2, 3):
+            assert 1 - 1e-9 < compose_ceiling(certain, labels=labels).even <= 1.0
+
     def test_deltas_that_tell_everything(self) -> None:
         loss = Loss(flavour="approximate", epsilon=3.0, delta=0.2)  # (1 + e^3) 0.2 is above 1: a swap is not protected
         found = compose_ceiling([loss] * 3)
@@ -317,6 +332,28 @@ class TestCurves:
         fine, coarse = (succeed(curve.likelihoods(distinct), labels) for distinct in (1, 100_000))
         assert fine <= coarse <= fine + 1e-3
         assert len(curve.likelihoods(100_000).without) < 500
+        assert len(curve.likelihoods(600).without) < len(curve.likelihoods(1).without) / 2
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_curve_bends_where_the_lines_below_it_meet(self, seed: int) -> None:
+        """At every point the lowest line between two others; at 0 no more than the curve's mirror image allows."""
+        generator = np.random.default_rng(seed)
+        epsilons = np.concatenate([[0.0], np.sort(generator.uniform(0.01, 2.0, 12))])
+        delta = 0.7 * np.exp(-epsilons) * generator.uniform(0.4, 1.0, 13)
+        z, points = np.exp(epsilons), delta.copy()
+        points[0] = min(delta[0], *((z[1:] - 1 + 2 * delta[1:]) / (z[1:] + 1)))
+        lowest = [
+            min(
+                np.interp(z[here], z[[first, last]], points[[first, last]])
+                for first in range(here + 1)
+                for last in range(here, 13)
+            )
+            for here in range(13)
+        ]
+        kept, bent = _bend(epsilons, delta)
+        assert np.interp(z, np.exp(kept), bent) == near(np.array(lowest))
+        assert (kept[0], kept[-1]) == (0.0, epsilons[-1])
+        assert len(kept) < 13
 
     def test_many_distinct_priors(self) -> None:
         priors = np.linspace(1.0, 2.0, 600)
