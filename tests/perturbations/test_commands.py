@@ -11,8 +11,8 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.cli.perturbations import REFUSED
 from cellrisk.cli.program import app
+from cellrisk.noise.methods import WITHOUT_PERTURBATION
 from tests.near import near
 
 Capture = pytest.CaptureFixture[str]
@@ -40,12 +40,12 @@ def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
 def test_every_command_takes_a_perturbation_or_says_why_not(capsys: Capture) -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     takers = {name for name, command in commands.items() for each in command.params if "--perturbation" in each.opts}
-    assert takers | set(REFUSED) == set(commands)
-    assert not takers & set(REFUSED)
-    for name, reason in REFUSED.items():
+    assert takers | set(WITHOUT_PERTURBATION) == set(commands)
+    assert not takers & set(WITHOUT_PERTURBATION)
+    for name, reasons in WITHOUT_PERTURBATION.items():
         inner = ["show"] if name == "ledger" else []
         code, out, err = run(capsys, name, *inner, "--perturbation", "cell-key")
-        assert (code, out, err) == (2, "", f"cellrisk: {reason}\n")
+        assert (code, out, err) == (2, "", f"cellrisk: {'; '.join(reasons)}\n")
 
 
 def test_other_mistakes_with_the_option_are_told_as_they_are(capsys: Capture) -> None:

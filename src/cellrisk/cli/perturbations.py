@@ -16,46 +16,15 @@ if TYPE_CHECKING:
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.noise.perturbations import Perturbation
 
-REFUSED = {
-    "curve": "a perturbation has no epsilon to draw a curve along; assess --perturbation tells its risk",
-    "choose": (
-        "a perturbation has no epsilon to choose; assess --perturbation finds the epsilon at which noise gives away as "
-        "many people"
-    ),
-    "utility": (
-        "utility simulates noise at an epsilon, and a perturbation has none; how far it moves the table is told by "
-        "assess --perturbation, at equal risk"
-    ),
-    "release": (
-        "release adds noise under a guarantee, and a perturbation has none: such a table is made elsewhere, by those "
-        "who hold the keys; audit --perturbation reads it"
-    ),
-    "publish-risk": (
-        "how far one record moves the risk of a perturbed table is not bounded here, so that no noise is known to make "
-        "the figure publishable"
-    ),
-    "average": (
-        "cell keys give the same cell the same perturbation every time, so that averaging takes nothing away; methods "
-        "that draw anew every time are not computed"
-    ),
-    "together": (
-        "what overlapping tables reveal is computed for noise that is drawn anew in each; keys repeat themselves in "
-        "cells of the same people, which is not computed"
-    ),
-    "ledger": "a ledger adds up privacy losses, and a perturbation states none",
-    "serve": "serve starts the page, which asks for everything itself",
-    "reproduce": "reproduce repeats the figures of the paper, which has no perturbations",
-    "demo": "demo shows noise at one epsilon; assess --perturbation takes a table of your own",
-}
-"""Why a command takes no perturbation."""
-
 
 def explain_refusal(error: Any) -> str | None:
     """Why a command takes no --perturbation, where that is what was asked of it."""
     if getattr(error, "option_name", None) != "--perturbation" or getattr(error, "ctx", None) is None:
         return None
+    from cellrisk.noise.methods import WITHOUT_PERTURBATION
+
     _, *names = error.ctx.command_path.split()
-    return REFUSED.get(names[0]) if names else None
+    return "; ".join(WITHOUT_PERTURBATION[names[0]]) if names and names[0] in WITHOUT_PERTURBATION else None
 
 
 def read_perturbation_option(given: str) -> Perturbation:

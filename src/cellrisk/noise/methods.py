@@ -11,6 +11,40 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.system.words import MechanismName
 
+WITHOUT_PERTURBATION: dict[str, tuple[str, ...]] = {
+    "curve": ("a perturbation has no epsilon to draw a curve along", "assess --perturbation tells its risk"),
+    "choose": (
+        "a perturbation has no epsilon to choose",
+        "assess --perturbation finds the epsilon at which noise gives away as many people",
+    ),
+    "utility": (
+        "usefulness is simulated with noise at an epsilon, and a perturbation has none",
+        "how far it moves the table is told by assess --perturbation, at equal risk",
+    ),
+    "release": (
+        "a release here has noise under a guarantee, and a perturbation has none: such a table is made elsewhere, by those "
+        "who hold the keys",
+        "audit --perturbation reads it",
+    ),
+    "publish-risk": (
+        "how far one record moves the risk of a perturbed table is not bounded here, so that no noise is known to make "
+        "the figure publishable",
+    ),
+    "average": (
+        "cell keys give the same cell the same perturbation every time, so that averaging takes nothing away",
+        "methods that draw anew every time are not computed",
+    ),
+    "together": (
+        "what overlapping tables reveal is computed for noise that is drawn anew in each",
+        "keys repeat themselves in cells of the same people, which is not computed",
+    ),
+    "ledger": ("a ledger adds up privacy losses, and a perturbation states none",),
+    "serve": ("serve starts the page, which asks for everything itself",),
+    "reproduce": ("reproduce repeats the figures of the paper, which has no perturbations",),
+    "demo": ("demo shows noise at one epsilon", "assess --perturbation takes a table of your own"),
+}
+"""Why a command takes no perturbation, and what does in its place: commands say both, the page the first."""
+
 
 def read_method(
     mechanism: Mechanism | MechanismName, perturbation: str | Perturbation | None, beside: Mapping[str, Any]
