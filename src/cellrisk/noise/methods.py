@@ -22,8 +22,8 @@ WITHOUT_PERTURBATION: dict[str, tuple[str, ...]] = {
         "how far it moves the table is told by assess --perturbation, at equal risk",
     ),
     "release": (
-        "a release here has noise under a guarantee, and a perturbation has none: such a table is made elsewhere, by those "
-        "who hold the keys",
+        "a release here has noise under a guarantee, and a perturbation has none: such a table is made elsewhere, by "
+        "those who hold the keys",
         "audit --perturbation reads it",
     ),
     "publish-risk": (
