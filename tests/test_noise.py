@@ -37,6 +37,15 @@ def test_vanish_and_survive_agree_with_mpmath(noise: str) -> None:
         assert abs(survives - (1 - theirs)) <= 1e-13 * (1 - theirs)
 
 
+@pytest.mark.parametrize("noise", cases.NOISES)
+def test_one_record_less_agrees_with_mpmath(noise: str) -> None:
+    law, threshold, vanish = cases.NOISES[noise]
+    for count in range(1, 12):
+        ours = float(law.lose(count, threshold))
+        theirs = vanish(count - 1) - vanish(count)
+        assert abs(ours - theirs) <= 1e-12 * theirs
+
+
 @pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, DiscreteGaussianNoise])
 def test_tails_keep_their_digits(kind: type[Noise]) -> None:
     """Thirty scales out, where 1 - cdf would be 0."""

@@ -23,7 +23,6 @@ from cellrisk.noise.distributions import (
     Noise,
     NoNoise,
 )
-from cellrisk.risk.attacks.released import mass
 from cellrisk.risk.certainty import (
     HISTOGRAM_EDGES,
     NamedPeople,
@@ -376,7 +375,7 @@ def test_sums_that_start_far_from_0_are_those_over_all_counts(shape: float, thet
         away = values[place] - counts
         with np.errstate(divide="ignore"):
             logs = law + np.where(
-                np.abs(away) < 40, np.log(mass(noise, away)), -np.abs(away) / noise.scale + edge(noise)
+                np.abs(away) < 40, np.log(noise.mass(away)), -np.abs(away) / noise.scale + edge(noise)
             )
         weights = np.exp(logs - logs.max())
         expected = float(weights @ counts / weights.sum())
@@ -385,4 +384,4 @@ def test_sums_that_start_far_from_0_are_those_over_all_counts(shape: float, thet
 
 def edge(noise: Noise) -> float:
     """log c of noise whose far probabilities are c e^(-|j|/scale)."""
-    return float(np.log(mass(noise, np.array([40.0])))[0]) + 40.0 / noise.scale
+    return float(np.log(noise.mass(np.array([40.0])))[0]) + 40.0 / noise.scale

@@ -138,7 +138,7 @@ class PerturbedCounts(Noise):
     def survive(self, count: Any, threshold: float = 0.5) -> Floats:
         return np.asarray(1.0 - self.vanish(count, threshold))
 
-    def lose(self, count: Any) -> Floats:
+    def lose(self, count: Any, threshold: float = 0.5) -> Floats:
         """d(m) = q(m - 1) - q(m): how much likelier a count vanishes without one record. It may be negative."""
         counts = np.asarray(count, dtype=np.float64)
         return np.asarray(self.vanish(counts - 1.0) - self.vanish(counts))

@@ -11,11 +11,9 @@ import numpy as np
 
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, Noise
+from cellrisk.noise.distributions import EndlessNoise, Noise, lose_under
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.noise.perturbations import PerturbedCounts
 from cellrisk.risk.attacks import GUESSES
-from cellrisk.risk.attacks.released import first_value, mass
 from cellrisk.risk.ceilings import advantage_cap
 from cellrisk.risk.measures import Local, MarginalShrinkage, Measure, Shrinkage, Survival
 from cellrisk.risk.people import TAIL, shown_alone, split_profiles
@@ -33,14 +31,7 @@ class Pivots(Survival):
     """
 
     def _show(self, counts: Any) -> Floats:
-        beyond = np.asarray(counts, np.float64) - first_value(self.threshold)
-        return np.stack(
-            [
-                noise.lose(counts) if isinstance(noise, PerturbedCounts) else mass(noise, beyond)
-                for noise in self.noises
-            ],
-            axis=-1,
-        )
+        return lose_under(self.noises, counts, self.threshold)
 
 
 @dataclass(frozen=True)

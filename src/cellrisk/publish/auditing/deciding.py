@@ -10,12 +10,12 @@ import numpy as np
 
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import first_value
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.methods import check_alone
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.auditing.comparison import TableComparison
-from cellrisk.risk.attacks.released import first_value
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.risk.certainty import Belief, NamedPeople, why_unknown
 from cellrisk.risk.figures import Attacker

@@ -14,7 +14,6 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.noisy_risk.sensitivity import Sensitivity
-from cellrisk.risk.attacks.released import first_value, mass
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
@@ -68,5 +67,5 @@ def _cell_values(figure: str, counts: Integers, n_levels: int, mechanism: Mechan
 def _shown(figure: str, count: int, noise: Noise, threshold: float) -> float:
     """h(m), or s(m)."""
     if figure == "caused":
-        return count * float(mass(noise, np.array([float(count - first_value(threshold))]))[0])
+        return count * float(noise.lose(count, threshold))
     return float(noise.survive(np.array([float(count)]), threshold)[0])

@@ -17,9 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+    first_value,
+)
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.attacks.released import find_reach, first_value, mass
 from cellrisk.system.arrays import Floats
 
 FIGURES = ("caused", "local")
@@ -101,7 +107,7 @@ def find_masses(noise: Noise, first: int) -> Floats:
             allowed=f"up to {WIDEST:g}",
             fix="choose a larger epsilon",
         )
-    return mass(noise, np.arange(first + find_reach(noise) + 2, dtype=np.float64) - first)
+    return noise.mass(np.arange(first + noise.reach + 2, dtype=np.float64) - first)
 
 
 def bound_caused(masses: Floats, first: int, others: float) -> Sensitivity:

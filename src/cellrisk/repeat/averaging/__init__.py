@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -15,7 +13,7 @@ from cellrisk.repeat.accounting import Loss, compose
 from cellrisk.repeat.averaging.averaging_result import Averaged, AveragedCaused, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks
-from cellrisk.risk.attacks.released import first_value, mass
+from cellrisk.risk.caused import Pivots
 from cellrisk.risk.measures import Local, Survival, average_risks
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.system.arrays import Floats
@@ -102,7 +100,7 @@ def average(
     rules = _find_rules(mechanism, mean.releases, operator, total_delta)
     set_up = [rule.mechanism.noise for rule in rules if rule.mechanism is not None]
     survival = Survival((mechanism.noise, mean, *set_up), mechanism.threshold)
-    pivots = MeanPivots(survival.noises, mechanism.threshold)
+    pivots = Pivots(survival.noises, mechanism.threshold)
     rows: list[Averaged] = []
     caused: list[AveragedCaused] = []
     fitted: dict[str, Fitted] = {}
@@ -117,20 +115,6 @@ def average(
         shares = Local().average(attribute.profiles, pivots, ("tight",))["tight", "records"]
         caused.append(AveragedCaused(name, attribute.profiles.n_records, attribute.n_levels, *_assign(shares, rules)))
     return Averaging(table, mechanism, mean.releases, rules, tuple(rows), fitted, tuple(caused))
-
-
-class MeanPivots(Survival):
-    """The same noises, means among them, where a label counts as shown only if one record less had made it vanish:
-    d(m) = q(m - 1) - q(m), as for `cellrisk.risk.caused.Pivots`."""
-
-    def _show(self, counts: Any) -> Floats:
-        found = []
-        for noise in self.noises:
-            if isinstance(noise, MeanNoise):
-                found.append(noise.fall_between(counts, self.threshold))
-            else:
-                found.append(mass(noise, np.asarray(counts, np.float64) - first_value(self.threshold)))
-        return np.stack(found, axis=-1)
 
 
 def _assign(values: Floats, rules: Sequence[Rule]) -> tuple[float, float, tuple[float | None, ...]]:

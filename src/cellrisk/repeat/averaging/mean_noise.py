@@ -83,13 +83,13 @@ class MeanNoise(Noise):
         """s(m) = P(m + mean >= threshold): the mean is symmetric, so it is P(mean <= m - threshold)."""
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
 
-    def fall_between(self, count: Any, threshold: float = 0.5) -> Floats:
+    def lose(self, count: Any, threshold: float = 0.5) -> Floats:
         """q(m - 1) - q(m): how likely the mean shows a count that it would not show, had it been less by one.
 
         A difference of two tails on the side where both are small.
 
         >>> mean = MeanNoise(1.0, LaplaceNoise, releases=2)
-        >>> round(float(mean.fall_between(1)), 12)  # 1 - 2 e^-1 (2 + 1)/4
+        >>> round(float(mean.lose(1)), 12)  # 1 - 2 e^-1 (2 + 1)/4
         0.448180838243
         """
         count = np.asarray(count, dtype=np.float64)

@@ -16,9 +16,8 @@ import numpy as np
 from scipy.signal import fftconvolve
 
 from cellrisk.counts.joint import JointCells
-from cellrisk.noise.distributions import Noise
+from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.risk.attacks.released import find_reach, first_value, mass
 from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.text import number_of
@@ -78,8 +77,8 @@ class Rounded:
 
     @staticmethod
     def of(noise: Noise) -> Rounded:
-        reach = find_reach(noise)
-        return Rounded(mass(noise, np.arange(-reach, reach + 1, dtype=np.float64)), reach)
+        reach = noise.reach
+        return Rounded(noise.mass(np.arange(-reach, reach + 1, dtype=np.float64)), reach)
 
     def less(self, other: Rounded) -> Rounded:
         """The law of this noise minus another, both symmetric."""
@@ -121,7 +120,7 @@ def find_nested(joint: JointCells) -> Iterator[tuple[int, int]]:
 
 
 def _reaches(asked: Sequence[SetTable], outer: int, inner: int) -> bool:
-    return all(find_reach(asked[table].mechanism.noise) <= FARTHEST for table in (outer, inner))
+    return all(asked[table].mechanism.noise.reach <= FARTHEST for table in (outer, inner))
 
 
 def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int) -> Difference:

@@ -18,7 +18,6 @@ import numpy as np
 
 from cellrisk.counts.joint import JointCells, TableCells
 from cellrisk.noise.distributions import EndlessNoise, Noise
-from cellrisk.risk.attacks.released import first_value, mass
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
@@ -85,7 +84,7 @@ class Lookup:
             np.concatenate([noise.vanish(numbers, threshold), none]),
             np.concatenate([noise.survive(numbers, threshold), all_]),
             np.concatenate([noise.survive(numbers - 1.0, threshold), all_]),
-            np.concatenate([mass(noise, numbers - first_value(threshold)), none]),
+            np.concatenate([noise.lose(numbers, threshold), none]),
             np.concatenate([numbers > 0, [True]]),
         )
 

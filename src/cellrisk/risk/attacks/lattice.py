@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,6 +18,8 @@ DENSE = 64
 TOLERANCE = 1e-11
 """The estimated error of a sum, above which its panels are halved."""
 
+SPAN = 256
+"""Counts this far apart share a range of released values even where noise is narrower."""
 STALLED = 0.7
 """Halving the panels divides the error by thousands, or by 2 at a jump; by less, the rest is rounding."""
 
@@ -133,3 +135,13 @@ def _panel(length: int) -> _Panel:
         polynomials[:, n + 1] = ahead / off[n]
     coefficients = math.sqrt(length) * np.linalg.inv(polynomials)
     return _Panel(offsets, coefficients[0], coefficients[-2] + coefficients[-1])
+
+
+def split_near(ascending: Integers, reach: int, at_once: int) -> Iterator[slice]:
+    """Runs of counts near enough to each other to share a range of released values."""
+    start = 0
+    while start < len(ascending):
+        stop = int(np.searchsorted(ascending, ascending[start] + max(reach, SPAN), side="right"))
+        stop = min(stop, start + at_once)
+        yield slice(start, stop)
+        start = stop

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
-from cellrisk.noise.distributions import Noise
+from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.risk.attacks.guess import Guess
-from cellrisk.risk.attacks.lattice import lay_lattice, refine
-from cellrisk.risk.attacks.released import at_most, find_reach, first_value, mass, split_near
+from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
 from cellrisk.risk.measures.survival import each_alone
@@ -51,7 +50,7 @@ class Plurality(Guess):
         order = np.argsort(block.counts[:, 0], kind="stable")
         found = np.empty((len(block), len(survival)))
         for column, noise in enumerate(survival.noises):
-            reach = find_reach(noise)
+            reach = noise.reach
             for few in split_near(block.counts[order, 0], reach, ROWS_AT_ONCE):
                 rows = order[few]
                 found[rows, column] = _win(block.counts[rows], worth[rows], n_levels, noise, first, reach)[:, 0]
@@ -61,7 +60,7 @@ class Plurality(Guess):
         first, noise = first_value(survival.threshold), survival.noises[0]
         order = np.argsort(block.counts[:, 0], kind="stable")
         found = np.empty(block.counts.shape)
-        reach = find_reach(noise)
+        reach = noise.reach
         for few in split_near(block.counts[order, 0], reach, ROWS_AT_ONCE):
             rows = order[few]
             found[rows] = _win(block.counts[rows], None, n_levels, noise, first, reach)
@@ -113,9 +112,9 @@ class _Wins:
         points, weights = np.polynomial.legendre.leggauss((n_levels + 1) // 2)  # exact to degree n_levels - 1
         points, weights = 0.5 * (points + 1.0), 0.5 * weights
         distance = values - distinct[:, None].astype(np.float64)
-        absent = at_most(noise, values - 1.0) + points[:, None] * mass(noise, values)
+        absent = noise.at_most(values - 1.0) + points[:, None] * noise.mass(values)
         return _Wins(
-            at_most(noise, distance - 1.0), mass(noise, distance), absent ** (n_levels - n_present), points, weights
+            noise.at_most(distance - 1.0), noise.mass(distance), absent ** (n_levels - n_present), points, weights
         )
 
     def at_each_value(self, row: Integers, worth: Floats) -> Floats:

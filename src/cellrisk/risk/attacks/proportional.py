@@ -9,10 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
-from cellrisk.noise.distributions import Noise
+from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.risk.attacks.guess import Guess
-from cellrisk.risk.attacks.lattice import lay_lattice, refine
-from cellrisk.risk.attacks.released import find_reach, first_value, mass, split_near
+from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
 from cellrisk.risk.measures.survival import each_alone, exactly_one
@@ -63,7 +62,7 @@ class Proportional(Guess):
 
 def _draw(block: Block, n_levels: int, noise: Noise, threshold: float) -> tuple[_Transforms, Integers, Inverse]:
     """The transforms of the distinct counts under one noise, where each label's is among them, and the rule for 1/r."""
-    first, reach = first_value(threshold), find_reach(noise)
+    first, reach = first_value(threshold), noise.reach
     distinct, where = np.unique(np.append(block.counts.ravel(), 0), return_inverse=True)  # 0 comes first
     row = where.reshape(-1)[:-1].reshape(block.counts.shape)
     rule = invert(first, max(first, int(block.sizes.max())) + n_levels * reach)
@@ -151,7 +150,7 @@ def _transform(counts: Integers, noise: Noise, threshold: float, reach: int, rul
 
     def attempt(longest: float) -> tuple[Floats, float]:
         lattice = lay_lattice(low, high, counts, longest)
-        chance = mass(noise, lattice.values - counts[:, None].astype(np.float64))
+        chance = noise.mass(lattice.values - counts[:, None].astype(np.float64))
         exponent = lattice.values[:, None] * rule.points
         decay = np.exp(-exponent) * lattice.weights[:, None]
         decay[exponent > UNDERFLOW] = 0.0  # subnormal numbers would slow the products tenfold

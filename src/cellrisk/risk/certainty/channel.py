@@ -12,14 +12,15 @@ from scipy import special
 from scipy.linalg import blas
 
 from cellrisk.noise.distributions import (
+    WIDE,
     DiscreteGaussianNoise,
     GaussianNoise,
     GeometricNoise,
     LaplaceNoise,
     Noise,
     NoNoise,
+    first_value,
 )
-from cellrisk.risk.attacks.released import WIDE, at_most, find_reach, first_value, mass
 from cellrisk.system.arrays import Floats, Integers
 
 NUMBERS_AT_ONCE = 1 << 20
@@ -46,17 +47,17 @@ class Channel:
     def __init__(self, noise: Noise, threshold: float) -> None:
         self.noise = NoNoise() if float(noise.cdf(-0.5)) < NONE else noise
         self.zero = first_value(threshold) - 1
-        self.reach = find_reach(noise)
+        self.reach = noise.reach
         """Rounded noise goes farther with a probability below 1e-17."""
 
     @cached_property
     def _mass(self) -> Floats:
-        return mass(self.noise, np.arange(-self.reach, self.reach + 1.0))
+        return self.noise.mass(np.arange(-self.reach, self.reach + 1.0))
 
     @cached_property
     def _at_most(self) -> Floats:
         """P(rounded noise <= d), d from -reach - 1, where it is taken for 0, to reach, where it is taken for 1."""
-        inner = at_most(self.noise, np.arange(-self.reach, self.reach + 0.0))
+        inner = self.noise.at_most(np.arange(-self.reach, self.reach + 0.0))
         return np.concatenate([[0.0], inner, [1.0]])
 
     def at_most(self, distance: Integers) -> Floats:
@@ -391,7 +392,7 @@ def _log_mass(noise: Noise, distance: Floats) -> Floats:
     if isinstance(noise, GeometricNoise | LaplaceNoise):
         return np.asarray(-np.abs(distance) / noise.scale + np.where(distance == 0, _log_at_zero(noise), 0.0))
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(mass(noise, distance)))
+        return np.asarray(np.log(noise.mass(distance)))
 
 
 def _log_at_zero(noise: Noise) -> float:
@@ -406,11 +407,11 @@ def _log_at_most(noise: Noise, distance: Floats) -> Floats:
     """log P(rounded noise <= d), also where the probability itself is below every number."""
     if isinstance(noise, GaussianNoise):
         return np.asarray(special.log_ndtr((distance + 0.5) / noise.scale))
-    found = at_most(noise, distance)
+    found = noise.at_most(distance)
     with np.errstate(divide="ignore"):
         logs = np.log(found)
     if isinstance(noise, GeometricNoise | LaplaceNoise):
         # In the lower tail the logarithm is a straight line.
-        known = float(np.log(at_most(noise, np.array([-1.0]))[0]))
+        known = float(np.log(noise.at_most(np.array([-1.0]))[0]))
         return np.asarray(np.where(distance < -1, known + (distance + 1.0) / noise.scale, logs))
     return np.asarray(logs)

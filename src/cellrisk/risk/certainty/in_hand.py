@@ -12,7 +12,6 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import NoNoise
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.attacks.released import mass
 from cellrisk.risk.certainty import WIDEST, NamedPeople
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial
 from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
@@ -119,7 +118,7 @@ def _behind_negative(shape: float, theta: float, channel: Channel, value: int) -
     counts = np.arange(max(math.ceil(last), 1) + 1.0)
     logs = special.gammaln(shape + counts) - special.gammaln(counts + 1.0) + counts * math.log(theta)
     with np.errstate(divide="ignore"):
-        logs = logs + np.log(mass(channel.noise, value - counts))
+        logs = logs + np.log(channel.noise.mass(value - counts))
     if not np.isfinite(logs).any():
         raise InvalidInput(
             "a released count is impossible under this mechanism",

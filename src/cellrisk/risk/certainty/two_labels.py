@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cellrisk.counts.profiles import LabelledCounts
-from cellrisk.risk.attacks.released import split_near
+from cellrisk.risk.attacks.lattice import split_near
 from cellrisk.risk.certainty.channel import NUMBERS_AT_ONCE, Channel
 from cellrisk.system.arrays import Floats, Integers
 
