@@ -150,7 +150,8 @@ def report(
     from cellrisk.show.reporting.decision import ReportRequest, decide
     from cellrisk.show.reporting.document import read_logo, read_template
     from cellrisk.show.reporting.public import public_page
-    from cellrisk.show.reporting.registry import list_fields, write_record
+    from cellrisk.show.reporting.registry import write_record
+    from cellrisk.show.reporting.table_record import list_fields
 
     if perturbation is not None:
         return _report_perturbation(
@@ -251,7 +252,9 @@ def report(
     picture = "" if logo is None else read_logo(logo)
     decision = decide(request, share_of(progress, 0.0, 0.8))
     if ledger is not None and not public and decision.epsilon is not None:
-        told = describe_budget(ledger, cohort, setting.at(decision.epsilon))
+        from cellrisk.repeat.accounting import Loss
+
+        told = describe_budget(ledger, cohort, Loss.of(setting.at(decision.epsilon)))
         decision = replace(decision, request=replace(request, **told))
     page = public_page(decision) if public else board_page(find(decision, top, share_of(progress, 0.8, 0.95)))
     page = replace(page, logo=picture)

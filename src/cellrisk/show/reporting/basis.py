@@ -12,6 +12,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Section, TableBlock, Words
 from cellrisk.show.reporting.decision import Decision, ReportRequest
+from cellrisk.show.reporting.particulars import preparation_block
 from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
@@ -93,10 +94,7 @@ def basis_section(request: ReportRequest) -> Section:
         )
     ]
     blocks += describe_domains(table, public)
-    if preparation:
-        blocks.append(Bullets(tuple(preparation), "Preparation of the data, as stated by those who did it"))
-    else:
-        blocks.append(Words(("Preparation of the data, such as bins and recodings, was not stated.",)))
+    blocks.append(preparation_block(preparation))
     blocks.append(Bullets(NOT_COVERED, "Not covered by the figures"))
     return Section("assumptions", "Assumptions", (ATTACK,), tuple(blocks))
 

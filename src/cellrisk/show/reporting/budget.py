@@ -12,35 +12,39 @@ from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
-    from cellrisk.noise.mechanisms import Mechanism
-    from cellrisk.repeat.accounting import Composition
+    from cellrisk.repeat.accounting import Composition, Loss
     from cellrisk.repeat.ledger import Ledger
 
 CHUNK = 1 << 20
 
 
-def describe_budget(ledger: Ledger, cohort: str, mechanism: Mechanism) -> dict[str, Any]:
-    """What was published before about a cohort, and what is spent before and after one more release."""
-    from cellrisk.repeat.accounting import Loss, compose
+def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, Any]:
+    """What was published before about a cohort, and what is spent before and after one more release.
+
+    ``loss``: what the release costs, or why that cannot be told.
+    """
+    from cellrisk.repeat.accounting import compose
 
     known = bool(ledger.cohorts())  # a ledger without any is about to get its first; another name is refused
     losses, limit = (ledger.losses(cohort), ledger.limit(cohort)) if known else ((), None)
     many = number_of(len(losses), "release") if losses else "Nothing"
     before = _say(ledger.spent(cohort)) if losses else "nothing"
-    after = _say(compose([*losses, Loss.of(mechanism)]))
+    after = f"cannot be told ({loss})" if isinstance(loss, str) else _say(compose([*losses, loss]))
     allowed = "no limit is set" if limit is None else limit.describe()
     return {
         "earlier": f"{many} about the same people, by the ledger (cohort {cohort}).",
         "budget": (
             ("Budget", f"Spent before: {before}. Spent after this release: {after}. Limit: {allowed}."),
-            ("Does it fit?", _fits(ledger, cohort, mechanism, new=not known)),
+            ("Does it fit?", _fits(ledger, cohort, loss, new=not known)),
         ),
     }
 
 
-def _fits(ledger: Ledger, cohort: str, mechanism: Mechanism, new: bool) -> str:
+def _fits(ledger: Ledger, cohort: str, loss: Loss | str, new: bool) -> str:
+    if isinstance(loss, str):
+        return "No: a ledger takes what can be released."
     try:
-        ledger.check(mechanism, cohort, new_cohort=new)
+        ledger.check(loss, cohort, new_cohort=new)
     except CellriskError as refusal:
         return f"No: {refusal}."
     return "Yes, within every limit of the ledger."

@@ -21,9 +21,12 @@ from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.decision import Decision
-from cellrisk.show.reporting.front import figures_table, limit_facts, provenance_section, threat_facts
+from cellrisk.show.reporting.front import figures_table
+from cellrisk.show.reporting.particulars import limit_facts, provenance_section, threat_facts
 from cellrisk.show.reporting.people_at_risk import people_at_risk_section
+from cellrisk.show.reporting.phrases import join_names
 from cellrisk.show.reporting.registry import registry_section
+from cellrisk.show.reporting.table_record import list_fields
 from cellrisk.show.reporting.verdict import board_verdict, describe_decision
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of, percent
@@ -37,6 +40,7 @@ FOR_THE_BOARD = (
     "Do not publish it."
 )
 PUBLIC_NOTE = "Publish the version for the public in place of this one: --public, or public=True."
+HOLD = "This table alone, unless something was published before."
 FRONT_POINTS, CURVE_POINTS = 61, 201
 """Epsilons of the picture on the first page, and of the curve."""
 HOW_TO_READ = (
@@ -147,10 +151,10 @@ def board_page(findings: Findings) -> Page:
         verdict=board_verdict(decision),
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
-            figures_table(findings.assessment),
+            figures_table(findings.assessment.figures),
             *(_front_picture(each, decision.shown_epsilon) for each in findings.figures.figures[:1]),
-            limit_facts(decision),
-            threat_facts(request),
+            limit_facts(request.describe_limits(), request.policies),
+            threat_facts(request, _say_known(request.table), HOLD),
         ),
         sections=(
             risk_section(findings),
@@ -162,12 +166,17 @@ def board_page(findings: Findings) -> Page:
             basis_section(request),
             mechanism_section(decision),
             checklist_section(),
-            provenance_section(request.date, request.command, request.digests),
+            provenance_section(request),
             Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, CHOICE_NOTE, PUBLIC_NOTE)),)),
-            registry_section(decision),
+            registry_section(list_fields(decision)),
         ),
         sign_off=SIGN_OFF,
     )
+
+
+def _say_known(table: FrequencyTable) -> str:
+    known = join_names(table.quasi_identifiers)
+    return f"A person's {known}, that the person is in the table, and how the noise was made."
 
 
 def risk_section(findings: Findings) -> Section:

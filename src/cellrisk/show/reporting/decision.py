@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import Alternative, Choice, choose_within, weigh
 from cellrisk.decide.figure_limits import FigureLimit
-from cellrisk.decide.policies import Policies, RiskDefinition
+from cellrisk.decide.policies import RiskDefinition
 from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk, Setting
-from cellrisk.show.reporting.phrases import describe_risk, join_names
+from cellrisk.show.reporting.particulars import Particulars
+from cellrisk.show.reporting.phrases import describe_risk, name_table
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import round_down
 from cellrisk.system.words import NoisyCells
@@ -33,7 +33,7 @@ UNBOUND = "the end of the range, not recommended"
 
 
 @dataclass(frozen=True, eq=False)
-class ReportRequest:
+class ReportRequest(Particulars):
     """What the caller of a report wants to know, and what is to be printed as it is."""
 
     table: FrequencyTable
@@ -49,32 +49,17 @@ class ReportRequest:
     tvd_limit: TvdLimit | None
     cells: NoisyCells
     """Which counts get noise: those of the whole "domain", or of the "observed" cells."""
-    policies: Policies
     public: bool
     delta_from_data: bool
     """Whether delta was left to be set from the number of records."""
     disclosures: tuple[str, ...] = ()
     """What else was taken from the raw data, a sentence each, for the public."""
-    title: str | None = None
-    organisation: str | None = None
-    source: str | None = None
-    preparation: Sequence[str] = ()
     published: PublishedRisk | None = None
     """A figure with noise of its own, for the public."""
     free: FreeFigure | None = None
     """A figure from the counts of the release itself, for the public."""
     releases: int = 20
     seed: int = 0
-    audience: str | None = None
-    """Who gets the table, in free words."""
-    earlier: str | None = None
-    """What was published before about the same people, as a ledger tells it."""
-    budget: tuple[tuple[str, str], ...] = ()
-    """What is spent before and after, as a ledger tells it: names and values."""
-    date: str | None = None
-    command: str | None = None
-    digests: tuple[tuple[str, str], ...] = ()
-    """What was read, and the SHA-256 of it."""
 
     @property
     def heading(self) -> str:
@@ -82,14 +67,7 @@ class ReportRequest:
 
     @property
     def table_name(self) -> str:
-        return f"{join_names(self.table.sensitive)} by {join_names(self.table.quasi_identifiers)}"
-
-    @property
-    def about(self) -> tuple[tuple[str, str], ...]:
-        """The lines below the title that everybody may read."""
-        policies = ", ".join(each.describe() for each in self.policies.obeyed) or "none in force"
-        lines = (("Organisation", self.organisation), ("Data", self.source), ("Policy", policies))
-        return tuple((name, value) for name, value in lines if value)
+        return name_table(self.table)
 
     def describe_limits(self) -> str:
         """The limits in words; empty where none was set."""

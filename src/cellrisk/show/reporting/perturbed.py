@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
-from cellrisk.decide.policies import Policies
 from cellrisk.decide.requirement import NO_CHANCE, Condition, describe_conditions
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation import Explanation
-from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, PerturbedFigures
+from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment
 from cellrisk.risk.perturbed.counts import PerturbedCountsSummary
 from cellrisk.show.reporting.basis import (
     ATTACK,
@@ -26,10 +25,16 @@ from cellrisk.show.reporting.basis import (
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.contents import FOR_THE_BOARD, SIGN_OFF, make_picture, sizes_section
-from cellrisk.show.reporting.front import provenance_section, say_who
+from cellrisk.show.reporting.front import perturbed_figures_table
+from cellrisk.show.reporting.particulars import (
+    Particulars,
+    limit_facts,
+    preparation_block,
+    provenance_section,
+    threat_facts,
+)
 from cellrisk.show.reporting.people_at_risk import people_at_risk_section
-from cellrisk.show.reporting.phrases import join_names
-from cellrisk.show.reporting.registry import TO_FILL
+from cellrisk.show.reporting.phrases import join_names, name_table
 from cellrisk.system.text import number_of, percent
 
 REFUSED = {
@@ -48,6 +53,7 @@ REFUSED = {
 ROWS_SHOWN = 13
 """Counts whose rows are printed."""
 PUBLISHED = "As 0, or not at all"
+HOLD = "This table alone: tables that overlap can be set against each other."
 
 
 def check_perturbed(given: Mapping[str, bool]) -> None:
@@ -58,22 +64,13 @@ def check_perturbed(given: Mapping[str, bool]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbedRequest:
+class PerturbedRequest(Particulars):
     """What the caller of a report wants to know, and what is to be printed as it is."""
 
     table: FrequencyTable
     perturbation: Perturbation
     conditions: tuple[Condition, ...]
     figure_limits: tuple[FigureLimit, ...]
-    policies: Policies
-    title: str | None = None
-    organisation: str | None = None
-    source: str | None = None
-    preparation: Sequence[str] = ()
-    audience: str | None = None
-    date: str | None = None
-    command: str | None = None
-    digests: tuple[tuple[str, str], ...] = ()
 
     @property
     def limits(self) -> str:
@@ -83,7 +80,7 @@ class PerturbedRequest:
 
     @property
     def table_name(self) -> str:
-        return f"{join_names(self.table.sensitive)} by {join_names(self.table.quasi_identifiers)}"
+        return name_table(self.table)
 
     def find_breaches(self) -> tuple[str, ...]:
         """The limits that are not kept, and those that cannot be judged."""
@@ -103,17 +100,12 @@ def perturbed_page(
     from cellrisk.show.pictures import draw_equal_risk
 
     table = request.table
-    policies = "; ".join(each.describe() for each in request.policies.obeyed)
-    about = (
-        ("Organisation", request.organisation),
-        ("Data", request.source),
-        ("Policy", policies or "none in force"),
-        ("Table", f"{number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"),
-    )
+    size = f"{number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"
+    known = join_names(table.quasi_identifiers)
     first = found.figures[0]
     return Page(
         title=request.title or f"Disclosure review of {request.table_name}",
-        about=tuple((name, value) for name, value in about if value),
+        about=(*request.about, ("Table", size)),
         banner=FOR_THE_BOARD,
         decision=(
             f"Approve publication of the frequency table of {request.table_name} with the perturbation "
@@ -122,15 +114,15 @@ def perturbed_page(
         verdict=_verdict(request, broken),
         front=(
             Words(tuple(found.headline.split("\n"))),
-            _figures_table(found.figures),
+            perturbed_figures_table(found.figures),
             make_picture(draw_equal_risk(found), " ".join(each.sentence() for each in first.equal)),
-            Facts(
-                (
-                    ("Limits", request.limits or "none was set"),
-                    ("Set by", say_who(request.policies, bool(request.limits))),
-                )
+            limit_facts(request.limits, request.policies),
+            threat_facts(
+                request,
+                f"A person's {known}, that the person is in the table, and the table of probabilities, but no key.",
+                HOLD,
+                ledger=False,
             ),
-            _threat_facts(request),
         ),
         sections=(
             _risk_section(found),
@@ -141,7 +133,7 @@ def perturbed_page(
             _basis_section(request),
             _method_section(request.perturbation),
             checklist_section(budget=False),
-            provenance_section(request.date, request.command, request.digests),
+            provenance_section(request),
             Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, NOT_TOLD)),)),
         ),
         sign_off=SIGN_OFF,
@@ -156,48 +148,6 @@ def _verdict(request: PerturbedRequest, broken: Sequence[str]) -> Verdict:
         return Verdict("kept", f"Limits kept: {name} is within every limit", (f"Required: {request.limits}.",))
     title = f"For the board to judge: no limit was set for {name}"
     return Verdict("open", title, ("Whether the figures below will do is for the board to decide.",))
-
-
-def _figures_table(figures: Sequence[PerturbedFigures]) -> TableBlock:
-    header = (
-        "Sensitive attribute",
-        "Given away because of their own record",
-        "Given away at all",
-        "An attacker is sure of, and right",
-        "Nobody is right more often than",
-    )
-    rows = []
-    for each in figures:
-        sure = "not computed"
-        if each.certainty:
-            sure = f"{each.certainty[-1].people}, with {100 * each.certainty[-1].certainty:g}% certainty"
-        a, b = each.worst_counts
-        share = percent(abs(each.caused) / each.records)
-        rows.append(
-            (
-                each.sensitive,
-                f"{round(each.caused):,} people ({'-' if each.caused < 0 else ''}{share})",
-                f"{round(each.people.mean):,} people ({percent(each.people.mean / each.records)})",
-                sure,
-                f"{100 * each.ceiling:.4g} in 100, instead of 50, where {a:,} and {b:,} others are known",
-            )
-        )
-    return TableBlock("Three figures to decide by", header, tuple(rows), texts=tuple(range(len(header))))
-
-
-def _threat_facts(request: PerturbedRequest) -> Facts:
-    known = join_names(request.table.quasi_identifiers)
-    return Facts(
-        (
-            ("Who gets the table", request.audience or f"{TO_FILL}: everybody, or whom (--audience)"),
-            (
-                "What they are assumed to know",
-                f"A person's {known}, that the person is in the table, and the table of probabilities, but no key. For "
-                "the last figure, everything about everybody else.",
-            ),
-            ("What they are assumed to hold", "This table alone: tables that overlap can be set against each other."),
-        )
-    )
 
 
 def _risk_section(found: PerturbedAssessment) -> Section:
@@ -293,10 +243,7 @@ def _basis_section(request: PerturbedRequest) -> Section:
         ),
         *describe_domains(table, False),
     ]
-    if request.preparation:
-        blocks.append(Bullets(tuple(request.preparation), "Preparation of the data, as stated by those who did it"))
-    else:
-        blocks.append(Words(("Preparation of the data, such as bins and recodings, was not stated.",)))
+    blocks.append(preparation_block(request.preparation))
     untold = [line for line in NOT_COVERED if "noise" not in line and "privacy loss" not in line]
     untold.append("Several tables about the same people, which can undo a perturbation.")
     blocks.append(Bullets(tuple(untold), "Not covered by the figures"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policies import RiskDefinition
     from cellrisk.risk.sweep import MeasuredRisk
 
@@ -42,3 +43,8 @@ def join_names(names: Sequence[str]) -> str:
     """
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def name_table(table: FrequencyTable) -> str:
+    """What a table is of: trade by town and age."""
+    return f"{join_names(table.sensitive)} by {join_names(table.quasi_identifiers)}"

@@ -12,10 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cellrisk.noise.mechanisms import DiscreteGaussian
-from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold, read_domains
 from cellrisk.show.reporting.blocks import Section, TableBlock
-from cellrisk.show.reporting.decision import Decision
 
 TO_FILL = "to fill"
 NOT_APPLICABLE = "not applicable"
@@ -91,9 +88,8 @@ def fill_fields(known: Mapping[str, str | None], remarks: Mapping[str, str]) -> 
     )
 
 
-def registry_section(decision: Decision) -> Section:
+def registry_section(fields: Sequence[Field]) -> Section:
     """Annex: a record to be copied into the registry, once its gaps are filled."""
-    fields = list_fields(decision)
     filled = sum(field.value is not None for field in fields)
     lead = (
         f"A record for the OpenDP registry of differential privacy deployments ({VERSION}): {filled} of {len(fields)} "
@@ -103,110 +99,6 @@ def registry_section(decision: Decision) -> Section:
     rows = tuple((field.path, field.describe()) for field in fields)
     table = TableBlock("Fields of the record", ("Field", "Value"), rows, texts=(0, 1))
     return Section("registry", "Annex: record for the deployments registry", lead, (table,))
-
-
-def list_fields(decision: Decision) -> tuple[Field, ...]:
-    """Every field of the registry's template, as far as a report knows it."""
-    request, setting, epsilon = decision.request, decision.setting, decision.epsilon
-    table, mechanism = request.table, None if epsilon is None else setting.at(epsilon)
-    sensitive, quasi_identifiers = ", ".join(table.sensitive), ", ".join(table.quasi_identifiers)
-    scale = "" if mechanism is None else f"; {describe_scale(mechanism)}"
-    known = {
-        "basic.name": request.heading,
-        "basic.data_curators.data_curator_name": request.organisation or None,
-        "basic.description": f"Frequency table of {sensitive} by {quasi_identifiers}",
-        "dp_variant.variant_name": "Pure DP" if setting.pure else "Approximate DP",
-        "dp_variant.data_domain": f"Records with {quasi_identifiers}, {sensitive}",
-        "dp_variant.unprotected_quantities": list_unprotected(decision),
-        "privacy_loss.privacy_unit_details": NEIGHBOURS[setting.neighbours],
-        "privacy_loss.number_of_privacy_units": None if request.public else f"{table.n_records:,}",
-        "privacy_loss.privacy_parameters.epsilon": None if epsilon is None else f"{epsilon:.12g}",
-        "privacy_loss.privacy_parameters.delta": NOT_APPLICABLE if setting.pure else f"{setting.delta:g}",
-        "privacy_loss.privacy_parameters.rho": (
-            f"{mechanism.rho:.6g}" if isinstance(mechanism, DiscreteGaussian) else NOT_APPLICABLE
-        ),
-        "privacy_loss.privacy_parameters_details": _explain_epsilon(decision),
-        "implementation.preprocessing_and_hyperparameter_tuning": _describe_steps(decision),
-        "implementation.mechanisms": f"{FORMULAS[setting.name]}{scale}",
-        "implementation.composition": "One table, whose counts share no record (parallel composition)",
-        "implementation.post_processing": describe_threshold(setting.threshold),
-        "implementation.justification": _justify(decision),
-        "implementation.utility": _describe_utility(decision),
-    }
-    remarks = {
-        "privacy_loss.number_of_privacy_units": "round it where the size is not public",
-        "implementation.composition": "add other releases",
-        "implementation.additional_information": "where the table is published",
-    }
-    many = len(table.sensitive)
-    if many > 1:
-        composition = f"{many} tables of the same records, each at this epsilon (sequential composition)"
-        known["implementation.composition"] = composition
-    if epsilon is None:
-        remarks["privacy_loss.privacy_parameters.epsilon"] = "no epsilon keeps the limits"
-    if request.public:
-        remarks["privacy_loss.number_of_privacy_units"] = "withheld here; a rounded number will do"
-    return fill_fields(known, remarks)
-
-
-def _describe_steps(decision: Decision) -> str:
-    prepared = "; ".join(decision.request.preparation)
-    steps = [f"Preparation: {prepared}"] if prepared else []
-    if decision.chosen_from_data:
-        steps.append("Epsilon was chosen by computing risks on the raw data; that loss of privacy is not accounted for")
-    steps.append("Risks were assessed on the raw data before the release")
-    return ". ".join(steps)
-
-
-def list_unprotected(decision: Decision) -> str | None:
-    """What a release would show of the data without noise; None where this cannot be told."""
-    table = decision.request.table
-    domains = read_domains(table)
-    if not domains:
-        return None
-    observed = [domain.name for domain in domains if not domain.declared]
-    observed += [attribute.name for attribute in table.attributes if not attribute.declared]
-    parts = [f"the values that occur of {', '.join(observed)}"] if observed else []
-    if decision.request.cells == "observed":
-        parts.append("which cells hold records")
-    if decision.chosen_from_data:
-        parts.append("epsilon, which was chosen from the data")
-    elif decision.kind != "open":
-        parts.append("whether the limits are kept, which was found from the data")
-    if decision.request.delta_from_data:
-        parts.append("delta, which was set from the number of records")
-    if table.missing == "error" or table.outside == "error":
-        parts.append("that no record was refused, which was found from the data")
-    parts += [sentence.removesuffix(".") for sentence in decision.request.disclosures]
-    return "; ".join(parts) or "none"
-
-
-def _explain_epsilon(decision: Decision) -> str:
-    limits = decision.request.describe_limits()
-    if decision.kind == "recommended":
-        return f"The largest epsilon with {limits}"
-    if decision.kind == "none":
-        return f"No epsilon gives {limits}"
-    if decision.kind == "unbound":
-        return f"None was chosen: no limit binds ({limits})"
-    return f"Given beforehand; checked for {limits}" if limits else "Given beforehand"
-
-
-def _justify(decision: Decision) -> str:
-    return (
-        f"{_explain_epsilon(decision)}. Measured was the {decision.measured.name}, of the homogeneity attack, for "
-        f"{', '.join(decision.request.table.sensitive)}"
-    )
-
-
-def _describe_utility(decision: Decision) -> str | None:
-    trade_off = decision.trade_off
-    if trade_off is None or decision.epsilon is None:
-        return None
-    measured = f"Mean TVD of {trade_off.limit.way}-way marginals"
-    if decision.request.public:
-        return f"{measured}, required to be at most {trade_off.limit.max_tvd:g}"
-    return f"{measured}: {trade_off.at(decision.epsilon):.3g}"
 
 
 def write_record(fields: Sequence[Field], slug: str) -> str:

@@ -1,0 +1,86 @@
+"""What a report prints as it was told: who asks, for whom, what was published before, and how the report was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cellrisk.decide.policies import Policies
+from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Section, Words
+from cellrisk.show.reporting.registry import TO_FILL
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Particulars:
+    """What is to be printed as it is, of one table with noise, of a perturbed one and of a set alike."""
+
+    policies: Policies
+    title: str | None = None
+    organisation: str | None = None
+    source: str | None = None
+    preparation: Sequence[str] = ()
+    audience: str | None = None
+    """Who gets what is published, in free words."""
+    earlier: str | None = None
+    """What was published before about the same people, as a ledger tells it."""
+    budget: tuple[tuple[str, str], ...] = ()
+    """What is spent before and after, as a ledger tells it: names and values."""
+    date: str | None = None
+    command: str | None = None
+    digests: tuple[tuple[str, str], ...] = ()
+    """What was read, and the SHA-256 of it."""
+
+    @property
+    def about(self) -> tuple[tuple[str, str], ...]:
+        """The lines below the title that everybody may read."""
+        policies = ", ".join(each.describe() for each in self.policies.obeyed) or "none in force"
+        lines = (("Organisation", self.organisation), ("Data", self.source), ("Policy", policies))
+        return tuple((name, value) for name, value in lines if value)
+
+
+def threat_facts(request: Particulars, known: str, hold: str, what: str = "the table", ledger: bool = True) -> Facts:
+    """Who is guarded against, and what was assumed of him; what only the house knows is left to fill in.
+
+    ``known`` and ``hold`` are what he knows and has; ``what`` he gets; ``ledger`` is whether one could tell what was
+    published before.
+    """
+    before = request.earlier or f"{TO_FILL}: no ledger was given (--ledger)"
+    return Facts(
+        (
+            (f"Who gets {what}", request.audience or f"{TO_FILL}: everybody, or whom (--audience)"),
+            ("What they are assumed to know", f"{known} For the last figure, everything about everybody else."),
+            ("What they are assumed to hold", hold),
+            *([("Published before", before)] if ledger else []),
+            *request.budget,
+        )
+    )
+
+
+def limit_facts(limits: str, policies: Policies) -> Facts:
+    """Which limits were set, and by whom."""
+    return Facts((("Limits", limits or "none was set"), ("Set by", say_who(policies, bool(limits)))))
+
+
+def say_who(policies: Policies, limited: bool) -> str:
+    """Who has set the limits, and when, as far as the policies say."""
+    obeyed = "; ".join(", ".join(filter(None, (each.describe(), each.policy.origin))) for each in policies.obeyed)
+    if obeyed:
+        return f"{obeyed}; what goes beyond it, by whoever asked for this report"
+    return "Whoever asked for this report; no policy was in force." if limited else "Nobody; no policy was in force."
+
+
+def preparation_block(lines: Sequence[str]) -> Block:
+    """What was done to the data beforehand, or that nobody said so."""
+    if lines:
+        return Bullets(tuple(lines), "Preparation of the data, as stated by those who did it")
+    return Words(("Preparation of the data, such as bins and recodings, was not stated.",))
+
+
+def provenance_section(request: Particulars) -> Section:
+    """How the report was made: date, command and digests, as they were given."""
+    told = [(name, value) for name, value in (("Date", request.date), ("Command", request.command)) if value]
+    told += [(f"SHA-256 of {name}", digest) for name, digest in request.digests]
+    block: Block = Words(("Date, command and digests of the inputs were not given.",))
+    if told:
+        block = Facts(tuple(told))
+    return Section("provenance", "How this report was made", (), (block,))
