@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from cellrisk.repeat.accounting import compose
-from cellrisk.repeat.accounting.distributions import MOST_STEPS, choose_step, compose_distributions, why_not
+from cellrisk.repeat.accounting.distributions import (
+    MOST_STEPS,
+    choose_step,
+    compose_distributions,
+    convolve,
+    find_deltas,
+    why_not,
+)
 from cellrisk.repeat.accounting.operators import compose_pld, find_rest
 from cellrisk.repeat.accounting.pieces import DiscreteGaussianPiece, GaussianPiece, LaplacePiece, PurePiece, take_apart
 
@@ -37,8 +45,8 @@ def test_three_geometric_releases(epsilon: float, delta: float) -> None:
     require_close_above(compose([loss_of("geometric", epsilon)] * 3, operator="pld", delta=delta).epsilon, exact)
 
 
-def test_geometric_releases_of_different_epsilon() -> None:
-    epsilons = [0.3, 0.7, 1.1]
+@pytest.mark.parametrize("epsilons", [[0.3, 0.7, 1.1], [0.3, 0.7, 1.1, 0.5], [0.3, 0.45, 0.7, 1.1, 0.9, 0.2, 0.6]])
+def test_geometric_releases_of_different_epsilon(epsilons: list[float]) -> None:
     exact = exact_epsilon([geometric_outcomes(epsilon) for epsilon in epsilons], 1e-4)
     found = compose([loss_of("geometric", epsilon) for epsilon in epsilons], operator="pld", delta=1e-4)
     require_close_above(found.epsilon, exact)
@@ -199,3 +207,17 @@ def test_one_piece_that_cannot_be_listed_is_enough_to_refuse() -> None:
     assert "too many outcomes" in why_not([plain, wide], 1e-6)
     assert why_not([plain, (DiscreteGaussianPiece(1e-3), 1)], 1e-6) == ""
     assert "rounding errors" in why_not([(PurePiece(0.1), 10**9)], 1e-7)
+
+
+def test_deltas_of_randomised_response_twice() -> None:
+    """Only two right answers have a loss above 0: p^2 - e^epsilon q^2; nothing is left from the largest loss on."""
+    twice, e = [(PurePiece(1.0), 2)], math.e
+    right = e / (1 + e)
+    epsilons = np.array([0.0, 0.5, 1.5, 2.0, 2.5])
+    exact = [max(right**2 - math.exp(each) * (1 - right) ** 2, 0.0) for each in epsilons]
+    whole = convolve(twice)
+    found = find_deltas(whole, twice, epsilons)
+    assert found == pytest.approx(exact, abs=1e-5)
+    assert (found[:3] >= exact[:3]).all()
+    assert found[3:].tolist() == [0.0, 0.0]
+    assert find_deltas(whole, twice, epsilons[1:2])[0] == pytest.approx(exact[1], abs=1e-5)
