@@ -5,7 +5,7 @@ import { showCompareFields } from "./compare.js";
 import { announce, at, make, setFigures, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
 import { count, percent, size } from "./numbers.js";
 import { loadPositions } from "./see.js";
-import { ask, endTurns, follow, work } from "./server.js";
+import { ask, endTurns, follow, previewOf, work } from "./server.js";
 import { page } from "./state.js";
 import { openStep, tell } from "./steps.js";
 
@@ -25,14 +25,6 @@ export function upload(file) {
   if (file.size <= limit) loadSource(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report), page.lost);
   else showError(at("load-status"), new Error(`The file has ${size(file.size)}; at most ${size(limit)} can be uploaded.`));
 }
-
-const previewOf = async (id, turn, report) => {
-  for (;;) {
-    const preview = await ask("GET", `/api/sources/${id}`);
-    if (preview.columns) return preview;
-    await follow(preview.job, turn, report);
-  }
-};
 
 // Reads a source and shows its columns. What an address said of a file that the server had lost is used again.
 export async function loadSource(words, begin, lost = null) {

@@ -88,3 +88,12 @@ export async function follow(job, turn, report) {
     await new Promise((resume) => setTimeout(resume, pause));
   }
 }
+
+// The columns of a source, once they have been read.
+export async function previewOf(id, turn, report) {
+  for (;;) {
+    const preview = await ask("GET", `/api/sources/${id}`);
+    if (preview.columns) return preview;
+    await follow(preview.job, turn, report);
+  }
+}
