@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -19,6 +21,7 @@ import pytest
 
 import cellrisk
 from cellrisk.counts.tabulation import tabulate
+from cellrisk.counts.vectors import integers
 from cellrisk.errors import CellriskError, InvalidInput
 
 QUASI = ["age", "sex", "city"]
@@ -165,3 +168,47 @@ def test_import_is_light() -> None:
     code = f"import sys, cellrisk.counts; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     home = str(Path(cellrisk.__file__).parents[1])
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": home}, timeout=300)
+
+
+@pytest.mark.parametrize("labels", [2, 40], ids=["a column a label", "a row a label"])
+def test_counting_a_file_loads_no_pandas(labels: int, tmp_path: Path) -> None:
+    rows = "".join(f"{cell},{label}\n" for cell in range(3) for label in range(labels))
+    (tmp_path / "a.csv").write_text(f"a,y\n{rows}", encoding="utf-8")
+    code = (
+        "import sys, cellrisk as cr; table = cr.tabulate('a.csv', 'a', 'y'); "
+        "print(cr.assess(table, epsilon=1.0, measures='local')); assert 'pandas' not in sys.modules"
+    )
+    home = str(Path(cellrisk.__file__).parents[1])
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": home},
+    )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.chunked_array([[3, 1], [2]]),
+        pa.chunked_array([[1, 3, 1, 2]]).slice(1),
+        pa.array([3, 1, 2], pa.uint8()),
+        pa.chunked_array([[Decimal(3)], [Decimal(1), Decimal(2)]], pa.decimal128(38, 0)),
+        pa.array([Decimal("3.00"), Decimal("1.00"), Decimal("2.00")]),
+    ],
+)
+def test_columns_of_whole_numbers_as_arrays(column: Any) -> None:
+    found = integers(column)
+    assert found.dtype == np.int64
+    assert found.tolist() == [3, 1, 2]
+    found[0] = 9  # it is an array of its own
+    assert column.to_pylist()[0] == 3
+
+
+def test_columns_of_nothing_and_of_truth_values_as_arrays() -> None:
+    assert integers(pa.chunked_array([], pa.int32())).tolist() == []
+    assert integers(pa.chunked_array([[True, False]])).tolist() == [1, 0]
+    with pytest.raises(pa.ArrowInvalid):
+        integers(pa.array([Decimal("1.50")]))

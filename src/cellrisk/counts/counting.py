@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.holding import held
+from cellrisk.counts.holding import held, read
 from cellrisk.counts.levels import Levels
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.sums import plan_sums, total
@@ -168,7 +168,7 @@ def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) 
         profiles = read_profiles(grouped, len(levels.labels))
         labelled = label_pairs(pairs, quasi, key, levels)
         sized = pairs.select(key, "c", n=pairs.c.sum().over(group_by=quasi))
-        found = sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()).to_pyarrow()
+        found = read(sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()))
     count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
     return Counted(profiles, make_level_counts(levels, find_places(found[key], levels), count, cells, sizes), labelled)
 
@@ -178,9 +178,9 @@ def label_pairs(pairs: ir.Table, quasi: list[str], key: str, levels: Levels) -> 
     import ibis
 
     n_levels = len(levels.labels)
-    if n_levels > MOST_LABELS or int(pairs.count().to_pyarrow().as_py()) > MOST_PAIRS:
+    if n_levels > MOST_LABELS or read(pairs.aggregate(n=pairs.count()))["n"][0].as_py() > MOST_PAIRS:
         return None
-    found = pairs.select(key, "c", cell=ibis.dense_rank().over(order_by=quasi)).to_pyarrow()
+    found = read(pairs.select(key, "c", cell=ibis.dense_rank().over(order_by=quasi)))
     cell = integers(found["cell"])
     cell -= cell.min()
     n_cells = int(cell.max()) + 1

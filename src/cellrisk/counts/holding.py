@@ -63,6 +63,17 @@ def read_or_held(expression: ir.Table, most: int) -> Iterator[tuple[pa.Table | N
         yield (found if len(found) <= most else None), lambda: table
 
 
+def read(expression: ir.Table) -> pa.Table:
+    """The rows of an expression, with its own types.
+
+    DuckDB is asked directly: Ibis loads all of pandas before it asks, which takes longer than most queries.
+    """
+    backend: Any = expression.get_backend()
+    if backend.name != "duckdb" or any(kind.is_null() for kind in expression.schema().types):
+        return expression.to_pyarrow()
+    return expression.__pyarrow_result__(backend.con.sql(backend.compile(expression)).to_arrow_table())
+
+
 def expect(table: ir.Table, records: int) -> None:
     """Tells an engine that cuts its work into parts how many records are going to be counted."""
     backend: Any = table.get_backend()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cellrisk.counts.binning import Binning
 from cellrisk.counts.coding import MOST_RECORDS, Coding, Flaw, code_columns, code_level
-from cellrisk.counts.holding import expect, read_or_held
+from cellrisk.counts.holding import expect, read, read_or_held
 from cellrisk.counts.levels import (
     MOST_LEVELS,
     Declaration,
@@ -218,7 +218,7 @@ class ManyGroups:
 
     def add_up(self) -> dict[str, Any]:
         found = self.table.aggregate(**{name: self.table[name].sum().fill_null(0) for name in self.facts})
-        totals: dict[str, Any] = found.to_pyarrow().to_pylist()[0]
+        totals: dict[str, Any] = read(found).to_pylist()[0]
         return totals
 
     def list_values(self, column: Column, records: str, dropping: bool) -> Sorted:
@@ -384,7 +384,7 @@ def check_some(totals: dict[str, Any], schema: Schema) -> None:
 
 def find_values(grouped: ir.Table, key: str, name: str, most: int | None = MOST_LEVELS) -> list[Seen]:
     """The values of a column, of which there must not be too many, and their records."""
-    found = (grouped if most is None else grouped.limit(most + 2)).to_pyarrow()
+    found = read(grouped if most is None else grouped.limit(most + 2))
     if most is not None and len(found) > most + 1:
         raise InvalidInput(
             f"column '{name}' has more than {most:,} levels",

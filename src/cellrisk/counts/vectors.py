@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from cellrisk.counts.holding import read_or_held
+from cellrisk.counts.holding import read, read_or_held
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers
@@ -149,7 +149,7 @@ class ManyVectors:
 
     def labelled(self, names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts | None:
         vectors, most = self.table, MOST_NUMBERS // n_levels
-        found = vectors.group_by(names).aggregate(m=vectors.m.sum()).limit(most + 1).to_pyarrow()
+        found = read(vectors.group_by(names).aggregate(m=vectors.m.sum()).limit(most + 1))
         if len(found) > most:
             return None
         return label({name: integers(found[name]) for name in found.column_names}, names, levels, n_levels)
@@ -184,7 +184,7 @@ def unfold(vectors: ir.Table, names: list[str]) -> Histogram:
     # Columns by their number: of a name, Ibis brings the quotation marks along from PostgreSQL.
     long = vectors.pivot_longer(selectors.cols(*names), names_to="column", names_transform=names.index, values_to="c")
     long = long.filter(long.c > 0)
-    found = long.group_by(["column", "c"]).aggregate(cells=long.m.sum(), sizes=(long.n * long.m).sum()).to_pyarrow()
+    found = read(long.group_by(["column", "c"]).aggregate(cells=long.m.sum(), sizes=(long.n * long.m).sum()))
     column, count, cells, sizes = (integers(found[name]) for name in ("column", "c", "cells", "sizes"))
     return {
         name: (count[column == place], cells[column == place], sizes[column == place])
@@ -198,7 +198,7 @@ def count_missing(vectors: ir.Table, quasi: Sequence[str]) -> tuple[int, ...]:
     for start in range(0, len(quasi), MASK_BITS):
         mask = f"mask{start // MASK_BITS}"
         some = vectors.filter(vectors[mask] > 0)
-        found = some.group_by(mask).aggregate(records=(some.n * some.m).sum()).to_pyarrow()
+        found = read(some.group_by(mask).aggregate(records=(some.n * some.m).sum()))
         for bits, number in zip(found[mask].to_pylist(), found["records"].to_pylist(), strict=True):
             for place in range(start, min(start + MASK_BITS, len(quasi))):
                 records[place] += int(number) if int(bits) >> (place - start) & 1 else 0
@@ -215,16 +215,18 @@ def compare(vectors: ir.Table, columns: Sequence[Sequence[str]], dense: Sequence
     ]
     every = reduce(and_, single)
     no = reduce(and_, [~flag for flag in single])
-    found = vectors.aggregate(
-        every=vectors.m.sum(where=every).fill_null(0), no=vectors.m.sum(where=no).fill_null(0), all=vectors.m.sum()
-    ).to_pyarrow()
+    found = read(
+        vectors.aggregate(
+            every=vectors.m.sum(where=every).fill_null(0), no=vectors.m.sum(where=no).fill_null(0), all=vectors.m.sum()
+        )
+    )
     complete, none, cells = (int(found[name][0].as_py()) for name in ("every", "no", "all"))
     return Homogeneity(complete, cells - complete - none, none)
 
 
 def read_profiles(grouped: ir.Table, n_levels: int) -> Profiles:
     """A column of lists and their multiplicities, as profiles."""
-    found = grouped.to_pyarrow()
+    found = read(grouped)
     lists = found["profile"].combine_chunks()
     offsets = integers(lists.offsets)
     values = integers(lists.values)
@@ -232,9 +234,12 @@ def read_profiles(grouped: ir.Table, n_levels: int) -> Profiles:
 
 
 def integers(column: Any) -> Integers:
-    """An Arrow column as a numpy array of its own."""
-    return np.array(column.to_numpy(zero_copy_only=False) if not is_chunked(column) else column.to_numpy(), np.int64)
+    """An Arrow column of whole numbers, or of truth values, as a numpy array of its own.
 
+    Not through Arrow's `to_numpy`, which loads all of pandas.
+    """
+    import pyarrow as pa
 
-def is_chunked(column: Any) -> bool:
-    return hasattr(column, "chunks")
+    whole = column if pa.types.is_integer(column.type) else column.cast("int64")
+    chunks = whole.chunks if isinstance(whole, pa.ChunkedArray) else [whole]
+    return np.concatenate([np.zeros(0, np.int64), *map(np.from_dlpack, chunks)], dtype=np.int64)

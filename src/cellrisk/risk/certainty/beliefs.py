@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
@@ -127,6 +127,8 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     >>> round(found.shapes[0] / sum(found.shapes), 6), found.fitted
     (0.666667, True)
     """
+    from scipy.optimize import minimize_scalar
+
     shares = levels.shares
     records = float(levels.totals.sum())
     seen = levels.count, levels.cells, shares[levels.level]
@@ -138,7 +140,7 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     values = [loss(float(point)) for point in grid]
     best = int(np.argmin(values))
     ends = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
-    found = optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
+    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
     log_shape = float(found.x) if float(found.fun) <= values[best] else float(grid[best])
     shape = math.exp(log_shape)
     theta = _log_likelihood(shape, records, n_cells, *seen)[1]
@@ -162,6 +164,7 @@ def _log_likelihood(
 
 def _solve_odds(shape: float, mean: float) -> float:
     """log(theta/(1 - theta)) at which non-empty cells have that mean size."""
+    from scipy.optimize import brentq
 
     def excess(log_odds: float) -> float:
         some = -math.expm1(-shape * math.log1p(math.exp(log_odds)))
@@ -171,4 +174,4 @@ def _solve_odds(shape: float, mean: float) -> float:
         return LEAST_LOG_ODDS
     if excess(LARGEST_LOG_ODDS) <= 0:
         return LARGEST_LOG_ODDS
-    return float(optimize.brentq(excess, LEAST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-13))
+    return float(brentq(excess, LEAST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-13))

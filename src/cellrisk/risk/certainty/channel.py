@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 from scipy import special
-from scipy.linalg import blas
 
 from cellrisk.noise.distributions import (
     WIDE,
@@ -234,6 +233,8 @@ def _from_both_sides(terms: Floats, b: float, m: float, centre: float) -> Floats
 
 def _running(ratio: float, terms: Floats) -> Floats:
     """y(n) = ratio y(n - 1) + terms(n): the solution of equations with two diagonals, from the first on."""
+    from scipy.linalg import blas
+
     diagonals = np.empty((2, len(terms)), order="F")
     diagonals[0], diagonals[1] = 1.0, -ratio
     return np.asarray(blas.dtbsv(1, diagonals, terms, lower=1, diag=1))
