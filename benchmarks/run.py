@@ -192,53 +192,6 @@ def bench_growth() -> None:
             show(f"{name}: cost against {what}", f"^{exponent:.2f}", times)
 
 
-TOGETHER = [["age", "education", "sex"], ["age", "region", "hours"], ["education", "race", "hours"]]
-GROUPED = """
-CREATE OR REPLACE TEMP TABLE base AS SELECT cast(ceil(age / 5.0) AS int) AS age, region, education, sex, race,
-    cast(ceil(hours / 10.0) AS int) AS hours, income, count(*) AS w FROM '{file}' GROUP BY ALL"""
-CELLS = """
-CREATE OR REPLACE TEMP TABLE t{number} AS SELECT {columns}, sum(w) FILTER (income = 'i 0') AS a{number},
-    sum(w) FILTER (income = 'i 1') AS b{number} FROM base GROUP BY {columns}"""
-
-
-def bench_together() -> None:
-    """Three tables of the same people, beside the engine's own grouping and joins without any formula."""
-    import duckdb
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows, draw = 2_000_000, np.random.default_rng(0)
-
-    def text(values: int, name: str) -> pa.Array:
-        codes = pa.array(draw.integers(0, values, rows).astype(np.int32))
-        return pa.DictionaryArray.from_arrays(codes, pa.array([f"{name} {each}" for each in range(values)]))
-
-    columns = {name: text(values, name[0]) for name, values in (("region", 50), ("education", 16), ("sex", 2))}
-    columns |= {"race": text(5, "r"), "income": text(2, "i")}
-    columns |= {"age": pa.array(draw.integers(0, 95, rows)), "hours": pa.array(draw.integers(0, 99, rows))}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "people.parquet"
-        pq.write_table(pa.table(columns), file)
-        connection = duckdb.connect()
-        connection.execute("SET preserve_insertion_order = false")
-
-        def group_and_join() -> None:
-            connection.execute(GROUPED.format(file=file))
-            for number, names in enumerate(TOGETHER):
-                connection.execute(CELLS.format(number=number, columns=", ".join(names)))
-            joins = " ".join(f"JOIN t{number} USING ({', '.join(names)})" for number, names in enumerate(TOGETHER))
-            counts = ", ".join(f"a{number}, b{number}" for number in range(len(TOGETHER)))
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE joined AS SELECT income, w, {counts} FROM base {joins}")
-
-        def assess() -> None:
-            tables = [{"qid": names} for names in TOGETHER]
-            cr.assess_together(file, tables, "income", bins={"age": 5, "hours": 10}, epsilon=1.0)
-
-        engine, ours = seconds(group_and_join, repeats=3), seconds(assess, repeats=3)
-    compared = f"goal 1.5 times the engine's own grouping and joins, {engine:.2f} s: {ours / engine:.2f}"
-    show("2 million records, three tables together", f"{ours:.2f} s", compared)
-
-
 def write_cells(cells: Integers, path: Path) -> tuple[str, ...]:
     """A file of counts, and the words that read it."""
     row, level = np.nonzero(cells)
@@ -344,7 +297,6 @@ BENCHES = {
     "command_growth": bench_command_growth,
     "certainty": bench_certainty,
     "many_profiles": bench_many_profiles,
-    "together": bench_together,
 }
 
 

@@ -258,6 +258,7 @@ def test_many_people_at_once_and_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rules_module, "NUMBERS_AT_ONCE", 2)
     monkeypatch.setattr(spread, "NUMBERS_AT_ONCE", 2)
     monkeypatch.setattr(rules_module, "LARGEST_LOOKUP", 1)
+    monkeypatch.setattr(rules_module, "LISTED", 1)
     after = assess(*CASES["a part of the people"][:2]).to_dict()
     for one, other in zip(before["rules"], after["rules"], strict=True):
         assert {key: one[key] for key in ("right", "named", "sd", "caused")} == near(

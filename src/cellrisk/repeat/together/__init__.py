@@ -23,6 +23,7 @@ from cellrisk.repeat.together.rules import (
     Lookup,
     count_alone,
     count_chance,
+    count_eliminated,
     count_given_away,
     look_up,
 )
@@ -194,26 +195,22 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         tuple(_state(joint, asked, missing, spreads, refinement)),
     )
     most = found_all.adds_most
-    return found_all if most is None else replace(found_all, coarser=_make_coarser(joint, asked, most.table))
+    return found_all if most is None else replace(found_all, coarser=_make_coarser(joint, lookups, most.table))
 
 
-def _make_coarser(joint: JointCells, asked: Sequence[SetTable], table: SetTable) -> tuple[Coarser, ...]:
+def _make_coarser(joint: JointCells, lookups: Sequence[Lookup], table: SetTable) -> tuple[Coarser, ...]:
     """What the set would give away if one table were published without one of its columns, each in turn."""
-    place = table.number - 1
-    own, mechanisms = joint.tables[place], [each.mechanism for each in asked]
-    noises, thresholds = [each.noise for each in mechanisms], [each.threshold for each in mechanisms]
+    place, mechanism = table.number - 1, table.mechanism
+    own = joint.tables[place]
     found = []
     for column in range(len(own.columns) if len(own.columns) > 1 else 0):
-        left = np.delete(own.codes, column, axis=1)
-        codes, merged = np.unique(left, axis=0, return_inverse=True)
+        codes, merged = np.unique(np.delete(own.codes, column, axis=1), axis=0, return_inverse=True)
         counts = np.zeros((len(codes), own.counts.shape[1]), np.int64)
         np.add.at(counts, merged.ravel(), own.counts)
-        columns = tuple(name for number, name in enumerate(own.columns) if number != column)
-        cell = joint.cell.copy()
-        cell[place] = np.where(cell[place] >= 0, merged.ravel()[cell[place]], -1)
-        tables = (*joint.tables[:place], TableCells(columns, codes, counts), *joint.tables[place + 1 :])
-        changed = replace(joint, tables=tables, cell=cell)
-        figures = count_given_away(changed, look_up(changed, noises, thresholds)).rules["elimination"]
+        # Everybody stays in his cell, which holds the people of all cells that are one without the column.
+        wider = replace(own, counts=counts[merged.ravel()])
+        changed = [*lookups[:place], Lookup.of(wider, mechanism.noise, mechanism.threshold), *lookups[place + 1 :]]
+        figures = count_eliminated(joint, changed)
         found.append(Coarser(table, table.quasi_identifiers[column], figures.right, figures.caused))
     return tuple(sorted(found, key=lambda each: each.caused))
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -22,8 +23,10 @@ from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 RULES = ("elimination", "any", "unanimous")
-NUMBERS_AT_ONCE = 1 << 16
-"""Numbers of one kind that are worked on at once."""
+NUMBERS_AT_ONCE = 1 << 15
+"""Numbers of one kind that are worked on at once: as many as stay near the processor."""
+LABELS_LISTED, LISTED = 16, 1 << 19
+"""Labels, and counts of a table, up to which what becomes of its cells is listed cell by cell."""
 LARGEST_LOOKUP = 1 << 22
 """Counts up to here are looked up in a list of all of them."""
 THREADS = min(os.cpu_count() or 1, 4)
@@ -49,6 +52,45 @@ NOBODY = Figures(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
+class Own:
+    """What becomes of the people's own label k and of the others, with the people's record and without it."""
+
+    less: Floats
+    """s(n_k - 1): how likely the label survives with one person less."""
+    first: Floats
+    """d(n_k) = s(n_k) - s(n_k - 1)."""
+    shown: Floats
+    """d(n_k) prod_{j != k} q(n_j): the cell shows k alone only because of one record."""
+    still: Floats
+    """s(n_k - 1) prod_{j != k} q(n_j): it does without that record."""
+    beside: Floats
+    """d(n_k) times the probability that exactly one other label survives."""
+
+    def at(self, cells: Integers) -> Own:
+        return Own(*(take(law, cells) for law in (self.less, self.first, self.shown, self.still, self.beside)))
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """What becomes of the counts of some cells: a list entry for each label, an array entry for each cell."""
+
+    vanish: list[Floats]
+    survive: list[Floats]
+    present: list[Any]
+    """Whether there is anybody of the label; all are in a table that the people are not in."""
+    alone: list[Floats]
+    """u_j: the cell shows j alone."""
+    none: Floats
+    """u_0: it shows no label alone."""
+
+    def at(self, cells: Integers) -> Laws:
+        vanish, survive, present, alone = (
+            [take(law, cells) for law in each] for each in (self.vanish, self.survive, self.present, self.alone)
+        )
+        return Laws(vanish, survive, present, alone, take(self.none, cells))
+
+
+@dataclass(frozen=True, eq=False)
 class Lookup:
     """What becomes of every count of one table. The last row of ``places`` stands for people who are not in it."""
 
@@ -63,9 +105,48 @@ class Lookup:
     present: Any
     """Whether the count is above 0."""
 
+    @property
+    def few(self) -> bool:
+        """Whether cells and labels are so few that what becomes of them is listed, and people look it up."""
+        return self.places.shape[1] <= LABELS_LISTED and self.places.size <= LISTED
+
     def at(self, cells: Integers) -> Integers:
         """(labels, people): where the counts of some people's cells are; of -1, who are not in the table."""
         return np.ascontiguousarray(np.take(self.places, cells, axis=0, mode="wrap").T)
+
+    @cached_property
+    def laws(self) -> Laws:
+        """Of every cell of the table, and of none of them."""
+        return self.find_laws(np.ascontiguousarray(self.places.T))
+
+    @cached_property
+    def own(self) -> dict[int, Own]:
+        """The same of each label that was asked for."""
+        return {}
+
+    def find_laws(self, places: Integers) -> Laws:
+        vanish, survive = ([law[place] for place in places] for law in (self.vanish, self.survive))
+        alone = each_alone(vanish, survive)
+        none = np.maximum(1.0 - sum(alone), 0.0)
+        return Laws(vanish, survive, [self.present[place] for place in places], alone, none)
+
+    def find_own(self, laws: Laws, places: Integers, label: int) -> Own:
+        rest = [other for other in range(len(places)) if other != label]
+        quiet = multiply([laws.vanish[other] for other in rest])
+        lone = each_alone([laws.vanish[other] for other in rest], [laws.survive[other] for other in rest])
+        less, first = self.less[places[label]], self.first[places[label]]
+        return Own(less, first, first * quiet, less * quiet, first * np.asarray(sum(lone)))
+
+    def see(self, cells: Integers, label: int) -> Seen:
+        """The table as people of one label see it, whose cells these are."""
+        if self.few:
+            own = self.own.get(label)
+            if own is None:
+                own = self.own[label] = self.find_own(self.laws, self.places.T, label)
+            return Seen(self.laws.at(cells), own.at(cells), label)
+        places = self.at(cells)
+        laws = self.find_laws(places)
+        return Seen(laws, self.find_own(laws, places, label), label)
 
     @staticmethod
     def of(table: TableCells, noise: Noise, threshold: float) -> Lookup:
@@ -93,33 +174,14 @@ class Lookup:
 class Seen:
     """One table as some people of one label see it: a list entry for each label, an array entry for each of them."""
 
-    vanish: list[Floats]
-    survive: list[Floats]
-    present: list[Any]
-    """Whether there is anybody of the label; all are in a table that the people are not in."""
-    less: Floats
-    first: Floats
+    laws: Laws
+    own: Own
     label: int
 
-    @staticmethod
-    def of(lookup: Lookup, cells: Integers, label: int) -> Seen:
-        places = lookup.at(cells)
-        return Seen(
-            [lookup.vanish[place] for place in places],
-            [lookup.survive[place] for place in places],
-            [lookup.present[place] for place in places],
-            lookup.less[places[label]],
-            lookup.first[places[label]],
-            label,
-        )
 
-    def alone(self) -> list[Floats]:
-        """u_tj of each label j."""
-        return each_alone(self.vanish, self.survive)
-
-    def others_vanish(self) -> Floats:
-        """prod_{j != k} q_t(n_tj), k the people's own label."""
-        return multiply([q for label, q in enumerate(self.vanish) if label != self.label])
+def take(law: Any, cells: Integers) -> Any:
+    """The entries of some cells; the last one of -1."""
+    return law.take(cells, mode="wrap")
 
 
 def multiply(factors: Sequence[Floats]) -> Floats:
@@ -143,8 +205,9 @@ def look_up(joint: JointCells, noises: Sequence[Noise], thresholds: Sequence[flo
 
 def split_people(joint: JointCells) -> Iterator[tuple[int, Integers]]:
     """The rows of people, some of one label at a time."""
-    order = np.argsort(joint.level, kind="stable")
-    ends = np.searchsorted(joint.level[order], np.arange(joint.n_levels + 1))
+    level = joint.level.astype(np.int16) if joint.n_levels < 1 << 15 else joint.level  # sorted by counting
+    order = np.argsort(level, kind="stable")
+    ends = np.searchsorted(level[order], np.arange(joint.n_levels + 1))
     step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
     for label in range(joint.n_levels):
         for start in range(ends[label], ends[label + 1], step):
@@ -180,22 +243,47 @@ class Counted:
 def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> Counted:
     """Who is given away on average, in one pass over the people."""
     chosen = choose_collections(len(lookups))
+    every = tuple(range(len(lookups)))
+    several = [some for some in chosen if len(some) > 1 or some == every]
 
     def count(part: tuple[int, Integers]) -> Counted:
         label, rows = part
-        people = joint.count[rows].astype(np.float64)
-        seen = [Seen.of(lookup, own[rows], label) for lookup, own in zip(lookups, joint.cell, strict=True)]
-        alone = [each.alone() for each in seen]
-        collections = eliminate_by(chosen, seen, people)
+        people, seen = see_tables(joint, lookups, rows, label)
+        collections = eliminate_by(several, seen, people)
         rules = {
-            "elimination": collections[tuple(range(len(lookups)))],
-            "any": find_any(seen, alone, people),
-            "unanimous": find_unanimous(seen, alone, people),
+            "elimination": collections[every],
+            "any": find_any(seen, people),
+            "unanimous": find_unanimous(seen, people),
         }
         return Counted(rules, collections, find_raw(seen, people))
 
-    nobody = Counted(dict.fromkeys(RULES, NOBODY), dict.fromkeys(chosen, NOBODY), dict.fromkeys(RULES, 0))
-    return sum(in_threads(count, split_people(joint)), nobody)
+    nobody = Counted(dict.fromkeys(RULES, NOBODY), dict.fromkeys(several, NOBODY), dict.fromkeys(RULES, 0))
+    found = sum(in_threads(count, split_people(joint)), nobody)
+    # By one table alone nobody needs to be followed through the others: its cells tell.
+    collections = found.collections | {
+        (place,): count_alone(joint.tables[place], lookup) for place, lookup in enumerate(lookups)
+    }
+    return Counted(found.rules, {some: collections[some] for some in chosen}, found.raw)
+
+
+def count_eliminated(joint: JointCells, lookups: Sequence[Lookup]) -> Figures:
+    """Elimination by all tables together, and nothing else."""
+    every = tuple(range(len(lookups)))
+
+    def count(part: tuple[int, Integers]) -> Figures:
+        label, rows = part
+        people, seen = see_tables(joint, lookups, rows, label)
+        return eliminate_by([every], seen, people)[every]
+
+    return sum(in_threads(count, split_people(joint)), NOBODY)
+
+
+def see_tables(joint: JointCells, lookups: Sequence[Lookup], rows: Integers, label: int) -> tuple[Floats, list[Seen]]:
+    """Some people of one label, and how they see each table."""
+    people = joint.count[rows].astype(np.float64)
+    return people, [
+        lookup.see(own[rows].astype(np.intp), label) for lookup, own in zip(lookups, joint.cell, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,15 +301,15 @@ class Eliminated:
 
     @staticmethod
     def start(seen: Seen) -> Eliminated:
-        return Eliminated(seen.survive, seen.vanish, seen.less, seen.first)
+        return Eliminated(seen.laws.survive, seen.laws.vanish, seen.own.less, seen.own.first)
 
     def add(self, seen: Seen) -> Eliminated:
-        own = seen.survive[seen.label]
+        laws, own = seen.laws, seen.own
         return Eliminated(
-            [z * s for z, s in zip(self.stays, seen.survive, strict=True)],
-            [gone + z * q for gone, z, q in zip(self.goes, self.stays, seen.vanish, strict=True)],
-            self.less * seen.less,
-            self.pivotal * own + self.less * seen.first,
+            [z * s for z, s in zip(self.stays, laws.survive, strict=True)],
+            [gone + z * q for gone, z, q in zip(self.goes, self.stays, laws.vanish, strict=True)],
+            self.less * own.less,
+            self.pivotal * laws.survive[seen.label] + self.less * own.first,
         )
 
     def figures(self, label: int, people: Floats) -> Figures:
@@ -235,20 +323,19 @@ class Eliminated:
         )
 
 
-def find_any(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: Floats) -> Figures:
+def find_any(seen: Sequence[Seen], people: Floats) -> Figures:
     """Shown alone somewhere: 1 - prod_t (1 - u_tk)."""
     label = seen[0].label
     shown = []
-    for other in range(len(alone[0])):
-        found = alone[0][other]
-        for table in alone[1:]:
-            found = found + (1.0 - found) * table[other]
+    for other in range(len(seen[0].laws.alone)):
+        found = seen[0].laws.alone[other]
+        for table in seen[1:]:
+            found = found + (1.0 - found) * table.laws.alone[other]
         shown.append(found)
-    hidden, pivotal = np.ones(len(people)), np.zeros(len(people))
-    for each, own in zip(seen, alone, strict=True):
-        others = each.others_vanish()
-        pivotal = pivotal * (1.0 - own[label]) + hidden * each.first * others
-        hidden = hidden * (1.0 - each.less * others)
+    hidden, pivotal = 1.0 - seen[0].own.still, seen[0].own.shown
+    for table in seen[1:]:
+        pivotal = pivotal * (1.0 - table.laws.alone[label]) + hidden * table.own.shown
+        hidden = hidden * (1.0 - table.own.still)
     return Figures(add_up(people, shown[label]), sum(add_up(people, some) for some in shown), add_up(people, pivotal))
 
 
@@ -267,7 +354,7 @@ class Unanimous:
         return Unanimous(self.none * none, self.shown * (none + own) + self.none * own)
 
 
-def find_unanimous(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: Floats) -> Figures:
+def find_unanimous(seen: Sequence[Seen], people: Floats) -> Figures:
     """Shown alone somewhere, and no other label is: prod_t (u_tk + u_t0) - prod_t u_t0.
 
     With a record less, in table t alone: others are shown alone more often by d O, O = sum_{j != k} s_j prod q of the
@@ -275,31 +362,26 @@ def find_unanimous(seen: Sequence[Seen], alone: Sequence[list[Floats]], people: 
     products over the other tables.
     """
     label, rows = seen[0].label, len(people)
-    none = [np.maximum(1.0 - sum(table), 0.0) for table in alone]
-    totals = []
-    for other in range(len(alone[0])):
-        state = Unanimous.start(rows)
-        for table, empty in zip(alone, none, strict=True):
-            state = state.add(empty, table[other])
-        totals.append(state.shown)
     after = [Unanimous.start(rows)]
-    for table, empty in zip(reversed(alone[1:]), reversed(none[1:]), strict=True):
-        after.append(after[-1].add(empty, table[label]))
+    for table in reversed(seen[1:]):
+        after.append(after[-1].add(table.laws.none, table.laws.alone[label]))
+    totals = []
+    for other in range(len(seen[0].laws.alone)):
+        if other == label:
+            state = after[-1].add(seen[0].laws.none, seen[0].laws.alone[label])
+        else:
+            state = Unanimous.start(rows)
+            for table in seen:
+                state = state.add(table.laws.none, table.laws.alone[other])
+        totals.append(state.shown)
     before, pivotal = Unanimous.start(rows), np.zeros(rows)
-    for each, rest, empty in zip(seen, reversed(after), none, strict=True):
-        quiet = each.others_vanish()
-        lone = one_of_others(each)
+    for table, rest in zip(seen, reversed(after), strict=True):
+        own = table.own
         both = before.none * rest.none
         shown = before.shown * (rest.none + rest.shown) + before.none * rest.shown
-        pivotal = pivotal + each.first * (shown * lone + both * quiet)
-        before = before.add(np.maximum(empty + each.first * (quiet - lone), 0.0), each.less * quiet)
+        pivotal = pivotal + shown * own.beside + both * own.shown
+        before = before.add(np.maximum(table.laws.none + own.shown - own.beside, 0.0), own.still)
     return Figures(add_up(people, totals[label]), sum(add_up(people, some) for some in totals), add_up(people, pivotal))
-
-
-def one_of_others(seen: Seen) -> Floats:
-    """sum_{j != k} s_j prod of q over the others but j: exactly one other label survives."""
-    rest = [label for label in range(len(seen.vanish)) if label != seen.label]
-    return np.asarray(sum(each_alone([seen.vanish[label] for label in rest], [seen.survive[label] for label in rest])))
 
 
 def choose_collections(tables: int) -> list[tuple[int, ...]]:
@@ -336,11 +418,11 @@ def find_raw(seen: Sequence[Seen], people: Floats) -> dict[str, int]:
     label = seen[0].label
     common = np.zeros(len(people), bool)
     somewhere = np.zeros(len(people), bool)
-    for other in range(len(seen[0].vanish)):
+    for other in range(len(seen[0].laws.present)):
         if other != label:
-            common |= np.logical_and.reduce([each.present[other] for each in seen])
+            common |= np.logical_and.reduce([each.laws.present[other] for each in seen])
     for each in seen:
-        others = [present for other, present in enumerate(each.present) if other != label]
+        others = [present for other, present in enumerate(each.laws.present) if other != label]
         somewhere |= ~np.logical_or.reduce(others)
     shown = round(add_up(people, somewhere))
     return {"elimination": round(add_up(people, ~common)), "any": shown, "unanimous": shown}
@@ -369,12 +451,12 @@ def count_chance(joint: JointCells, noises: Sequence[Noise], thresholds: Sequenc
 def count_alone(table: TableCells, lookup: Lookup) -> Figures:
     """One table by itself, where the three rules are one: the cell shows a label alone."""
     places = np.ascontiguousarray(lookup.places[:-1].T)
-    vanish, survive, first = ([law[place] for place in places] for law in (lookup.vanish, lookup.survive, lookup.first))
-    alone, pivotal = each_alone(vanish, survive), each_alone(vanish, first)
+    laws = lookup.find_laws(places)
+    pivotal = each_alone(laws.vanish, [lookup.first[place] for place in places])
     counts = table.counts.T.astype(np.float64)
     size = counts.sum(axis=0)
     return Figures(
-        sum(add_up(own, shown) for own, shown in zip(counts, alone, strict=True)),
-        sum(add_up(size, shown) for shown in alone),
+        sum(add_up(own, shown) for own, shown in zip(counts, laws.alone, strict=True)),
+        sum(add_up(size, shown) for shown in laws.alone),
         sum(add_up(own, shown) for own, shown in zip(counts, pivotal, strict=True)),
     )

@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from cellrisk.counts.cells import number_keys
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.distributions import Noise
-from cellrisk.repeat.together.rules import NUMBERS_AT_ONCE, RULES, Lookup, add_up, in_threads, multiply
+from cellrisk.repeat.together.rules import LISTED, NUMBERS_AT_ONCE, RULES, Lookup, add_up, in_threads, multiply, take
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
@@ -182,9 +183,10 @@ def find_variances(joint: JointCells, lookups: Sequence[Lookup], rules: Sequence
     total = np.zeros(len(rules))
     if not rules:
         return []
+    tables = [Chances(lookup, tuple(rules)) for lookup in lookups]
     for size in range(1, len(lookups) + 1):
         for shared in combinations(range(len(lookups)), size):
-            total += sum(_add_cells(joint, lookups, rules, shared), np.zeros(len(rules)))
+            total += sum(_add_cells(joint, tables, rules, shared), np.zeros(len(rules)))
     return [max(float(each), 0.0) for each in total]
 
 
@@ -196,109 +198,106 @@ class Group:
     """Their places, or a slice."""
     cells: Integers
     """(tables, joint cells): the cell of each joint cell in the tables that are shared."""
-    cell: Any = None
-    """(rows,): the joint cell of each, from 0;"""
-    starts: Integers | None = None
-    """(joint cells,): or where each begins, if the rows are in their order."""
+    cell: Any
+    """(rows,): the joint cell of each, from 0."""
 
     def add_up(self, numbers: Floats) -> Floats:
         """(joint cells,): the sums over the rows of each."""
-        if self.starts is not None:
-            return np.asarray(np.add.reduceat(numbers, self.starts))
         return np.asarray(np.bincount(self.cell, numbers, minlength=self.cells.shape[1]), np.float64)
 
 
 def _add_cells(
-    joint: JointCells, lookups: Sequence[Lookup], rules: Sequence[Events], shared: tuple[int, ...]
+    joint: JointCells, tables: Sequence[Chances], rules: Sequence[Events], shared: tuple[int, ...]
 ) -> Iterator[Floats]:
     """The sums over the joint cells of some tables, some at a time."""
-    others = [table for table in range(len(lookups)) if table not in shared]
+    others = [table for table in range(len(tables)) if table not in shared]
     n_cells = joint.tables[shared[0]].n_cells
     if len(shared) > 1 or n_cells > max(NUMBERS_AT_ONCE, len(joint.count) // 8):
         yield from in_threads(
-            lambda group: _cover(lookups, rules, shared, group.cells, _weigh(joint, lookups, rules, others, group)),
+            lambda group: _cover(tables, rules, shared, group.cells, _weigh(joint, tables, rules, others, group)),
             _split_groups(joint, shared),
         )
         return
     # Few cells of one table: weights are added up over all people, in whatever order they are.
     weights = [[np.zeros(n_cells) for _ in range(events.count)] for events in rules]
-    parts = in_threads(lambda group: _weigh(joint, lookups, rules, others, group), _split_rows(joint, shared[0]))
+    parts = in_threads(lambda group: _weigh(joint, tables, rules, others, group), _split_rows(joint, shared[0]))
     for part in parts:
         for mine, more in zip(weights, part, strict=True):
             for own, one in zip(mine, more, strict=True):
                 own += one
-    yield _cover(lookups, rules, shared, np.arange(n_cells)[None, :], weights)
+    yield _cover(tables, rules, shared, np.arange(n_cells)[None, :], weights)
 
 
 def _split_rows(joint: JointCells, table: int) -> Iterator[Group]:
     """The people in one table, in the order in which they are, some at a time; with all cells of it."""
     cells = np.arange(joint.tables[table].n_cells)[None, :]
     step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
+    # As many as the table has cells at least: each part has a sum for every cell.
+    step = max(step, cells.shape[1])
     for start in range(0, len(joint.count), step):
         cell = joint.cell[table, start : start + step]
         if (cell >= 0).all():
-            yield Group(slice(start, start + step), cells, cell)
+            yield Group(slice(start, start + step), cells, cell.astype(np.intp))
         else:
-            yield Group(start + np.flatnonzero(cell >= 0), cells, cell[cell >= 0])
+            yield Group(start + np.flatnonzero(cell >= 0), cells, cell[cell >= 0].astype(np.intp))
 
 
 def _split_groups(joint: JointCells, shared: tuple[int, ...]) -> Iterator[Group]:
     """The people who are in all of these tables by their joint cells there, some cells at a time."""
     cells = joint.cell[list(shared)]
-    rows = np.flatnonzero((cells >= 0).all(axis=0))
-    key = number_keys(
-        cells if len(rows) == len(joint.count) else cells[:, rows], [joint.tables[table].n_cells for table in shared]
-    )
+    rows = None if not (cells < 0).any() else np.flatnonzero((cells >= 0).all(axis=0))
+    key = number_keys(cells if rows is None else cells[:, rows], [joint.tables[table].n_cells for table in shared])
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key)
-        rows, key = rows[order], key[order]
-    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(rows) else np.zeros(0, np.int64)
-    ends = np.append(starts[1:], len(rows))
+        rows, key = order if rows is None else rows[order], key[order]
+    changes = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, bool)
+    starts = np.flatnonzero(changes)
+    ends = np.append(starts[1:], len(key))
+    del key
     step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
     begin = 0
     while begin < len(starts):
         end = max(int(np.searchsorted(ends, starts[begin] + step, side="right")), begin + 1)
         low, high = int(starts[begin]), int(ends[end - 1])
         here = starts[begin:end]
-        yield Group(rows[low:high], cells[:, rows[here]], starts=here - low)
+        own: Any = slice(low, high) if rows is None else rows[low:high]
+        yield Group(own, cells[:, here if rows is None else rows[here]], np.cumsum(changes[low:high]) - 1)
         begin = end
 
 
 def _weigh(
-    joint: JointCells, lookups: Sequence[Lookup], rules: Sequence[Events], others: Sequence[int], group: Group
+    joint: JointCells, tables: Sequence[Chances], rules: Sequence[Events], others: Sequence[int], group: Group
 ) -> list[list[Floats]]:
     """A_gb of each rule: a list entry for each event, an array entry for each joint cell."""
     rows = group.rows
     level, people = joint.level[rows], joint.count[rows].astype(np.float64)
-    seen = [_look(lookups[table], joint.cell[table][rows]) for table in others]
+    seen = [tables[table].at(joint.cell[table][rows]) for table in others]
     found = []
-    for events in rules:
-        chances = [events.chance(*each) for each in seen]
+    for place, events in enumerate(rules):
         weights = []
         for event in range(events.count):
-            product = people * events.coefficient[event][level]
-            for chance in chances:
-                product = product * chance[event]
+            product = people * take(events.coefficient[event], level)
+            for chances in seen:
+                product *= chances[place][event]
             weights.append(group.add_up(product))
         found.append(weights)
     return found
 
 
 def _cover(
-    lookups: Sequence[Lookup],
+    tables: Sequence[Chances],
     rules: Sequence[Events],
     shared: tuple[int, ...],
     cells: Integers,
     weights: Sequence[Sequence[Floats]],
 ) -> Floats:
     """sum_g sum_{b,b'} A_gb A_gb' prod_{t in S} cov_t(b, b') of each rule, over some joint cells."""
-    seen = [_look(lookups[table], own) for table, own in zip(shared, cells, strict=True)]
+    seen = [tables[table].at(own) for table, own in zip(shared, cells, strict=True)]
     totals = np.zeros(len(rules))
     for place, (events, weight) in enumerate(zip(rules, weights, strict=True)):
-        chances = [events.chance(*each) for each in seen]
         for one in range(events.count):
             for other in range(one, events.count):
-                found = [events.covariance(chance, one, other) for chance in chances]
+                found = [events.covariance(chances[place], one, other) for chances in seen]
                 if found[0] is None:
                     continue
                 covariance = multiply([each for each in found if each is not None])
@@ -307,10 +306,28 @@ def _cover(
     return totals
 
 
-def _look(lookup: Lookup, cells: Integers) -> tuple[list[Floats], list[Floats]]:
-    """q and s of every label, for some people's cells."""
-    places = lookup.at(cells)
-    return [lookup.vanish[place] for place in places], [lookup.survive[place] for place in places]
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """P(event) in the cells of one table, for the events of some rules."""
+
+    lookup: Lookup
+    rules: tuple[Events, ...]
+
+    @cached_property
+    def listed(self) -> list[list[Floats]] | None:
+        """Of each rule and event, for every cell and for people who are in none; None where that is too much."""
+        if not self.lookup.few or self.lookup.places.shape[0] * sum(each.count for each in self.rules) > LISTED:
+            return None
+        return [events.chance(self.lookup.laws.vanish, self.lookup.laws.survive) for events in self.rules]
+
+    def at(self, cells: Integers) -> list[list[Floats]]:
+        """The same for some people's cells."""
+        own = cells.astype(np.intp)
+        if self.listed is not None:
+            return [[take(chance, own) for chance in events] for events in self.listed]
+        places = self.lookup.at(own)
+        vanish, survive = ([law[place] for place in places] for law in (self.lookup.vanish, self.lookup.survive))
+        return [events.chance(vanish, survive) for events in self.rules]
 
 
 def simulate_rules(
