@@ -13,8 +13,8 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.publish.auditing import audit
-from cellrisk.publish.auditing.matching import Column
 from cellrisk.publish.auditing.reading import ReleasedCounts
+from cellrisk.publish.matching import Column
 from tests.near import near, same
 
 PEOPLE = pd.DataFrame(

@@ -15,7 +15,7 @@ from scipy import optimize
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.publish.auditing.matching import Column
+from cellrisk.publish.matching import Column
 from cellrisk.publish.releasing import consistency, parents, release
 from cellrisk.publish.releasing.consistency import project, project_whole, secure_keys
 from cellrisk.publish.releasing.given_parents import read_parents

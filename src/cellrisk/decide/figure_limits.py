@@ -26,8 +26,6 @@ from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
-from cellrisk.risk.perturbed.certainty import find_perturbed_certainty
-from cellrisk.risk.perturbed.figures import find_ceiling
 from cellrisk.risk.sweep import LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 
@@ -202,12 +200,13 @@ class CertainLimit(FigureLimit):
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         if isinstance(mechanism, Perturbation):
-            certainties = (self.certainty,)
-            named = [
-                (find_perturbed_certainty(each, mechanism, certainties, self._believe(each))[0], each)
+            from cellrisk.risk.perturbed.certainty import find_perturbed_certainty
+
+            return max(
+                find_perturbed_certainty(each, mechanism, (self.certainty,), self._believe(each))[0].right
+                / each.profiles.n_records
                 for each in attributes
-            ]
-            return max(row.right / each.profiles.n_records for row, each in named)
+            )
         return max(self._share(each, self._believe(each), mechanism.noise, mechanism.threshold) for each in attributes)
 
     def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
@@ -275,6 +274,8 @@ class CeilingLimit(FigureLimit):
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         if isinstance(mechanism, Perturbation):
+            from cellrisk.risk.perturbed.figures import find_ceiling
+
             return find_ceiling(mechanism)[0]
         return find_success(mechanism.noise, Labels.even(2))
 

@@ -23,7 +23,7 @@ from cellrisk.noise.distributions import (
 from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import require_number
+from cellrisk.system.checks import require_numbers
 from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
 
 NEIGHBOURS: tuple[Neighbours, ...] = list_words(Neighbours)
@@ -66,9 +66,7 @@ class Mechanism(ABC):
     threshold: float = USUAL_THRESHOLD
 
     def __post_init__(self) -> None:
-        require_number("epsilon", self.epsilon)
-        require_number("delta", self.delta)
-        require_number("threshold", self.threshold)
+        require_numbers(epsilon=self.epsilon, delta=self.delta, threshold=self.threshold)
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise InvalidInput(
                 "epsilon must be a finite number above 0", got=self.epsilon, allowed="for example 0.1, 1 or 5"

@@ -10,8 +10,8 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells, find_distinct
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.auditing.matching import check_levels, check_shared, match_column
 from cellrisk.publish.auditing.reading import ReleasedCounts
+from cellrisk.publish.matching import check_levels, check_shared, match_column
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.pickling import LeavesKeys
 

@@ -15,7 +15,7 @@ import numpy as np
 from cellrisk.counts.cells import find_distinct
 from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.auditing.matching import Column
+from cellrisk.publish.matching import Column
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.publish.auditing.matching import Column
+from cellrisk.publish.matching import Column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
 from cellrisk.publish.releasing.parents import Parents
 from cellrisk.publish.releasing.release_result import COUNT, Release, check_format

@@ -12,7 +12,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
-from cellrisk.publish.auditing.matching import Column, match_column
+from cellrisk.publish.matching import Column, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
 from cellrisk.publish.releasing.covered_counts import CoveredCounts
 from cellrisk.publish.releasing.waiting import MOST

@@ -8,6 +8,7 @@ import io
 import json
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,14 +101,14 @@ class Release(Result):
         """Whether the release tells something of the records that the guarantee does not cover."""
         return bool(self.observed_levels or self.observed_cells_only or self.not_covered)
 
-    @property
+    @cached_property
     def ceiling(self) -> Ceiling:
         """How often anybody at all would guess a person's value right after this release. It uses no data: the
         mechanism, and the declared labels; where the labels are observed ones, it is that of two."""
         declared = 2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive])
         return ceiling(self.mechanism, labels=max(declared, 2))
 
-    @property
+    @cached_property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the counts has to know."""
         changed = "added or removed" if self.mechanism.neighbours == "add-remove" else "replaced by another"
@@ -146,7 +147,7 @@ class Release(Result):
             said.append(f"{self.excluded:,} combinations were declared impossible and are no part of the domain.")
         return (*said, *filter(None, [self.formulas]))
 
-    @property
+    @cached_property
     def formula_columns(self) -> tuple[str, ...]:
         """Columns with a name or a label that a spreadsheet would take for a formula. The labels are those of the
         domain, whatever the rows hold; where the domain has none of its own, those that are released."""

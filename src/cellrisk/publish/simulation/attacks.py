@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cellrisk.publish.simulation.scenarios import count_scenarios
+from cellrisk.publish.scenarios import count_scenarios
 from cellrisk.system.arrays import Floats, Integers
 
 Key = tuple[str, str, str]

@@ -27,11 +27,12 @@ from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, chec
 from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note, find_journal, held, is_held
 from cellrisk.repeat.ledger.limits import Reserved
 from cellrisk.repeat.ledger.store import DECIDED, RESERVED, Pending, Session, Store
-from cellrisk.repeat.together.release_result import TogetherRelease
 from cellrisk.system.stopping import note_outcome
 from cellrisk.system.writing import make_last
 
 if TYPE_CHECKING:
+    from cellrisk.repeat.together.release_result import TogetherRelease
+
     WriteEntry = Callable[[Session, dict[str, Any], ReleasedFile], Entry]
 
 SETTLED, ALIVE, ELSEWHERE = "settled", "alive", "elsewhere"
@@ -200,10 +201,12 @@ class Reservation:
         reserved = (body["quasi_identifiers"], body["attribute"], Loss.from_dict(body["loss"]), body.get("tables"))
         if isinstance(release, Release):
             loss, tables = Loss.of(release.mechanism), None
-        elif isinstance(release, TogetherRelease):
-            loss, tables = release.loss, json.loads(json.dumps(release.booked))
         else:
-            raise InvalidInput("only a release can be saved", got=type(release).__name__)
+            from cellrisk.repeat.together.release_result import TogetherRelease  # most releases are of one table
+
+            if not isinstance(release, TogetherRelease):
+                raise InvalidInput("only a release can be saved", got=type(release).__name__)
+            loss, tables = release.loss, json.loads(json.dumps(release.booked))
         if (list(release.quasi_identifiers), release.sensitive, loss, tables) != reserved:
             raise InvalidInput(
                 "the release is not the one that was reserved",
