@@ -278,17 +278,17 @@ def test_many_equal_cells_are_binomial(chance: float, large: float) -> None:
 
 
 def test_ends_of_a_wide_total_are_exact_and_move_little_where_it_is_smoothed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred cells of 1,000 people, shown or not: the ends are whole thousands, and the window is 67,000 wide.
+    """A hundred cells of 4,000 people, shown or not: the ends are multiples of that, and the window is 267,000 wide.
 
-    With 16,384 frequencies, the normal law has a deviation of 7.5/(2 pi 16,384) of that. Just before a thousand, twice
-    that suffices: P(total < 40,000) is 1.76%, and 1.76%/ndtr(2) with what reaches over from the 40,000 is below 2.5%.
+    With 16,384 frequencies, the normal law has a deviation of 7.5/(2 pi 16,384) of that. Just before a multiple, twice
+    that suffices: P(total < 160,000) is 1.76%, and 1.76%/ndtr(2) with what reaches over from there is below 2.5%.
     """
-    law = Law(np.array([[1000]]), np.array([[0.5]]), np.array([100]))
-    lowest, highest = 1000 * stats.binom(100, 0.5).ppf(TAIL), 1000 * stats.binom(100, 0.5).isf(TAIL)
+    law = Law(np.array([[4000]]), np.array([[0.5]]), np.array([100]))
+    lowest, highest = 4000 * stats.binom(100, 0.5).ppf(TAIL), 4000 * stats.binom(100, 0.5).isf(TAIL)
     assert find_interval([law], TAIL) == Interval(int(lowest), int(highest), exact=True)
     monkeypatch.setattr(totals, "MOST_FREQUENCIES", 2)
     smoothed = find_interval([law], TAIL)
-    moved = 2.0 * 7.5 / (2.0 * math.pi * 16_384) * 67_000
+    moved = 2.0 * 7.5 / (2.0 * math.pi * 16_384) * 267_000
     assert not smoothed.exact
     assert lowest - moved <= smoothed.low < lowest
     assert highest < smoothed.high <= highest + moved
