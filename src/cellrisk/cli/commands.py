@@ -16,7 +16,6 @@ from cellrisk.cli.groups import (
     RiskOptions,
     TableOptions,
     Text,
-    grouped,
     number,
     option,
     whole,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from cellrisk.risk.assessment import Assessment
 
 
-@grouped
 def inspect_command(
     table: TableOptions,
     output: OutputOptions,
@@ -74,7 +72,6 @@ def inspect_command(
     answer(found, output.as_json)
 
 
-@grouped
 def assess_command(
     context: typer.Context,
     table: TableOptions,
@@ -148,7 +145,6 @@ def assess_command(
     obey(policies, frequencies, noise)
 
 
-@grouped
 def demo_command(
     output: OutputOptions,
     epsilon: Annotated[float, number("Privacy loss.")] = 1,

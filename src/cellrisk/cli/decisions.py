@@ -28,7 +28,6 @@ from cellrisk.cli.groups import (
     Text,
     Texts,
     UtilitySimulationOptions,
-    grouped,
     number,
     option,
     whole,
@@ -74,7 +73,6 @@ class CurveMechanismOptions(SeveralMechanismOptions):
     ] = None
 
 
-@grouped
 def curve_command(
     context: typer.Context,
     table: TableOptions,
@@ -115,7 +113,6 @@ class SearchedMechanismOptions(SeveralMechanismOptions):
         return {**found, **({} if low is None else {"least_epsilon": low, "largest_epsilon": high})}
 
 
-@grouped
 def choose_command(
     context: typer.Context,
     table: TableOptions,
@@ -162,7 +159,6 @@ def choose_command(
     answer(choice, output.as_json)
 
 
-@grouped
 def utility_command(
     table: TableOptions,
     mechanism: SeveralMechanismOptions,
@@ -195,7 +191,6 @@ def utility_command(
     answer(found, output.as_json)
 
 
-@grouped
 def explain_command(
     table: TableOptions,
     mechanism: MechanismOptions,
@@ -235,7 +230,6 @@ def explain_command(
     answer(found, output.as_json)
 
 
-@grouped
 def report_command(
     context: typer.Context,
     table: TableOptions,

@@ -409,6 +409,8 @@ COMMON = frozenset(
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters may be groups: the command line sees the options of each group one by one."""
     own = get_type_hints(command, include_extras=True)
+    if not any(map(is_dataclass, own.values())):
+        return command
     signature = inspect.signature(command)
     parameters = list(_flatten(signature, own))
     parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)

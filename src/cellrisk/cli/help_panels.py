@@ -6,7 +6,7 @@ import re
 from textwrap import indent
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 TABLE, NOISE, LIMITS, MEASURES, ATTACKER = "The table", "The noise", "Limits", "Measures of risk", "The attacker"
 SIMULATION, PRIVATE, LEDGER = "Simulation", "A choice that may be published", "The ledger"
@@ -150,25 +150,3 @@ class PanelCommand(TyperCommand):
             formatter.write(indent("\n".join(map(fold, examples)), "  ") + "\n")
         if any("adult.parquet" in example for example in examples):
             formatter.write(f"\n  {EXAMPLES_NOTE}\n")
-
-
-class PanelGroup(TyperGroup):
-    """A command with commands below it, which stand in panels too, each with the first sentence of its help."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The options, then the commands."""
-        records = [each.get_help_record(ctx) for each in self.get_params(ctx)]
-        with formatter.section(OTHER):
-            formatter.write_dl([record for record in records if record is not None])
-        self.format_commands(ctx, formatter)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands by their panels, in the order in which they were made."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            panel = command.rich_help_panel if isinstance(command, TyperCommand | TyperGroup) else None
-            sentence = " ".join((command.help or "").partition("\n\n")[0].split())
-            found.setdefault(panel or "Commands", []).append((name, sentence))
-        for panel, commands in found.items():
-            with formatter.section(panel):
-                formatter.write_dl(commands)

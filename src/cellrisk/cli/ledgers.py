@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -23,12 +22,12 @@ from cellrisk.cli.groups import (
     Text,
     Texts,
     Whole,
-    grouped,
     number,
     option,
     word,
 )
-from cellrisk.cli.help_panels import LEDGER, PanelCommand, PanelGroup
+from cellrisk.cli.help_panels import LEDGER
+from cellrisk.cli.loading import PanelGroup
 from cellrisk.errors import InvalidInput
 from cellrisk.system import words
 from cellrisk.system.checks import read_number, require_within
@@ -44,15 +43,24 @@ CohortOption = Annotated[Text, option("Who is covered.", "NAME", default="the le
 Operator = Annotated[words.Operator, word("How losses add up", words.Operator)]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")]
 
-ledger_app = typer.Typer(
-    name="ledger",
-    cls=PanelGroup,
-    help="The record of what was released, to whom, and what it cost.",
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
-ledger_command = partial(ledger_app.command, cls=PanelCommand)
+
+class LedgerGroup(PanelGroup):
+    """The command `cellrisk ledger`; alone, it shows its help."""
+
+    about = "The record of what was released, to whom, and what it cost."
+    panels: ClassVar = {
+        "Commands": {
+            **{
+                name: f"ledgers.{name}_command"
+                for name in ("create", "add", "limit", "list", "show", "verify", "head", "settle", "abandon", "export")
+            },
+            "risk": "planning.risk_command",
+            "plan": "planning.plan_command",
+        }
+    }
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(no_args_is_help=True, **given)
 
 
 @dataclass(frozen=True)
@@ -152,8 +160,6 @@ class LossOptions(MechanismOptions):
         )
 
 
-@ledger_command("create")
-@grouped
 def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """Make a new ledger, where there is none.
 
@@ -168,8 +174,6 @@ def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     say(f"A new ledger is at {opened.place}.\n{tell_head(line)}")
 
 
-@ledger_command("add")
-@grouped
 def add_command(
     ledger: EntryOptions,
     loss: LossOptions,
@@ -195,8 +199,6 @@ def add_command(
     tell_entry(opened, entry, output.as_json)
 
 
-@ledger_command("limit")
-@grouped
 def limit_command(
     ledger: WrittenLedgerOptions,
     output: OutputOptions,
@@ -222,8 +224,6 @@ def limit_command(
     tell_entry(opened, entry, output.as_json)
 
 
-@ledger_command("list")
-@grouped
 def list_command(
     ledger: LedgerOptions,
     output: OutputOptions,
@@ -242,8 +242,6 @@ def list_command(
         say("\n" + aligned(["entry", "time (UTC)", ""], rows, left=3))
 
 
-@ledger_command("show")
-@grouped
 def show_command(
     ledger: LedgerOptions,
     output: OutputOptions,
@@ -289,8 +287,6 @@ def show_command(
     say("\n\n".join(parts) if parts else "The ledger has no cohorts yet.")
 
 
-@ledger_command("verify")
-@grouped
 def verify_command(
     ledger: LedgerOptions,
     output: OutputOptions,
@@ -318,8 +314,6 @@ def verify_command(
         stop_above_limit("the ledger is not as it was written")
 
 
-@ledger_command("head")
-@grouped
 def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """The ledger's last entry, to be noted elsewhere: its id, number and digest.
 
@@ -330,8 +324,6 @@ def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     say(json.dumps({"head": line}) if output.as_json else line)
 
 
-@ledger_command("settle")
-@grouped
 def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """Finish or take back what killed processes have left.
 
@@ -346,8 +338,6 @@ def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
         say(f"{number_of(len(left), 'release')} {verb} being written, or cannot be reached from here.")
 
 
-@ledger_command("abandon")
-@grouped
 def abandon_command(
     ledger: WrittenLedgerOptions,
     token: Annotated[str, typer.Argument(metavar="RESERVATION", help="As verify names it.")],
@@ -366,8 +356,6 @@ def abandon_command(
         say(f"The reservation is given up.{' Its entry stands: its loss is spent.' if stands else ''}")
 
 
-@ledger_command("export")
-@grouped
 def export_command(
     ledger: LedgerOptions,
     settings: OutputOptions,

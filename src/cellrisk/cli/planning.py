@@ -21,14 +21,13 @@ from cellrisk.cli.groups import (
     Text,
     Texts,
     Whole,
-    grouped,
     number,
     option,
     whole,
     word,
 )
 from cellrisk.cli.help_panels import LEDGER
-from cellrisk.cli.ledgers import CohortOption, LedgerOptions, LossOptions, Operator, choose_cohort, ledger_command
+from cellrisk.cli.ledgers import CohortOption, LedgerOptions, LossOptions, Operator, choose_cohort
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.checks import read_number, require_within
 from cellrisk.system.words import OverallKind
@@ -94,8 +93,6 @@ class SequenceRiskOptions(OneRiskOptions):
     weights: Annotated[Texts, option("Both are given along a sequence: leave it out.", "NAME", default="both")] = None
 
 
-@ledger_command("risk")
-@grouped
 def risk_command(
     context: typer.Context,
     ledger: LedgerOptions,
@@ -130,8 +127,6 @@ def risk_command(
     answer(found, output.as_json, policies=policy_of(context))
 
 
-@ledger_command("plan")
-@grouped
 def plan_command(
     context: typer.Context,
     ledger: LedgerOptions,
@@ -191,7 +186,6 @@ def plan_command(
         stop_above_limit(refusal)
 
 
-@grouped
 def average_command(
     context: typer.Context,
     table: TableOptions,

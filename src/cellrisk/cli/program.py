@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import ClassVar
 
 import typer
 
-from cellrisk.cli.commands import assess_command, demo_command, inspect_command
-from cellrisk.cli.decisions import choose_command, curve_command, explain_command, report_command, utility_command
-from cellrisk.cli.help_panels import PanelCommand, PanelGroup
-from cellrisk.cli.ledgers import ledger_app
-from cellrisk.cli.planning import average_command
-from cellrisk.cli.releases import audit_command, publish_risk_command, release_command, simulate_command
-from cellrisk.cli.reproducing import reproduce_command
-from cellrisk.cli.serving import serve_command
-from cellrisk.cli.sets import together_app
+from cellrisk.cli.loading import PanelGroup
 
-COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Start": {"demo": demo_command, "serve": serve_command},
-    "Look at a table": {"inspect": inspect_command, "assess": assess_command, "explain": explain_command},
-    "Decide": {
-        "curve": curve_command,
-        "choose": choose_command,
-        "utility": utility_command,
-        "report": report_command,
-        "simulate": simulate_command,
-    },
-    "Publish": {"release": release_command, "publish-risk": publish_risk_command, "audit": audit_command},
-    "Several releases": {"average": average_command},
-    "The paper": {"reproduce": reproduce_command},
-}
-"""The commands, by the panels of the help."""
+
+class Program(PanelGroup):
+    """The command `cellrisk` itself."""
+
+    panels: ClassVar = {
+        "Start": {"demo": "commands.demo_command", "serve": "serving.serve_command"},
+        "Look at a table": {
+            "inspect": "commands.inspect_command",
+            "assess": "commands.assess_command",
+            "explain": "decisions.explain_command",
+        },
+        "Decide": {
+            "curve": "decisions.curve_command",
+            "choose": "decisions.choose_command",
+            "utility": "decisions.utility_command",
+            "report": "decisions.report_command",
+            "simulate": "releases.simulate_command",
+        },
+        "Publish": {
+            "release": "releases.release_command",
+            "publish-risk": "releases.publish_risk_command",
+            "audit": "releases.audit_command",
+        },
+        "Several releases": {
+            "average": "planning.average_command",
+            "together": "sets.SetGroup",
+            "ledger": "ledgers.LedgerGroup",
+        },
+        "The paper": {"reproduce": "reproducing.reproduce_command"},
+    }
+
 
 app = typer.Typer(
     name="cellrisk",
-    cls=PanelGroup,
+    cls=Program,
     help="At this epsilon, how much does the homogeneity attack still reveal about people's sensitive values?",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for panel, commands in COMMANDS.items():
-    for name, command in commands.items():
-        app.command(name, cls=PanelCommand, rich_help_panel=panel)(command)
-app.add_typer(together_app, name="together", rich_help_panel="Several releases")
-app.add_typer(ledger_app, name="ledger", rich_help_panel="Several releases")
 
 
 @app.callback(invoke_without_command=True)

@@ -22,7 +22,6 @@ from cellrisk.cli.groups import (
     TableOptions,
     Text,
     Texts,
-    grouped,
     number,
     option,
     whole,
@@ -140,7 +139,6 @@ class ReleasedTableOptions(TableOptions):
     )
 
 
-@grouped
 def release_command(
     context: typer.Context,
     table: ReleasedTableOptions,
@@ -287,7 +285,6 @@ def publish_figure(
         return found, "" if ledger is None else record.tell(ledger)
 
 
-@grouped
 def publish_risk_command(
     context: typer.Context,
     table: TableOptions,
@@ -329,7 +326,6 @@ def publish_risk_command(
         say(f"\n{recorded}")
 
 
-@grouped
 def simulate_command(
     table: TableOptions,
     mechanism: MechanismOptions,
@@ -378,7 +374,6 @@ def simulate_command(
     answer(found, output.as_json)
 
 
-@grouped
 def audit_command(
     context: typer.Context,
     table: TableOptions,

@@ -9,11 +9,10 @@ import typer
 
 from cellrisk.cli.answers import answer, say
 from cellrisk.cli.config import OutputOptions
-from cellrisk.cli.groups import Text, grouped, option, whole
+from cellrisk.cli.groups import Text, option, whole
 from cellrisk.cli.progress import progress_bar
 
 
-@grouped
 def reproduce_command(
     settings: OutputOptions,
     output: Annotated[str, option("The folder to make: a page, pictures and numbers.", "FOLDER")] = "reproduction",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from cellrisk.cli.answers import answer, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.groups import Number, Numbers, Text, grouped, number, option, whole
-from cellrisk.cli.help_panels import PanelCommand, PanelGroup
+from cellrisk.cli.groups import Number, Numbers, Text, number, option, whole
+from cellrisk.cli.loading import PanelGroup
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_number, read_numbers, shorten
@@ -21,8 +21,11 @@ SetFile = Annotated[
 ]
 
 
-class SetCommands(PanelGroup):
-    """Commands about a set; a set file in the place of a command's name is assessed."""
+class SetGroup(PanelGroup):
+    """The command `cellrisk together`; a set file in the place of a command's name is assessed."""
+
+    about = "Several tables about the same people, released together: cellrisk together SET, or a command below."
+    panels: ClassVar = {"Commands": {USUAL: "sets.together_command", "split": "sets.split_command"}}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] != "--help":
@@ -30,15 +33,6 @@ class SetCommands(PanelGroup):
         return super().parse_args(ctx, args)
 
 
-together_app = typer.Typer(
-    cls=SetCommands,
-    help="Several tables about the same people, released together: cellrisk together SET, or a command below.",
-    rich_markup_mode=None,
-)
-
-
-@together_app.command(USUAL, cls=PanelCommand)
-@grouped
 def together_command(
     context: typer.Context,
     set_file: SetFile,
@@ -114,8 +108,6 @@ def together_command(
         stop_above_limit("; ".join(breaches))
 
 
-@together_app.command("split", cls=PanelCommand)
-@grouped
 def split_command(
     set_file: SetFile,
     output: OutputOptions,
