@@ -80,8 +80,6 @@ def draw_sheet(sheet: Sheet) -> Figure:
         columns = 2 if len(panels) == 4 else min(COLUMNS, len(panels))
         rows = -(-len(panels) // columns)
         figure = start_figure(ROW * rows if columns > 1 else 1.5 * ROW)
-        layout: Any = figure.get_layout_engine()
-        layout.set(wspace=0.05)
         grid = figure.subplots(rows, columns, squeeze=False)
         styles = LineStyles(panels)
         for number, axes in enumerate(grid.ravel().tolist()):
@@ -93,7 +91,7 @@ def draw_sheet(sheet: Sheet) -> Figure:
                 axes, panels[number], styles, left=number % columns == 0, bottom=number + columns >= len(panels)
             )
             axes.set_title(_fit(figure, _name_panel(sheet, panels[number]), 5.6 / columns))
-        finish(figure, title=sheet.title, subtitle=styles.shared, key=styles.key(), note="")
+        finish(figure, title=sheet.title, subtitle=styles.shared, key=styles.key(), note="", between=0.05)
         for axes, panel in zip(grid.ravel().tolist(), panels, strict=False):
             _label_ends(axes, panel)
         return figure

@@ -103,7 +103,7 @@ def start_figure(height: float, width: float = WIDTH) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
     return figure
 
@@ -117,8 +117,14 @@ def finish(
     caption: str = "",
     most_caption_lines: int = 4,
     note: str = NOTE,
+    between: float = 0.02,
 ) -> None:
-    """Writes title, subtitle, key, caption and note around the panels, then fixes the layout for good."""
+    """Writes title, subtitle, key, caption and note around the panels, then lays the panels out, once and for good.
+
+    ``between`` is the least room between two panels, as a share of a panel's width. The figure keeps no layout engine:
+    with one, even one that does nothing, each saving would draw the figure twice.
+    """
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.text import Text
 
     title, subtitle, caption = visible(title), visible(subtitle), visible(caption)
@@ -165,10 +171,8 @@ def finish(
             MARGIN / width, place / height, text, size=size, color=colour, weight=weight, va="top", linespacing=1.15
         )
         place -= _height(text, size) + 0.05
-    engine: Any = figure.get_layout_engine()
-    engine.set(rect=(MARGIN / width, bottom / height, 1 - 2 * MARGIN / width, panels / height), w_pad=0.03, h_pad=0.03)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    room_of_panels = (MARGIN / width, bottom / height, 1 - 2 * MARGIN / width, panels / height)
+    ConstrainedLayoutEngine(rect=room_of_panels, w_pad=0.03, h_pad=0.03, wspace=between).execute(figure)
     for axes in figure.axes:  # the solver's last digits vary, and names in an SVG are made from all digits
         axes.set_position(tuple(round(edge, 9) for edge in axes.get_position().bounds))
 
