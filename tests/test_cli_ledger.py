@@ -342,7 +342,7 @@ def test_a_reservation_of_a_lost_machine_is_given_up(
         opened.reserve(attribute="job", quasi_identifiers=["sex"], loss=cr.Laplace(epsilon=1.0)),
     ):
         [pending] = opened.pendings()
-        assert "its process lives" in refused("ledger", "abandon", ledger, pending.token)
+        assert "is still running" in refused("ledger", "abandon", ledger, pending.token)
     body = {**pending.body, "host": "another machine"}
     connection = sqlite3.connect(ledger)
     connection.execute("INSERT INTO pending VALUES (?, ?, ?)", (pending.token, "reserved", json.dumps(body)))

@@ -140,7 +140,7 @@ def test_another_results_file_is_left_alone(content: str, tmp_path: Path) -> Non
 
 
 def test_other_names_and_limits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(cr.InvalidInput, match="ACRO reads its records from one name"):
+    with pytest.raises(cr.InvalidInput, match="ACRO reads records from one file name only"):
         audit().save_acro(tmp_path / "record.json")
     with pytest.raises(cr.InvalidInput, match="max_risk must be a number from 0 to 1"):
         audit().save_acro(tmp_path / "results.json", max_risk=2)
@@ -187,7 +187,7 @@ def test_the_command_writes_it_and_stops_above_the_limit(tmp_path: Path, capsys:
     [
         (("--max-risk", "2"), "--max-risk must be a share of people"),
         (("--exception", "They agreed."), "name it: --acro outputs/results.json"),
-        (("--acro", "record.json"), "ACRO reads its records from one name"),
+        (("--acro", "record.json"), "ACRO reads records from one file name only"),
     ],
 )
 def test_the_command_refuses_in_one_line(

@@ -417,7 +417,7 @@ def test_only_what_is_reserved_and_not_ours_can_be_abandoned(in_file: Where) -> 
                 ledger.abandon(token)
         with (
             ledger.reserve(**FIELDS) as reservation,
-            pytest.raises(InvalidInput, match="its process lives, and ends it by itself"),
+            pytest.raises(InvalidInput, match="is still running, and will end it"),
         ):
             ledger.abandon(reservation.token)
 

@@ -44,7 +44,7 @@ def check_no_noise(mechanism: MechanismOptions, others: dict[str, bool], *, comp
     given = [name for name, is_given in named.items() if is_given]
     if given:
         raise InvalidInput(
-            "a perturbation has no epsilon, no neighbours and no noise, and is told by the homogeneity attack alone",
+            "a perturbation has no epsilon, neighbours or noise, and is assessed by the homogeneity attack alone",
             got=", ".join(given),
             fix=f"leave {', '.join(given)} out",
         )

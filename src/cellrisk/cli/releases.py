@@ -410,7 +410,9 @@ def audit_command(
     if acro is not None:
         check_record_place(acro)
     elif exception is not None:
-        raise InvalidInput("an exception is asked for in a record", fix="name it: --acro outputs/results.json")
+        raise InvalidInput(
+            "--exception is written into a record for output checkers", fix="name it: --acro outputs/results.json"
+        )
     found = audit(
         table.tabulate(keys=True),
         released,

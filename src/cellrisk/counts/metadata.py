@@ -142,7 +142,7 @@ def _list_json_columns(found: Any, source: str) -> list[Declared]:
         tables = [table for table in tables if Path(str(table.get("url") or table.get("path"))).name == source]
     if len(tables) != 1:
         raise InvalidInput(
-            "the metadata describes several tables, and the data's name fits not exactly one of them",
+            "the metadata describes several tables, and the data must have the name of exactly one of them",
             got=f"{len(tables)} that fit",
         )
     (table,) = tables
@@ -209,7 +209,7 @@ def _list_smartnoise_columns(found: Any) -> list[Declared]:
     ]
     if len(tables) != 1:
         raise InvalidInput(
-            "the metadata describes not exactly one table",
+            "the metadata must describe exactly one table",
             got=f"{len(tables)} tables",
             allowed="one, as SmartNoise has",
         )

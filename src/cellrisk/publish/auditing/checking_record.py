@@ -152,7 +152,7 @@ def check_record_place(path: str | os.PathLike[str], max_risk: float | None = No
     target = Path(path)
     if target.name != RESULTS:
         raise InvalidInput(
-            "ACRO reads its records from one name", got=target.name, allowed=f"a folder, and {RESULTS} in it"
+            "ACRO reads records from one file name only", got=target.name, allowed=f"a folder, and {RESULTS} in it"
         )
     if max_risk is not None:
         require_within("max_risk", max_risk, least=0, most=1)
@@ -171,7 +171,7 @@ def _read_results(target: Path) -> dict[str, Any]:
             return dict(found)
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    raise InvalidInput(f"the {RESULTS} that is there is none of ACRO", fix="choose another folder")
+    raise InvalidInput(f"the {RESULTS} in that folder was not written by ACRO", fix="choose another folder")
 
 
 def _describe(

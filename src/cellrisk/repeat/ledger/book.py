@@ -452,7 +452,9 @@ class Ledger:
             raise UnknownName("the ledger has no such reservation", got=repr(token), fix="verify lists them")
         state = settle(self._store, found, anywhere=True)
         if state == ALIVE:
-            raise InvalidInput("its process lives, and ends it by itself", got=repr(token))
+            raise InvalidInput(
+                "the process that made the reservation is still running, and will end it", got=repr(token)
+            )
         if state == ELSEWHERE:
             with self._store.write() as session:
                 session.remove_pending(token)

@@ -402,7 +402,7 @@ def read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise InvalidInput("a number of a ledger is finite", got=name)
+    raise InvalidInput("the numbers in a ledger must be finite", got=name)
 
 
 def _check_columns(names: object) -> tuple[str, ...]:
@@ -417,5 +417,5 @@ def _check_part_of(name: object) -> str | None:
 
 def _check_number(value: Any) -> float | None:
     if value is not None and not is_number(value):
-        raise InvalidInput("a number of a ledger is finite")
+        raise InvalidInput("the numbers in a ledger must be finite")
     return value

@@ -89,7 +89,11 @@ def read_tables(
     if isinstance(tables, str | Mapping) or not isinstance(tables, Sequence):
         raise InvalidInput("tables must be a list", got=f"a {type(tables).__name__}", allowed='[{"qid": ["age"]}, ...]')
     if not 1 <= len(tables) <= MOST_TABLES:
-        raise InvalidInput("a set has some tables", got=f"{len(tables)} tables", allowed=f"1 to {MOST_TABLES}")
+        raise InvalidInput(
+            "a set needs at least one table, and not too many",
+            got=f"{len(tables)} tables",
+            allowed=f"1 to {MOST_TABLES}",
+        )
     shared_bins = _read_bins(bins, "bins")
     shared = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "threshold": threshold}
     made = tuple(
