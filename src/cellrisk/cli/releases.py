@@ -151,7 +151,7 @@ def release_command(
     ] = None,
     format: Annotated[Text, option("With --set: parquet (default) or csv.", "NAME")] = None,
     exclude: Annotated[
-        Parsed, option("Impossible: 'sex=m;pregnant=yes'; labels between |.", "RULE", parsing.parse_rule)
+        Parsed, option("Combination that cannot occur: 'sex=m;pregnant=yes|maybe'.", "RULE", parsing.parse_rule)
     ] = None,
     may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
     observed_levels: Annotated[
