@@ -78,7 +78,7 @@ ANSWERS = (
 QUESTIONS = {
     *PUBLIC,
     *("assess_sequence", "choose_within", "compose_ceiling", "count_people", "find_exposure", "find_trade_off"),
-    *("assess_together", "plan_entry", "read_set_file"),
+    *("assess_together", "plan_entry", "read_set_file", "read_set_text", "read_tables"),
     *("find_breaches", "find_policy_breaches", "list_certainties"),
     *("glimpse", "largest_epsilon", "simulate_constrained", "weigh"),
     *(

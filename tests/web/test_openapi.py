@@ -35,6 +35,7 @@ OPERATIONS = [
     *(("GET", "/api/jobs/{job}"), ("DELETE", "/api/jobs/{job}"), ("GET", "/api/tables/{table}")),
     *(("POST", f"/api/tables/{{table}}/{what}") for what in TABLE),
     ("GET", "/api/downloads/{download}"),
+    *(("POST", path) for path in ("/api/sets/read", "/api/sources/{source}/set", "/api/sources/{source}/set/commands")),
 ]
 ABOUT_THINGS = [each for each in OPERATIONS if any(name in each[1] for name in ("{source}", "{job}", "{table}"))]
 FEW = settings(
@@ -125,7 +126,7 @@ def test_and_about_things_that_are_there(
     def ask(case: Any) -> int:
         case.path_parameters = {name: known[name] for name in case.path_parameters}
         if isinstance(case.body, dict) and "sensitive" in case.body:
-            case.body["sensitive"] = None
+            case.body["sensitive"] = None if "{table}" in path else "job"
         return call(case)
 
     assert any(status < 300 for status in repeat(strategy, ask))

@@ -315,6 +315,99 @@ class CellsRead(Model):
     cells: int
 
 
+class RulePeople(Model):
+    """What one rule of attack gives away, in people: all tables of a set together, or one by itself."""
+
+    rule: str
+    right: float = Field(description="Named rightly, on average over releases.")
+    named: float = Field(description="Named at all; by any, values that are named.")
+    sd: float = Field(description="The standard deviation of the first number over releases.")
+    sd_error: float | None = Field(description="Its standard error where it was simulated; null where it is exact.")
+    low: int | None
+    high: int | None = Field(description="The number lies between them in 95% of releases; null where not known.")
+    caused: float = Field(description="Among those named rightly, only because their own records are in the tables.")
+    bound: float = Field(description="What the guarantee alone promises of that.")
+    chance: float = Field(description="Named rightly if the noise were as large as it can be.")
+    raw: int = Field(description="Named rightly without noise.")
+    precision: float | None = Field(description="How often what is named is right; null where nothing is named.")
+
+
+class SetRule(RulePeople):
+    says: str = Field(description="What the rule takes for a person's value.")
+
+
+class SetWithout(Model):
+    """A set without one of its tables, by elimination."""
+
+    right: float
+    caused: float
+    adds_right: float = Field(description="The set less that; below 0 where the table hinders.")
+    adds_caused: float
+
+
+class SetTable(Model):
+    """One table of a set, by itself and as a part of the set."""
+
+    number: int
+    title: str = Field(description="Its name, or its columns and people where it has none.")
+    described: str = Field(description="Its columns, and its people where not everybody is in it.")
+    mechanism: str
+    epsilon: float
+    delta: float
+    threshold: float
+    records: int
+    cells: int
+    alone: RulePeople
+    ceiling: float | None = Field(description="How often anybody tells two values apart, at most; null: not known.")
+    without: SetWithout | None = Field(description="The set without it; null where it is the only one.")
+
+
+class SetGrowth(Model):
+    """The first tables of a set, by elimination."""
+
+    tables: int
+    right: float
+    caused: float
+
+
+class SetAnswer(Model):
+    """The result of a job: what tables about the same people give away together."""
+
+    sentence: str
+    sensitive: str
+    records: int = Field(description="People who are in one of the tables at least.")
+    labels: int
+    rules: list[SetRule] = Field(description="Elimination first.")
+    interval: str = Field(description="In words; empty where it is not known.")
+    tables: list[SetTable]
+    parts: str = Field(description="Which table adds most, and what less of it would do, in words.")
+    ceiling: float | None = Field(description="Of all tables together; null where it is not known.")
+    nobody: str = Field(description="The ceiling in words, or why there is none.")
+    epsilon: float = Field(description="What the set costs.")
+    delta: float
+    cost: str = Field(description="The same in words.")
+    growth: list[SetGrowth] = Field(description="The first table, the first two and so on, as far as that is known.")
+    differences: list[str] = Field(description="Tables that differ by a few people, in words.")
+    least_squares: str | None = Field(description="What common margins make more precise; null where there are none.")
+    statements: list[str] = Field(description="What the figures take for granted, and what they leave out.")
+    policy: str | None = Field(description="Which policies judged the set; null without one.")
+    above: list[str] = Field(description="Their limits that the set breaks.")
+
+
+class SetRead(Model):
+    """What a set file holds, for the boxes of the page. It can be the result of a job."""
+
+    chosen: dict[str, Any] = Field(description="As /api/sources/{source}/set takes it.")
+    source: str | None = Field(description="The source that the file names. It is not opened.")
+    left_aside: list[str] = Field(description="Keys that the page has no use for.")
+
+
+class SetCommands(Model):
+    set_file: str = Field(description="The set as TOML.")
+    shell: str
+    python: str
+
+
 Result = (
     TableMade
     | SourceRead
@@ -325,6 +418,8 @@ Result = (
     | AdmissibleAnswer
     | RiskMap
     | ComparisonAnswer
+    | SetAnswer
+    | SetRead
     | Download
 )
 

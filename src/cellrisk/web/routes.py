@@ -74,7 +74,7 @@ page = APIRouter(include_in_schema=False)
 @page.get("/")
 def show_page() -> HTMLResponse:
     """The page."""
-    return HTMLResponse(render_page())
+    return HTMLResponse(render("index.html.j2"))
 
 
 @page.get("/static/{name}")
@@ -86,12 +86,13 @@ def show_static(name: str) -> Response:
 
 
 @cache
-def render_page() -> str:
+def render(page: str) -> str:
+    """A page from its template."""
     from jinja2 import Environment, StrictUndefined
 
     from cellrisk.system.version import __version__
 
-    template = resources.files("cellrisk.web").joinpath("page", "index.html.j2").read_text("utf-8")
+    template = resources.files("cellrisk.web").joinpath("page", page).read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(template).render(version=__version__)
 
@@ -240,7 +241,7 @@ async def find_figures(
         "mechanism": answers.read_mechanism(loaded, asked),
     }
     key = table, "figures", arguments["sensitive"], arguments["mechanism"]
-    return await _answer_soon(workspace.jobs.submit(work.find_figures, arguments, key=key), answer_models.Figures)
+    return await answer_soon(workspace.jobs.submit(work.find_figures, arguments, key=key), answer_models.Figures)
 
 
 @api.post("/tables/{table}/admissible", responses=SOON, response_model=answer_models.AdmissibleAnswer)
@@ -253,7 +254,7 @@ async def find_admissible(
     arguments = {"table": loaded.tabulated.table, "policy": policies, **asked.model_dump(exclude={"epsilon"})}
     key = (table, "admissible", asked.model_dump_json(exclude={"epsilon"}), policies.describe())
     job = workspace.jobs.submit(work.find_admissible, arguments, key=key)
-    return await _answer_soon(job, answer_models.AdmissibleAnswer)
+    return await answer_soon(job, answer_models.AdmissibleAnswer)
 
 
 @api.post("/tables/{table}/consequences", responses=ASKED)
@@ -376,7 +377,7 @@ def ticket(job: Job) -> answer_models.JobTicket:
     return answer_models.JobTicket(job=job.id)
 
 
-async def _answer_soon(job: Job, kind: type[answer_models.Model]) -> Any:
+async def answer_soon(job: Job, kind: type[answer_models.Model]) -> Any:
     """The result of a job that ends within moments; else the job itself, to be followed."""
     await to_thread.run_sync(job.ended.wait, SECONDS_FOR_AN_ANSWER)
     if job.state == "failed":

@@ -51,7 +51,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         from starlette.exceptions import HTTPException
 
         from cellrisk.system.version import __version__
-        from cellrisk.web import routes
+        from cellrisk.web import routes, set_routes
         from cellrisk.web.boxes import name_boxes
         from cellrisk.web.guard import Guard
         from cellrisk.web.jobs import Busy
@@ -77,8 +77,9 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         lifespan=hold_workspace,
     )
     app.add_middleware(Guard, settings=settings, on_link=on_link)
-    app.include_router(routes.api)
-    app.include_router(routes.page)
+    for each in (routes, set_routes):
+        app.include_router(each.api)
+        app.include_router(each.page)
 
     @app.exception_handler(CellriskError)
     def refuse(_: Request, refusal: Exception) -> JSONResponse:

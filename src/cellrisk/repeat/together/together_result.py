@@ -228,8 +228,7 @@ class TogetherAssessment(Result):
         blocks = [self._rules_table() if several else "", self._tables_table(), self.say_parts()]
         blocks.append("\n".join(each.headline for each in self.differences))
         blocks.append("" if self.refinement is None else self.refinement.headline)
-        nobody = self.ceiling.headline if self.ceiling is not None else f"No ceiling is told: {self.ceiling_unknown}."
-        blocks += [f"{self.cost.headline} {nobody}", "\n".join(f"- {each}" for each in self.statements)]
+        blocks += [f"{self.cost.headline} {self.say_ceiling()}", "\n".join(f"- {each}" for each in self.statements)]
         blocks.append(self._say_certain())
         blocks += ["" if self.check is None else str(self.check), CURATOR_NOTE]
         return [block for block in blocks if block]
@@ -295,6 +294,10 @@ class TogetherAssessment(Result):
             "helped by the true values. The figures are those of these tables, given the tempering."
         )
         return f"{aligned(head, rows)}\n\n{said}"
+
+    def say_ceiling(self) -> str:
+        """What nobody exceeds, or why it is not told."""
+        return f"No ceiling is told: {self.ceiling_unknown}." if self.ceiling is None else self.ceiling.headline
 
     def say_parts(self) -> str:
         """Which table adds most, what less of it would do, and which tables do more than all; nothing for one table."""

@@ -37,8 +37,9 @@ export const forgetWishes = () => { wishes = new URLSearchParams(); };
 export function writeAddress(how = "replaceState") {
   const said = new URLSearchParams({ step: page.step ?? "load" });
   if (page.source) {
-    said.set("source", `${page.source.kind}:${page.source.name}`);
-    said.set("id", page.source.source);
+    const source = { source: `${page.source.kind}:${page.source.name}`, id: page.source.source };
+    for (const [name, value] of Object.entries(source)) said.set(name, value);
+    at("to-sets").href = `/sets#${new URLSearchParams(source)}`;
   }
   if (page.table) {
     const { quasi_identifiers: keys, sensitive, bins, missing, rows } = page.table.chosen;
