@@ -173,11 +173,29 @@ def test_every_source(make: Any, tmp_path: Path) -> None:
     assert read(count_together(source, TABLES, "job", **more)) == vectors_of(PEOPLE)
 
 
-def test_more_combinations_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_tables_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the combinations of values, the labels, the tables and the limit; no combination is read before."""
     monkeypatch.setattr(joint_module, "BYTES_FOR_ROW", 10**7)
+    asked: list[Any] = []
+    monkeypatch.setattr(joint_module, "stream", lambda table: asked.append(table) or iter(()))
+    combinations = len(
+        {(bin_of(p["age"], 5), p["sex"], bin_of(p["age"], 20), p["town"], p["sex"] == "f", p["job"]) for p in PEOPLE}
+    )
     with pytest.raises(InvalidInput, match="more combinations of values than memory holds") as refusal:
-        count_together(frame_of(PEOPLE), TABLES, "job", memory_limit="200MB")
-    assert "more than 19 combinations" in str(refusal.value)
+        count_together(frame_of(PEOPLE), TABLES[:2], "job", memory_limit="200MB")
+    row = 10**7 + 4 * 5 + 4 * 2 * (2 + 3)
+    told = f"got {combinations:,} combinations or more in 2 tables of 3 labels, {row:,} bytes each, beside a limit of"
+    assert told in str(refusal.value)
+    assert "allow more memory, use coarser bins, or assess fewer tables at once" in str(refusal.value)
+    assert asked == []
+
+
+def test_tables_that_fit_though_their_records_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = count_together(frame_of(PEOPLE), TABLES[:1], "job")
+    monkeypatch.setattr(joint_module, "BYTES_FOR_ROW", 200 * 10**6 // len(before.count) - 1000)
+    after = count_together(frame_of(PEOPLE), TABLES[:1], "job", memory_limit="200MB")
+    assert len(PEOPLE) > len(before.count)
+    assert read(after) == read(before)
 
 
 def test_declared_levels_that_do_not_occur_and_values_that_were_not_declared() -> None:
@@ -257,3 +275,38 @@ def test_rows_that_look_like_a_table_of_counts() -> None:
     counts, _ = count_rows(Path())
     with pytest.raises(InvalidInput, match="looks like counts"):
         count_together(counts, [Asked(("age", "sex", "town", "pay", "paid"), {})], "job")
+
+
+def test_who_is_outside_is_left_out_of_the_tables_that_have_the_column() -> None:
+    """Each table counts whom it would count by itself: declared labels, bins, missing values, another label."""
+    ages = [*(str(5 * place) for place in range(12)), "old", "inf", None, "7"]
+    rows = [
+        {"age": age, "sex": ("f", "m", "x", None)[place % 4], "town": "abc"[place % 3], "job": "pqrp"[place // 3 % 4]}
+        for place, age in enumerate(ages * 3)
+    ]
+    asked = [Asked(("age", "town"), {"age": 10}), Asked(("sex", "town"), {}), Asked(("town",), {})]
+    levels = {"sex": ["f", "m"], "job": ["p", "q"], "town": ["a", "b", "c"]}
+    for missing in ("category", "drop"):
+        given = {"missing": missing, "outside": "drop"}
+        found = count_together(frame_of(rows), asked, "job", levels=levels, **given)
+        for table, own in zip(found.tables, asked, strict=True):
+            alone = count_together(
+                frame_of(rows),
+                [own],
+                "job",
+                levels={name: each for name, each in levels.items() if name in ("job", *own.quasi_identifiers)},
+                **given,
+            )
+            assert sorted(table.counts.tolist()) == sorted(alone.tables[0].counts.tolist())
+        kept = [p for p in rows if p["job"] != "r"]
+        number = {
+            "age": sum(p["age"] not in ("old", "inf") and (p["age"] is not None or missing != "drop") for p in kept),
+            "sex": sum(p["sex"] != "x" and (p["sex"] is not None or missing != "drop") for p in kept),
+        }
+        assert [table.n_records for table in found.tables] == [number["age"], number["sex"], len(kept)]
+        assert found.outside == sum(p["job"] == "r" or p["age"] in ("old", "inf") or p["sex"] == "x" for p in rows)
+    with pytest.raises(InvalidInput, match="the source has missing values"):
+        count_together(frame_of(rows), asked, "job", levels=levels, outside="drop", missing="error")
+    some = [p for p in rows if p["age"] is not None and p["sex"] is not None]
+    whole = count_together(frame_of(some), asked, "job", levels=levels, outside="drop", missing="error")
+    assert whole.tables[2].n_records == sum(p["job"] != "r" for p in some)

@@ -93,10 +93,15 @@ def test_records_outside_the_declared_labels_are_refused_or_left_out(folder: Pat
     with pytest.raises(InvalidInput):
         cr.assess_together(frame, tables, "job", levels=declared, epsilon=1.0)
     found = cr.assess_together(frame, tables, "job", levels=declared, epsilon=1.0, outside="drop")
-    assert found.records == 30
+    assert found.records == 31
+    assert [each.records for each in found.tables] == [30, 31]
+    some = frame[frame["job"] != "unheard"]
+    by_hand = [{"qid": "sex", "where": {"sex": ["f", "m"]}}, {"qid": "town"}]
+    whole = cr.assess_together(some, by_hand, "job", epsilon=1.0)
     for rule in ("elimination", "any", "unanimous"):
-        assert found.rule(rule).right == near(find().rule(rule).right)
+        assert found.rule(rule).right == near(whole.rule(rule).right)
     assert "2 records with a value that is not among the declared labels" in str(found)
+    assert "left out of the tables that have the column" in str(found)
     frame.to_csv("people.csv", index=False)
     text = SET.replace("epsilon = 1.0", 'epsilon = 1.0\nlevels = ["job=x|y", "sex=f|m"]\noutside = "drop"', 1)
     Path("set.toml").write_text(text, encoding="utf-8")

@@ -79,6 +79,18 @@ def test_without_noise_to_speak_of_each_table_counts_its_people() -> None:
     assert told == dict(older)
 
 
+def test_what_is_assessed_is_what_is_released() -> None:
+    """Records outside the declared labels are in the same tables of both: with next to no noise, the same counts."""
+    rows = [*ROWS, ("other", "a", 50, "x"), ("f", "a", 50, "unheard"), ("m", "nowhere", 58, "y")]
+    tables = [{**table, "epsilon": 45.0} for table in TABLES]
+    released = [each.frame["count"].sum() for each in make(rows, tables).releases]
+    assessed = cr.assess_together(
+        pd.DataFrame(rows, columns=COLUMNS), tables, "job", bins={"age": [0, 25, 45]}, levels=LEVELS, outside="drop"
+    )
+    assert [each.records for each in assessed.tables] == released
+    assert released[0] == len(ROWS) + 1  # who is nowhere has a sex
+
+
 def test_the_folder_holds_every_table_with_its_description(tmp_path: Path) -> None:
     found = make()
     found.save(tmp_path / "released")

@@ -7,23 +7,29 @@ They come out of the engine in a stream, with numbers in place of keys, and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
 from math import prod
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.counts.binning import Binning, make_binning
 from cellrisk.counts.cells import number_keys
+from cellrisk.counts.coding import Flaw, code_bins, code_group, kind_of
 from cellrisk.counts.counting import CHANGED
+from cellrisk.counts.holding import held
 from cellrisk.counts.keyed_cells import translate
+from cellrisk.counts.levels import declare
 from cellrisk.counts.likeness import refuse_counts
 from cellrisk.counts.parts import EVERYBODY, Part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.sums import total
-from cellrisk.counts.survey import Survey, survey_source
+from cellrisk.counts.survey import Column, Survey, check_missing, is_level, list_domain, survey_source
 from cellrisk.counts.vectors import integers
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers
@@ -98,9 +104,9 @@ class JointCells:
     widths: tuple[int, ...]
     """How many values each of these columns has, a missing one included."""
     dropped: int = 0
-    """Records that are in no table because a value is missing or no part holds them."""
+    """Records that are in no table, though their sensitive value is among the labels."""
     outside: int = 0
-    """Records that were left out because a value of theirs is not among the declared labels."""
+    """Records that were left out of a table because a value of theirs is not among the declared labels."""
 
     @property
     def n_records(self) -> int:
@@ -131,7 +137,7 @@ def count_together(
     The source, the levels, the counts and the rule for missing values are those of `tabulate`; with "drop", a record is
     left out of the tables that have the column in which its value is missing, and out of all where it is the sensitive
     one. A source with values outside the declared levels is refused, or, with ``outside="drop"``, such records are left
-    out of all tables.
+    out in the same way, so that each table counts whom `release` would count in it.
 
     >>> people = {"sex": ["f", "f", "m"], "town": ["a", "b", "b"], "job": ["x", "y", "y"]}
     >>> import pandas
@@ -147,7 +153,7 @@ def count_together(
     for part in parts:
         part.check([sensitive])
     names = name_variants([name for name, _ in columns])
-    bits = [f"belongs to part {place + 1}" for place in range(len(parts))]
+    dropping = outside == "drop"
     declared = {name: given for name, given in (levels or {}).items() if name in (sensitive, *raw)}
     unknown = [name for name in levels or {} if name not in declared]
     if unknown:
@@ -155,8 +161,12 @@ def count_together(
     opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing, outside=outside)
     resources = Resources.of(memory_limit, progress)
     with open_records(source, opened_as, resources, table=table, engine=engine) as (records, opened_as, others, _):
+        values = {name: records[f"c{place}"] for place, name in enumerate(raw)}
+        marks = find_outside(records, values, columns, declared) if dropping else {}
+        flags = [f"belongs to part {place + 1}" for place in range(len(parts))]
+        flags += [f"is outside of column {place + 1}" for place in marks]
         schema = Schema(
-            (*names, *bits),
+            (*names, *flags),
             (sensitive,),
             {name: binning for name, (_, binning) in zip(names, columns, strict=True) if binning is not None},
             {
@@ -164,18 +174,17 @@ def count_together(
                 **({sensitive: declared[sensitive]} if sensitive in declared else {}),
             },
             opened_as.count,
-            "error" if missing == "error" else "category",
+            "error" if missing == "error" and not dropping else "category",
             outside,
         )
-        survey = survey_source(arrange(records, raw, columns, parts), schema)
-        rows = read_rows(survey, len(columns), len(parts), len(tables), resources)
+        survey = survey_source(arrange(records, values, columns, parts, marks), schema)
+        rows = read_rows(survey, len(columns), len(flags), len(tables), resources)
     once = opened_as.count is None and bool(others) and bool((rows.count == 1).all()) and len(rows.count) > 1
     if opened_as.count is None:
         refuse_counts(source, opened_as.columns, others, once, table=table, engine=engine)
     if int(rows.count.sum()) != survey.records:
         raise InvalidInput(CHANGED, fix="try again")
-    joined = join_tables(rows, survey, tables, columns, parts, sensitive, names, missing)
-    return replace(joined, outside=survey.outside)
+    return join_tables(rows, survey, tables, columns, parts, tuple(marks), sensitive, names, opened_as)
 
 
 def name_variants(names: Sequence[str]) -> list[str]:
@@ -191,27 +200,60 @@ def name_variants(names: Sequence[str]) -> list[str]:
     return found
 
 
+def find_outside(
+    records: ir.Table,
+    values: Mapping[str, ir.Value],
+    columns: Sequence[tuple[str, Binning | None]],
+    declared: Mapping[str, Sequence[Any]],
+) -> dict[int, ir.BooleanValue]:
+    """Which values are not among the declared labels of their column, or cannot be put into a bin: for each column, by
+    its place, in which there can be any."""
+    found: dict[int, ir.BooleanValue] = {}
+    for place, (name, binning) in enumerate(columns):
+        value, given = values[name], declared.get(name)
+        flaws: list[Flaw] = []
+        coded: Any = code_group(value) if binning is None else code_bins(name, value, binning, flaws)
+        bad = [flaw.where.fill_null(False) for flaw in flaws if flaw.outside]
+        if given is not None:
+            kind = kind_of(value)
+            column = Column(name, "q0", kind, binning, declare(name, kind, binning, given), True)
+            levels = list_domain(records.select(q0=coded), column, True).levels
+            own: Any = {"q0": coded}
+            bad.append(~is_level(column.value(own), levels))
+        if bad:
+            found[place] = reduce(or_, bad)
+    return found
+
+
 def arrange(
     records: ir.Table,
-    raw: Sequence[str],
+    values: Mapping[str, ir.Value],
     columns: Sequence[tuple[str, Binning | None]],
     parts: Sequence[Part],
+    marks: Mapping[int, ir.BooleanValue],
 ) -> ir.Table:
-    """The records with a column for every binning of a column, and one for every part: whether they belong to it."""
-    values = {name: records[f"c{place}"] for place, name in enumerate(raw)}
-    found: list[Any] = [values[name] for name, _ in columns]
+    """The records with a column for every binning of a column, one for every part: whether they belong to it, and one
+    for every mark: whether their value is outside, which is then no value."""
+    import ibis
+
+    found: list[Any] = []
+    for place, (name, _) in enumerate(columns):
+        value = values[name]
+        found.append(ibis.cases((marks[place], ibis.null(value.type())), else_=value) if place in marks else value)
     found += [part.holds(values).cast("int64") for part in parts]
-    found += [records[name] for name in records.columns[len(raw) :]]
+    found += [mark.cast("int64") for mark in marks.values()]
+    found += [records[name] for name in records.columns[len(values) :]]
     return records.select(**{f"c{place}": value for place, value in enumerate(found)})
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What came out of the engine: codes of the columns, then the parts as 0 or 1, the level, the number of people."""
+    """What came out of the engine: codes of the columns, the level, the number of people."""
 
     codes: list[Integers]
     widths: list[int]
-    belongs: list[Integers]
+    flags: list[Any]
+    """Whether they belong to each part, and whether their value is outside of each column that can have any."""
     level: Integers
     count: Integers
 
@@ -244,41 +286,79 @@ def join(parts: Sequence[Integers], kind: Any) -> Integers:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
-def read_rows(survey: Survey, n_columns: int, n_parts: int, n_tables: int, resources: Resources) -> Rows:
+def read_rows(survey: Survey, n_columns: int, n_flags: int, n_tables: int, resources: Resources) -> Rows:
     """Groups the records by all columns and the level, and brings the groups here, a batch at a time."""
     coded, levels = survey.coded, survey.levels[0]
-    quasi = [f"q{place}" for place in range(n_columns + n_parts)]
+    quasi = [f"q{place}" for place in range(n_columns + n_flags)]
     grouped = coded.group_by([*quasi, "y0"]).aggregate(c=total(coded))
     grouped = grouped.filter(grouped.c > 0)
-    row = BYTES_FOR_ROW + 4 * (n_columns + n_parts) + 4 * n_tables * (2 + len(levels.labels))
-    most = resources.memory // row
+    need = Need(4 * (n_columns + n_flags), n_tables, len(levels.labels), resources.memory)
     numberings = [Numbering() for _ in range(n_columns)]
-    belongs: list[list[Integers]] = [[] for _ in range(n_parts)]
+    flags: list[list[Any]] = [[] for _ in range(n_flags)]
     level: list[Integers] = []
     count: list[Integers] = []
     seen = 0
-    for batch in stream(grouped):
-        seen += len(batch)
-        if seen > most:
-            raise InvalidInput(
-                "the tables together have more combinations of values than memory holds",
-                got=f"more than {most:,} combinations, {row} bytes each",
-                fix="allow more memory, use coarser bins, or assess fewer tables at once",
-            )
-        for place, numbering in enumerate(numberings):
-            numbering.add(batch[f"q{place}"])
-        for place in range(n_parts):
-            belongs[place].append(integers(batch[f"q{n_columns + place}"]).astype(bool))
-        level.append(translate(batch["y0"], levels).astype(np.int32))
-        count.append(integers(batch["c"]))
+    with known_to_fit(grouped, survey.records, need) as fitting:
+        for batch in stream(fitting):
+            seen += len(batch)
+            need.check(seen)
+            for place, numbering in enumerate(numberings):
+                numbering.add(batch[f"q{place}"])
+            for place in range(n_flags):
+                flags[place].append(integers(batch[f"q{n_columns + place}"]).astype(bool))
+            level.append(translate(batch["y0"], levels).astype(np.int32))
+            count.append(integers(batch["c"]))
     coded_columns = [numbering.finish() for numbering in numberings]
     return Rows(
         [codes for codes, _ in coded_columns],
         [width for _, width in coded_columns],
-        [join(each, bool) for each in belongs],
+        [join(each, bool) for each in flags],
         join(level, np.int32),
         join(count, np.int64),
     )
+
+
+@dataclass(frozen=True)
+class Need:
+    """The memory that a set takes: so much for each combination of values of all tables that occurs."""
+
+    codes: int
+    """Bytes for the codes of a combination."""
+    tables: int
+    labels: int
+    memory: int
+
+    @property
+    def row(self) -> int:
+        """Bytes for a combination. Each may be a cell of its own in every table, with a count for each label."""
+        return BYTES_FOR_ROW + self.codes + 4 * self.tables * (2 + self.labels)
+
+    def check(self, rows: int) -> None:
+        """Refuses more combinations than memory holds."""
+        if rows * self.row > self.memory:
+            raise InvalidInput(
+                "the tables together have more combinations of values than memory holds",
+                got=f"{rows:,} combinations or more in {self.tables} tables of {self.labels:,} labels, {self.row:,} "
+                f"bytes each, beside a limit of {self.memory / 10**6:,.0f} MB",
+                fix="allow more memory, use coarser bins, or assess fewer tables at once",
+            )
+
+
+@contextmanager
+def known_to_fit(grouped: ir.Table, records: int, need: Need) -> Iterator[ir.Table]:
+    """The groups, of which none is brought here where they are too many: more than there are records they cannot be,
+    and if that is not enough, the engine counts them first."""
+    if records * need.row <= need.memory:
+        yield grouped
+        return
+    backend: Any = grouped.get_backend()
+    if backend.name not in ("duckdb", "pyspark"):  # computed again, as a table of it may not be made everywhere
+        need.check(int(grouped.count().to_pyarrow().as_py()))
+        yield grouped
+        return
+    with held(grouped) as table:
+        need.check(int(table.count().to_pyarrow().as_py()))
+        yield table
 
 
 def stream(table: ir.Table) -> Iterator[pa.Table]:
@@ -301,49 +381,67 @@ def join_tables(
     tables: Sequence[Asked],
     columns: Sequence[tuple[str, Binning | None]],
     parts: Sequence[Part],
+    marks: Sequence[int],
     sensitive: str,
     names: Sequence[str],
-    missing: str,
+    schema: Schema,
 ) -> JointCells:
     """The cells of every table, and where the rows are in them."""
     levels = survey.levels[0]
     level, count, labels = rows.level, rows.count, levels.labels
     known = np.ones(len(level), bool)
-    if missing == "drop" and levels.missing:
+    if schema.missing != "category" and levels.missing:
         known = level < len(labels) - 1
+        if schema.missing == "error":
+            check_missing({sensitive: int(count[~known].sum())}, schema)
         labels = labels[:-1]
+    outside = dict(zip(marks, rows.flags[len(parts) :], strict=True))
+    left_out = np.zeros(len(level), bool)
     members = []
     for each in tables:
         member = known.copy()
+        own = [columns.index(column) for column in each.columns()]
         if each.part:
-            member &= rows.belongs[parts.index(each.part)]
+            member &= rows.flags[parts.index(each.part)]
             if not member.any():
                 raise InvalidInput(
                     f"no record is in the part of the people: {each.part.describe()}",
                     fix="correct 'where', or leave the table out",
                 )
-        if missing == "drop":
-            for column in each.columns():
-                member &= rows.codes[columns.index(column)] != MISSING
+        for place in own:
+            if place in outside:
+                left_out |= member & outside[place]
+        for place in own:
+            if place in outside:
+                member &= ~outside[place]
+        if schema.missing == "error" and outside:  # else the survey has refused them
+            empty = {columns[place][0]: int(count[member & (rows.codes[place] == MISSING)].sum()) for place in own}
+            check_missing({name: number for name, number in empty.items() if number}, schema)
+        if schema.missing == "drop":
+            for place in own:
+                member &= rows.codes[place] != MISSING
         members.append(member)
     some = np.logical_or.reduce(members)
     if not some.any():
         raise InvalidInput("no record is in any of the tables", got=f"{int(count.sum()):,} records left out")
     dropped = int(count[~some].sum())
     kept = slice(None) if some.all() else np.flatnonzero(some)
+    count_all = count
     level, count = level[kept], count[kept]
     if len(labels) < 2:
         raise InvalidInput(f"sensitive column '{sensitive}' has one level only", allowed="two levels or more")
     found, cells = [], []
     for each, member in zip(tables, members, strict=True):
-        own = tuple(columns.index(column) for column in each.columns())
-        cell, codes = number_cells([rows.codes[place] for place in own], [rows.widths[place] for place in own], member)
+        mine = tuple(columns.index(column) for column in each.columns())
+        cell, codes = number_cells(
+            [rows.codes[place] for place in mine], [rows.widths[place] for place in mine], member
+        )
         cell = cell[kept]
         here = cell >= 0
         flat = cell[here].astype(np.int64) * len(labels) + level[here]
         summed = np.bincount(flat, count[here], minlength=len(codes) * len(labels))
         cells.append(cell)
-        found.append(TableCells(own, codes, narrow(summed).reshape(len(codes), len(labels))))
+        found.append(TableCells(mine, codes, narrow(summed).reshape(len(codes), len(labels))))
     joined = np.stack(cells)
     order = np.argsort(number_keys(joined + 1, [each.n_cells + 1 for each in found]))
     return JointCells(
@@ -357,6 +455,7 @@ def join_tables(
         tuple(names),
         tuple(rows.widths),
         dropped,
+        survey.outside + int(count_all[left_out].sum()),
     )
 
 

@@ -92,7 +92,7 @@ def assess_together(
         What holds for every table that does not say otherwise. ``neighbours`` is the same for all.
     levels, count, missing, outside, table, engine, memory_limit, progress
         As for `tabulate`. With ``missing="drop"`` a record is left out of those tables whose columns it has no value
-        for; with ``outside="drop"``, one with a value that is not declared is left out of all tables.
+        for; with ``outside="drop"``, of those for whose columns its value is not declared.
     certainty
         How sure an attacker must be who does the mathematics on all tables, above 0.5 and below 1: one number or
         several. He is left out unless asked for.
@@ -313,7 +313,7 @@ def _state(
     if joint.outside:
         yield (
             f"{number_of(joint.outside, 'record')} with a value that is not among the declared labels of its column "
-            f"{'was' if joint.outside == 1 else 'were'} left out of all tables."
+            f"{'was' if joint.outside == 1 else 'were'} left out of the tables that have the column."
         )
     yield from _state_structure(joint, asked, refinement is not None)
 
