@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.figure_limits import FigureLimit, find_reaches, join_figure_limits
@@ -83,9 +82,9 @@ class Policies:
     obeyed: tuple[Obeyed, ...] = ()
 
     @staticmethod
-    def in_force(*more: Policy | Policies | SettingsFile | None, folder: Path | None = None) -> Policies:
+    def in_force(*more: Policy | Policies | SettingsFile | None) -> Policies:
         """Reads the administrator's files and adds the policies given; no policy replaces another."""
-        found = [Obeyed.of(file) for file in find_policy_files(folder)]
+        found = [Obeyed.of(file) for file in find_policy_files()]
         for given in more:
             if isinstance(given, Policies):
                 found += given.obeyed

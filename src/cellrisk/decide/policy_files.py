@@ -38,8 +38,8 @@ class SettingsFile:
         return self.values.get("policy")
 
 
-def find_policy_files(folder: Path | None = None) -> list[SettingsFile]:
-    """Every file with a policy that is in force in a folder, the working folder where none is named.
+def find_policy_files() -> list[SettingsFile]:
+    """Every file with a policy that is in force in the working folder.
 
     That which CELLRISK_POLICY names comes first, and must be there; then each cellrisk.toml with a table ``[policy]``
     from the folder up to the root. All hold together: a file further down cannot replace one further up. What has that
@@ -54,13 +54,13 @@ def find_policy_files(folder: Path | None = None) -> list[SettingsFile]:
         if file.policy is None:
             raise InvalidInput(f"the file that {VARIABLE} names has no table [policy]", got=file.name)
         found.append(file)
-    found += [file for file in _find_above(folder) if file.policy is not None]
+    found += [file for file in _find_above() if file.policy is not None]
     return found
 
 
-def _find_above(folder: Path | None) -> Iterator[SettingsFile]:
+def _find_above() -> Iterator[SettingsFile]:
     try:
-        here = (Path.cwd() if folder is None else folder).resolve()
+        here = Path.cwd().resolve()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InvalidInput(f"the working folder cannot be read: {reason}", fix="change to one that exists") from None

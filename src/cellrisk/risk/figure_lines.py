@@ -12,7 +12,7 @@ import numpy as np
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.risk.attacks import GUESSES
-from cellrisk.risk.caused import Caused, caused_by_guess, caused_shares, count_caused_on_average
+from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
 from cellrisk.risk.ceilings import Labels, advantage_cap, find_success, odds_bound, require_labels, say_times
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty, why_unknown
 from cellrisk.risk.figures import Attacker
@@ -282,8 +282,7 @@ def find_figure_lines(
 
 def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, attack: str) -> CausedLine:
     profiles = attribute.profiles
-    guess = GUESSES[attack]() if attack in GUESSES else None
-    measure = guess or Local()
+    measure = GUESSES[attack]() if attack in GUESSES else Local()
     survival = setting.survival(epsilons)
     parts = [measure.average(profiles, few, ("tight",))["tight", "records"] for few in survival.groups]
     exposed = profiles.n_records * np.concatenate(parts)
@@ -291,12 +290,8 @@ def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, atta
         count_caused_on_average(profiles, setting.at(float(epsilon)), float(people), attack)
         for epsilon, people in zip(epsilons, exposed, strict=True)
     )
-    ends = setting.limit_noise, NO_NOISE
-    if guess is None:
-        shares = caused_shares(profiles, Survival(ends, setting.threshold)).tolist()
-    else:
-        people = (caused_by_guess(profiles, noise, setting.threshold, attack) for noise in ends)
-        shares = [each / profiles.n_records for each in people]
+    ends = Survival((setting.limit_noise, NO_NOISE), setting.threshold)
+    shares = caused_shares(profiles, ends, attack=attack).tolist()
     exposed_limits = find_limits(profiles, measure, ("tight",), setting.threshold, setting.limit_noise)
     return CausedLine(points, Limits(*shares), exposed_limits["tight", "records"])
 

@@ -44,14 +44,14 @@ def list_words(kind: Any) -> tuple[Any, ...]:
     return get_args(kind)
 
 
-def say_words(kind: Any, last: str = "or") -> str:
+def say_words(kind: Any) -> str:
     """The words of a list, in a sentence.
 
-    >>> say_words(MissingRule), say_words(Weights, "and")
-    ('category, drop or error', 'uniform and records')
+    >>> say_words(MissingRule)
+    'category, drop or error'
     """
     *words, end = list_words(kind)
-    return f"{', '.join(words)} {last} {end}"
+    return f"{', '.join(words)} or {end}"
 
 
 def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequence[Word]) -> tuple[Word, ...]:

@@ -12,7 +12,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.noisy_risk.cell_sums import UNIT, count_units, sum_cells
-from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
+from cellrisk.publish.noisy_risk.covered_profiles import CoveredProfiles, cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import CONFIDENCE, FigureNoise, calibrate_figure, check_epsilon
 from cellrisk.publish.noisy_risk.sensitivity import Sensitivity, check_figure, find_sensitivity
 from cellrisk.system.results import Result
@@ -30,7 +30,9 @@ MEANINGS = {
     "caused": "people whose value a release gives away because of their own record",
     "local": "cells of which a release shows one value alone that is there",
 }
-PURPOSE = "a published figure: {meaning}"
+
+
+NOTHING_NOTED = {"cohort": None, "purpose": "", "new_cohort": False, "part_of": None}
 
 
 class Book(Protocol):
@@ -49,6 +51,28 @@ class Book(Protocol):
         part_of: str | None,
     ) -> Any:
         """Records the loss of a figure, or refuses it where a limit would be broken."""
+
+
+def read_entry(ledger: Book | None, **noted: Any) -> dict[str, Any]:
+    """What a ledger is to note of a figure; refused where there is no ledger to note it."""
+    if ledger is None and noted != NOTHING_NOTED:
+        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
+    return noted
+
+
+def record_figure(
+    ledger: Book | None,
+    covered: CoveredProfiles,
+    epsilon: float,
+    neighbours: Neighbours,
+    noted: dict[str, Any],
+    purpose: str,
+) -> None:
+    """Records the loss of a figure, where there is a ledger; ``purpose`` is noted where none was given."""
+    if ledger is not None:
+        columns: dict[str, Any] = {"attribute": covered.sensitive, "quasi_identifiers": covered.quasi_identifiers}
+        told = {**noted, "cohort": noted["cohort"] or "everyone", "purpose": noted["purpose"] or purpose}
+        ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, **told)
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,8 +248,7 @@ def publish_risk(
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     loss = check_epsilon("risk_epsilon", risk_epsilon)
     check_figure(figure)
-    if ledger is None and (cohort is not None or purpose or new_cohort or part_of is not None):
-        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
+    noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     policies = Policies.in_force(policy)
     breaches = policies.breaches_of_figure(made, loss)
     if breaches:
@@ -234,17 +257,7 @@ def publish_risk(
     sensitivity = find_sensitivity(figure, made, covered.n_levels)
     noise = calibrate_figure(count_units(sensitivity), loss)
     units = sum_cells(figure, covered.profiles, made)
-    if ledger is not None:
-        ledger.add_figure(
-            attribute=covered.sensitive,
-            quasi_identifiers=covered.quasi_identifiers,
-            epsilon=loss,
-            neighbours=made.neighbours,
-            cohort=cohort or "everyone",
-            purpose=purpose or PURPOSE.format(meaning=MEANINGS[figure]),
-            new_cohort=new_cohort,
-            part_of=part_of,
-        )
+    record_figure(ledger, covered, loss, made.neighbours, noted, f"a published figure: {MEANINGS[figure]}")
     noisy = noise.add_to(units)
     reach = noise.reach(1.0 - CONFIDENCE)
     return PublishedRisk(

@@ -28,7 +28,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.noisy_risk import Book, describe_policies
+from cellrisk.publish.noisy_risk import Book, describe_policies, read_entry, record_figure
 from cellrisk.publish.noisy_risk.cell_sums import MOST_UNITS, UNIT, count_units, sum_cells
 from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
@@ -297,8 +297,7 @@ def choose_privately(
     if way not in WAYS:
         raise UnknownName("unknown way to choose", got=repr(way), allowed=", ".join(WAYS))
     require_within("max_caused_people", max_caused_people, above=0)
-    if ledger is None and (cohort is not None or purpose or new_cohort or part_of is not None):
-        raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
+    noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)
     units = max(count_units(find_sensitivity("caused", each, covered.n_levels)) for each in made)
     draw, find_error = WAYS[way]
@@ -312,17 +311,7 @@ def choose_privately(
         )
     sums = [sum_cells("caused", covered.profiles, each) for each in made]
     scored = Scored(tuple(accumulate(sums, max)), lowered, units, loss)
-    if ledger is not None:
-        ledger.add_figure(
-            attribute=covered.sensitive,
-            quasi_identifiers=covered.quasi_identifiers,
-            epsilon=loss,
-            neighbours=said.neighbours,
-            cohort=cohort or "everyone",
-            purpose=purpose or PURPOSE,
-            new_cohort=new_cohort,
-            part_of=part_of,
-        )
+    record_figure(ledger, covered, loss, said.neighbours, noted, PURPOSE)
     place = draw(scored)
     return PrivateChoice(
         epsilon=points[place - 1] if place else None,
@@ -366,7 +355,9 @@ def read_grid(given: Sequence[float] | None) -> tuple[float, ...]:
         )
     points = tuple(float(each) if is_number(each) else math.nan for each in given)
     if not 0 < len(points) <= MOST_POINTS:
-        raise InvalidInput("a grid needs some epsilons", got=len(points), allowed=f"from 1 to {MOST_POINTS:,}")
+        raise InvalidInput(
+            "a grid needs at least one epsilon, and not too many", got=len(points), allowed=f"from 1 to {MOST_POINTS:,}"
+        )
     rising = all(before < after for before, after in pairwise(points))
     if not (rising and points[0] > 0):
         raise InvalidInput("grid must be ascending numbers above 0", allowed="for example 0.1, 0.5, 1")

@@ -301,17 +301,12 @@ def largest_epsilon(
         setting=setting,
         attribute=attribute,
         limits=limits,
-        epsilon=found.epsilon,
-        admissible=found.admissible,
-        binding=found.binding,
         before=rows[-1].overall if rows else NOTHING,
-        lowest_risk=found.lowest_risk,
-        lowest_epsilon=found.lowest_epsilon,
         searched=search.searched,
         cumulative=None if last is None else last.cumulative,
         ceiling=None if last is None else last.ceiling,
         sequence=sequence,
-        why=found.why,
+        **vars(found),
     )
 
 
@@ -332,17 +327,12 @@ def _search_without_table(
         setting=setting,
         attribute=first.attribute,
         limits=limits,
-        epsilon=found.epsilon,
-        admissible=found.admissible,
-        binding=found.binding,
         before=None,
-        lowest_risk=None,
-        lowest_epsilon=None,
         searched=searched,
         cumulative=None if steps is None else cumulative.compose(steps),
         ceiling=None if steps is None else search.ceiling(steps),
         sequence=None,
-        why=found.why,
+        **vars(found),
     )
 
 

@@ -108,16 +108,21 @@ class Plan(Result):
         times = [say_times(each.even_two, 0.5)[0] for each in (self.ceiling_before, self.ceiling_after)]
         return f"{told}the ceiling of telling two equally likely values apart from {times[0]} to {times[1]} in 100, "
 
+    @property
+    def _both(self) -> dict[str, tuple[Composition | None, Overall, Overall, Ceiling | None]]:
+        """Loss, overall risk, caused and ceiling, before the planned release and after it."""
+        return {
+            "before": (self.cumulative_before, self.overall_before, self.caused_before, self.ceiling_before),
+            "after": (self.cumulative_after, self.overall_after, self.caused_after, self.ceiling_after),
+        }
+
     def _numbers(self) -> pd.DataFrame:
         """One row a number: before and after, the loss, the overall risk of each kind and weighting, caused and the
         ceiling."""
         import pandas as pd
 
         found: list[tuple[Any, ...]] = []
-        for when, cumulative, overall, caused, ceiling in (
-            ("before", self.cumulative_before, self.overall_before, self.caused_before, self.ceiling_before),
-            ("after", self.cumulative_after, self.overall_after, self.caused_after, self.ceiling_after),
-        ):
+        for when, (cumulative, overall, caused, ceiling) in self._both.items():
             epsilon, delta = (0.0, 0.0) if cumulative is None else (cumulative.epsilon, cumulative.delta)
             found += [(when, "epsilon", None, epsilon), (when, "delta", None, delta)]
             found += [(when, kind, weights, overall.value(kind, weights)) for kind in KINDS for weights in WEIGHTS]
@@ -128,23 +133,16 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        before = self.cumulative_before
-        return {
-            "before": {
-                "cumulative": None if before is None else describe_composition(before),
-                "overall": vars(self.overall_before),
-                "caused": _describe_caused(self.caused_before),
-                "ceiling": describe_ceiling(self.ceiling_before),
-            },
-            "after": {
-                "cumulative": describe_composition(self.cumulative_after),
-                "overall": vars(self.overall_after),
-                "caused": _describe_caused(self.caused_after),
-                "ceiling": describe_ceiling(self.ceiling_after),
-            },
-            "sequence": self.sequence.to_dict(),
-            "sentence": self.headline,
+        both = {
+            when: {
+                "cumulative": None if cumulative is None else describe_composition(cumulative),
+                "overall": vars(overall),
+                "caused": {"max": caused.max_records, "sum": caused.sum_records},
+                "ceiling": describe_ceiling(ceiling),
+            }
+            for when, (cumulative, overall, caused, ceiling) in self._both.items()
         }
+        return {**both, "sequence": self.sequence.to_dict(), "sentence": self.headline}
 
     def plot(self, path: str | os.PathLike[str] | None = None, ax: Axes | None = None, by: str = "loss") -> Any:
         """The sequence with the planned release.
@@ -185,10 +183,6 @@ class Plan(Result):
         ]
 
 
-def _describe_caused(found: Overall) -> dict[str, float]:
-    return {"max": found.max_records, "sum": found.sum_records}
-
-
 @takes_priors
 @takes_old_words("planned", lambda next: next, "next")
 def plan(
@@ -217,17 +211,6 @@ def plan(
         The release that is planned. Its name was ``next``, which still works.
     operator, delta, assess_as, measure, form, priors
         As for `assess_sequence`.
-
-    Parameters
-    ----------
-    table
-        As in `assess_sequence`.
-    past
-        The releases so far.
-    planned
-        The release to add.
-    operator, delta, assess_as, measure, form, priors
-        As in `assess_sequence`.
 
     >>> import cellrisk as cr
     >>> table = cr.tabulate(cr.datasets.adult_as_published(), ["age", "sex"], ["income", "race"], bins={"age": 5})
