@@ -94,6 +94,16 @@ def test_bins_and_levels_as_tables_and_a_source_beside_the_file(folder: Path) ->
     assert main(["together", "sets/set.toml"]) == 0
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_part_by_numbers_of_a_column_that_holds_texts_too(tmp_path: Path, ending: str) -> None:
+    """A text that is no number is between no numbers, whatever else the column is used for."""
+    people = pd.DataFrame({"sex": list("fmfm") * 5, "code": ["A1", "7", "3", None] * 5, "job": list("xyyx") * 5})
+    file = tmp_path / f"people.{ending}"
+    people.to_csv(file, index=False) if ending == "csv" else people.to_parquet(file)
+    found = cr.assess_together(file, [{"qid": "sex", "where": {"code": {"from": 1}}}], "job", epsilon=1.0)
+    assert found.records == 10
+
+
 WRONG = {
     "unknown key": (HEAD + 'colour = "red"\n' + TABLES, "unknown key in set.toml; got 'colour'"),
     "unknown key of a table": (HEAD + TABLES + "weight = 3\n", "unknown key in table 2 of set.toml; got 'weight'"),

@@ -60,7 +60,8 @@ class Condition:
             number = as_number(value)
             for word, end in self.ends:
                 test = {"from": number >= end, "above": number > end, "to": number <= end, "below": number < end}[word]
-                found.append((test & ~number.isnan()).fill_null(False))
+                # of a CSV column that is used as a number alone, DuckDB 2.0 refuses texts that are none
+                found.append((value.notnull() & test & ~number.isnan()).fill_null(False))
         return reduce(and_, found)
 
     def describe(self) -> str:
