@@ -425,3 +425,25 @@ def test_progress_shows_on_a_terminal_only(capsys: Capture, monkeypatch: pytest.
     show(0.25)
     show(1.0)
     assert "counting [########" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["no-such-command"], 2)])
+def test_a_command_ends_at_once_after_what_was_left_for_the_end(words: list[str], code: int) -> None:
+    """What libraries leave for the end is done, a thread ends by itself, and then nothing is taken apart."""
+    script = """
+import atexit, sys, threading, time
+from cellrisk.cli import main
+class Object:
+    def __del__(self):
+        print("taken apart")
+kept = Object()
+ended = main()
+atexit.register(print, "tidied up")
+threading.Thread(target=lambda: (time.sleep(0.2), print("thread ended"))).start()
+sys.exit(ended)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == code
+    assert done.stdout.splitlines()[-2:] == ["thread ended", "tidied up"]
