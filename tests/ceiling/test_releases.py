@@ -173,7 +173,7 @@ def test_many_releases_of_a_small_epsilon_are_like_a_gaussian() -> None:
 def test_every_release_adds() -> None:
     chosen: list[Loss] = []
     before = compose_ceiling(chosen, labels=4)
-    assert (before.even_two, before.even, before.advantage) == (0.5, 0.25, 0.0)
+    assert (before.even_two, before.even, before.advantage, before.releases) == (0.5, 0.25, 0.0, 0)
     assert before.headline.endswith("at most 25 times in 100, as without any release.")
     for mechanism in (cr.Geometric(0.3), cr.Laplace(0.5), cr.AnalyticGaussian(0.5, delta=1e-5), cr.Geometric(0.01)):
         chosen.append(Loss.of(mechanism))

@@ -47,7 +47,7 @@ class Composition(Result):
     delta: float
     operator: str = "tightest"
     """The one asked for."""
-    _known: dict[str, Composed] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[str, Composed] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
     def composed(self) -> tuple[Composed, ...]:
