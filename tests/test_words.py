@@ -55,6 +55,37 @@ def test_no_list_is_written_down_twice(tmp_path: Path) -> None:
     assert find_second_lists(tmp_path) == ["again.py: Neighbours"]
 
 
+METAPHORS = ("Desk", "Kept", "Standing", "Follower", "Grid", "CellSizes", "Risks", "Question", "Test")
+"""Names of classes that said nothing of what they were, or several things."""
+OUT_OF_USE = ("questions.py", "models.py", "keys.py", "result.py", "desk.py", "standing.py")
+"""Names of files that told nothing of their subject."""
+
+
+def find_second_meanings(source: Path) -> list[str]:
+    """Classes that share a name, and those with a name that is out of use.
+
+    The page is left out: its models have the names of what they show.
+    """
+    places: dict[str, list[str]] = {}
+    for path in sorted(source.rglob("*.py")):
+        if "web" not in path.relative_to(source).parts:
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, []).append(path.name)
+    return [f"{name}: {', '.join(files)}" for name, files in places.items() if len(files) > 1 or name in METAPHORS]
+
+
+def test_no_class_has_the_name_of_another(tmp_path: Path) -> None:
+    assert find_second_meanings(SOURCE) == []
+    (tmp_path / "one.py").write_text("class Row: ...\nclass Grid: ...\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text("class Row: ...\n", encoding="utf-8")
+    assert find_second_meanings(tmp_path) == ["Row: one.py, two.py", "Grid: one.py"]
+
+
+def test_files_are_named_after_their_subject() -> None:
+    assert [path.name for path in SOURCE.rglob("*.py") if path.name in OUT_OF_USE] == []
+
+
 def test_one_is_singular() -> None:
     """Of a table of one record, nothing says 1 records or 1 cells."""
     table = cr.tabulate(

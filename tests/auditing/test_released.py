@@ -14,7 +14,7 @@ import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.publish.auditing import audit
 from cellrisk.publish.auditing.reading import ReleasedCounts
-from cellrisk.publish.matching import Column
+from cellrisk.publish.matching import LabelledColumn
 from tests.near import near, same
 
 PEOPLE = pd.DataFrame(
@@ -204,9 +204,9 @@ def test_a_file_that_is_not_there_is_refused(table: cr.FrequencyTable, tmp_path:
 
 
 def test_released_counts_are_checked() -> None:
-    column = Column("sex", ("f",), np.zeros(1, np.int64))
+    column = LabelledColumn("sex", ("f",), np.zeros(1, np.int64))
     with pytest.raises(InvalidInput, match="must differ"):
-        Column("sex", ("f", "f"), np.zeros(1, np.int64))
+        LabelledColumn("sex", ("f", "f"), np.zeros(1, np.int64))
     with pytest.raises(InvalidInput, match="same length"):
         ReleasedCounts((column,), column, np.ones(2), np.ones(1, np.int64), is_microdata=True)
     with pytest.raises(InvalidInput, match="finite"):

@@ -15,7 +15,7 @@ from scipy import optimize
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.publish.matching import Column
+from cellrisk.publish.matching import LabelledColumn
 from cellrisk.publish.releasing import consistency, parents, release
 from cellrisk.publish.releasing.consistency import project, project_whole, secure_keys
 from cellrisk.publish.releasing.given_parents import read_parents
@@ -342,7 +342,7 @@ def test_refusals_come_before_any_noise(table: cr.FrequencyTable, monkeypatch: p
 def test_values_are_validated_when_they_are_made(table: cr.FrequencyTable) -> None:
     with pytest.raises(InvalidInput, match="parent_count names a column of parents, and there are none"):
         release(table, GEOMETRIC, parent_count="n")
-    column = Column("sex", ("f", "m"), np.array([0, 1]))
+    column = LabelledColumn("sex", ("f", "m"), np.array([0, 1]))
     with pytest.raises(InvalidInput, match="must have the same length"):
         Parents((column,), np.array([1]), True, "x")
     with pytest.raises(InvalidInput, match="whole numbers from 0 on"):

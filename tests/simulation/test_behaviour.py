@@ -15,10 +15,10 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.simulation import (
     Comparison,
-    Difference,
     Estimate,
     Exposed,
     Scenario,
+    SimulatedDifference,
     Simulation,
     releases,
     simulate,
@@ -173,7 +173,7 @@ def test_errors_are_those_of_many_simulations() -> None:
     ],
 )
 def test_z(assessed: float, simulated: float, error: float, z: float) -> None:
-    difference = Difference("local", "homogeneity", "tight", "records", assessed, simulated, error, 4 * error)
+    difference = SimulatedDifference("local", "homogeneity", "tight", "records", assessed, simulated, error, 4 * error)
     assert difference.z == pytest.approx(z)
     if math.isinf(z):
         assert Comparison((difference,), 100).to_dict()["largest_z"] is None

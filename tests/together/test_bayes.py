@@ -96,7 +96,7 @@ def enumerate_certain(
 def test_two_labels_by_enumeration(tempering: float, certainty: float) -> None:
     joint, asked = prepare(ROWS)
     expected = enumerate_certain(ROWS, believe(2), certainty, tempering)
-    attacker = bayes.Attacker.of(joint, asked, believe(2))
+    attacker = bayes.BayesAttacker.of(joint, asked, believe(2))
     ((low, high, named, _),) = attacker.name_two([certainty], tempering)
     assert (low, named) == pytest.approx(expected, abs=2e-6)  # what is farther than the values listed
     assert low == high
@@ -104,7 +104,7 @@ def test_two_labels_by_enumeration(tempering: float, certainty: float) -> None:
 
 def test_sums_on_a_grid_have_the_exact_figure_between_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     joint, asked = prepare(ROWS, {"a": "p"})
-    attacker = bayes.Attacker.of(joint, asked, believe(2))
+    attacker = bayes.BayesAttacker.of(joint, asked, believe(2))
     exact = list(attacker.name_two([0.7, 0.9], 0.8))
     assert exact[0][0] == pytest.approx(enumerate_certain(ROWS, believe(2), 0.7, 0.8, outside="s")[0], abs=2e-6)
     monkeypatch.setattr(bayes, "MOST_EXACT", 0)
@@ -118,7 +118,7 @@ def test_sums_on_a_grid_have_the_exact_figure_between_their_ends(monkeypatch: py
 def test_what_is_drawn_is_near_what_is_enumerated(rows: list[str]) -> None:
     labels = len({row[2] for row in rows})
     joint, asked = prepare(rows)
-    drawn = bayes.Attacker.of(joint, asked, believe(labels)).draw(seed=1)
+    drawn = bayes.BayesAttacker.of(joint, asked, believe(labels)).draw(seed=1)
     right, _, named, _, error = drawn.count(0.7, 0.8)
     expected = enumerate_certain(rows, believe(labels), 0.7, 0.8)
     assert abs(right - expected[0]) < 5 * error

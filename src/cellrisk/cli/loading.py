@@ -14,7 +14,7 @@ from cellrisk.cli.groups import grouped
 from cellrisk.cli.help_panels import OTHER, PanelCommand
 
 
-class Commands(Mapping[str, Any]):
+class LoadedCommands(Mapping[str, Any]):
     """The commands of a group by their names; each is made when it is first looked up."""
 
     def __init__(self, panels: Mapping[str, Mapping[str, str]]) -> None:
@@ -56,7 +56,7 @@ class PanelGroup(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"help": self.about, "rich_markup_mode": None, **given})
-        self.known = Commands(self.panels)
+        self.known = LoadedCommands(self.panels)
         self.commands = cast(Any, self.known)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -39,7 +39,7 @@ MOST_PAIRS = 5_000_000
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedAttribute:
     """What was counted of one sensitive attribute."""
 
     profiles: Profiles
@@ -52,7 +52,7 @@ class Counted:
 class Tally:
     """What was counted: the sensitive attributes, each alone and together."""
 
-    attributes: tuple[Counted, ...]
+    attributes: tuple[CountedAttribute, ...]
     homogeneity: Homogeneity
     missing: tuple[int, ...]
     """Records in which each quasi-identifier is missing."""
@@ -102,7 +102,7 @@ def tally_nothing(levels: Sequence[Levels], n_quasi: int) -> Tally:
     none = np.zeros(0, np.int64)
     return Tally(
         tuple(
-            Counted(
+            CountedAttribute(
                 NoProfiles(len(each.labels)),
                 LevelCounts(each.labels, none, none, none, np.zeros(len(each.labels))),
                 LabelledCounts.from_cells(np.zeros((0, len(each.labels)))),
@@ -146,7 +146,7 @@ def takes_one_value(coded: ir.Table, value: ir.Value) -> ir.BooleanValue:
 
 def collect_dense(
     vectors: Vectors, names: list[str], histogram: Mapping[str, Any], place: int, levels: Levels
-) -> Counted:
+) -> CountedAttribute:
     """What there is of one attribute, from the distinct vectors of counts."""
     parts = [(level, *histogram[f"c{place}_{level}"]) for level in levels.places.values()]
     level = np.concatenate([np.full(len(count), level, np.int64) for level, count, _, _ in parts])
@@ -154,10 +154,10 @@ def collect_dense(
     n_levels = len(levels.labels)
     labelled = vectors.labelled(names, list(levels.places.values()), n_levels)
     profiles = vectors.profiles(names, n_levels) if labelled is None else labelled.profiles()
-    return Counted(profiles, make_level_counts(levels, level, count, cells, sizes), labelled)
+    return CountedAttribute(profiles, make_level_counts(levels, level, count, cells, sizes), labelled)
 
 
-def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> Counted:
+def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> CountedAttribute:
     """The same for an attribute with many levels, from one row for each cell and level present in it."""
     key = f"y{place}"
     pairs = coded.group_by([*quasi, key]).aggregate(c=total(coded))
@@ -170,7 +170,9 @@ def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) 
         sized = pairs.select(key, "c", n=pairs.c.sum().over(group_by=quasi))
         found = read(sized.group_by([key, "c"]).aggregate(cells=sized.count(), sizes=sized.n.sum()))
     count, cells, sizes = (integers(found[name]) for name in ("c", "cells", "sizes"))
-    return Counted(profiles, make_level_counts(levels, find_places(found[key], levels), count, cells, sizes), labelled)
+    return CountedAttribute(
+        profiles, make_level_counts(levels, find_places(found[key], levels), count, cells, sizes), labelled
+    )
 
 
 def label_pairs(pairs: ir.Table, quasi: list[str], key: str, levels: Levels) -> LabelledCounts | None:

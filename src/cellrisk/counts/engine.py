@@ -71,7 +71,7 @@ def plain_refusals() -> Iterator[None]:
             raise KeyboardInterrupt from None
         if not is_of_an_engine(error):
             raise
-        raise explain(error) from None
+        raise explain_failure(error) from None
 
 
 def is_of_an_engine(error: Exception) -> bool:
@@ -84,10 +84,11 @@ OUT_OF_MEMORY = "the table does not fit into memory and the temporary folder"
 LESS_MEMORY = "use fewer or coarser quasi-identifiers, or free memory and disk"
 
 
-def explain(error: Exception) -> InvalidInput:
+def explain_failure(error: Exception) -> InvalidInput:
     """What can be said of an engine's exception without its text, which may hold data: its kind and a line number.
 
-    >>> print(explain(ValueError("CSV Error on Line: 3 Original Line: a,b,c Expected Number of Columns: 2 Found: 3")))
+    >>> failure = ValueError("CSV Error on Line: 3 Original Line: a,b,c Expected Number of Columns: 2 Found: 3")
+    >>> print(explain_failure(failure))
     the CSV source cannot be read: line 3 has 3 fields, the header has 2; correct that line
     """
     text, kind = str(error), type(error).__name__

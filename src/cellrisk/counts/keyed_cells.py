@@ -8,7 +8,7 @@ import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.counts.counting import CHANGED
-from cellrisk.counts.levels import NUMBER, Levels, Seen
+from cellrisk.counts.levels import NUMBER, Levels, SeenValue
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.sums import total
 from cellrisk.counts.survey import Column, Survey
@@ -53,7 +53,7 @@ def collect_cells(survey: Survey, schema: Schema, place: int) -> Cells:
 
 def encode(values: Any, column: Column) -> tuple[Domain, Integers]:
     """A column of keys as its domain and the place of each value in it."""
-    levels = column.sort([Seen(value, 1) for value in values.unique().to_pylist()]).levels
+    levels = column.sort([SeenValue(value, 1) for value in values.unique().to_pylist()]).levels
     named = levels.labels[: len(levels.labels) - levels.missing]
     ordered = column.binning is not None or all(NUMBER.fullmatch(label) for label in named)
     return Domain(column.name, levels.labels, ordered, levels.declared, levels.missing), translate(values, levels)

@@ -42,7 +42,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenValue:
     """One engine value of a sensitive column, and how many records hold it."""
 
     key: Any
@@ -123,7 +123,7 @@ class Sorted:
     """The values of a column as levels, and those among them that have no level."""
 
     levels: Levels
-    outside: tuple[Seen, ...]
+    outside: tuple[SeenValue, ...]
     """Values that are not among the declared levels."""
 
 
@@ -167,11 +167,13 @@ def declared_twice(name: str, number: int) -> InvalidInput:
     return InvalidInput(f"levels for column '{name}' are declared twice", got=f"{number} with repeats")
 
 
-def sort_values(seen: Sequence[Seen], kind: str, binning: Binning | None, declaration: Declaration | None) -> Sorted:
+def sort_values(
+    seen: Sequence[SeenValue], kind: str, binning: Binning | None, declaration: Declaration | None
+) -> Sorted:
     """The levels of a column from what was declared, or else from what was seen; missing values come last."""
     values = [value for value in seen if value.key is not None]
     missing = any(value.key is None and value.records > 0 for value in seen)
-    outside: list[Seen] = []
+    outside: list[SeenValue] = []
     if declaration is None:
         labels, places = observe(values, kind, binning)
     else:
@@ -225,7 +227,7 @@ def check_several(name: str, levels: Levels) -> None:
         )
 
 
-def observe(values: Sequence[Seen], kind: str, binning: Binning | None) -> tuple[list[str], dict[Any, int]]:
+def observe(values: Sequence[SeenValue], kind: str, binning: Binning | None) -> tuple[list[str], dict[Any, int]]:
     """Levels as they occur: bins in order, numbers by size, text by alphabet."""
     labelled = [(label_key(value.key, kind, binning), value.key) for value in values]
     if binning is not None:

@@ -25,7 +25,7 @@ FORMS = 'a value, a list of values, or a table with "from", "above", "to", "belo
 
 
 @dataclass(frozen=True)
-class Condition:
+class ColumnCondition:
     """What one column must hold: one of some values, none of others, a number between ends.
 
     A missing value is among no values and between no ends; it is not one of the values of ``none_of``.
@@ -67,7 +67,8 @@ class Condition:
     def describe(self) -> str:
         """The condition in words.
 
-        >>> Condition("age", ends=(("from", 18.0), ("below", 65.0))).describe(), Condition("sex", ("f", "m")).describe()
+        >>> age = ColumnCondition("age", ends=(("from", 18.0), ("below", 65.0)))
+        >>> age.describe(), ColumnCondition("sex", ("f", "m")).describe()
         ('age from 18 below 65', 'sex is f or m')
         """
         words = [] if self.one_of is None else [f"is {' or '.join(map(label_level, self.one_of))}"]
@@ -75,7 +76,7 @@ class Condition:
         words += [f"{word} {end:.15g}" for word, end in self.ends]
         return f"{self.column} {' '.join(words)}"
 
-    def excludes(self, other: Condition) -> bool:
+    def excludes(self, other: ColumnCondition) -> bool:
         """Whether no value satisfies both, as far as the conditions themselves tell."""
         mine = None if self.one_of is None else {label_level(value) for value in self.one_of}
         theirs = None if other.one_of is None else {label_level(value) for value in other.one_of}
@@ -101,7 +102,7 @@ class Condition:
 class Part:
     """The people of a table: those who satisfy every condition. Without conditions, everybody."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ColumnCondition, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.conditions)
@@ -187,12 +188,12 @@ def read_part(given: Any, whose: str = "the table") -> Part:
     return Part(tuple(_read_condition(column, value, whose) for column, value in given.items()))
 
 
-def _read_condition(column: Any, given: Any, whose: str) -> Condition:
+def _read_condition(column: Any, given: Any, whose: str) -> ColumnCondition:
     if not isinstance(column, str) or not column:
         raise InvalidInput(f"'where' of {whose} must name columns", got=f"a {type(column).__name__}")
     what = f"'where' of {whose} cannot be read for column '{column}'"
     if not isinstance(given, Mapping):
-        return Condition(column, _read_values(given, what))
+        return ColumnCondition(column, _read_values(given, what))
     unknown = [str(word) for word in given if word not in (*ENDS, "not")]
     if unknown or not given:
         raise InvalidInput(what, got=f"the word {unknown[0]!r}" if unknown else "an empty table", allowed=FORMS)
@@ -204,7 +205,7 @@ def _read_condition(column: Any, given: Any, whose: str) -> Condition:
                 raise InvalidInput(what, got=f"{word} that is no number below 2^53", allowed=FORMS)
             ends.append((word, float(end)))
     none_of = _read_values(given["not"], what) if "not" in given else ()
-    return Condition(column, None, none_of, tuple(ends))
+    return ColumnCondition(column, None, none_of, tuple(ends))
 
 
 def _read_values(given: Any, what: str) -> tuple[Any, ...]:

@@ -150,7 +150,7 @@ class Schema:
         return (self.levels or {}).get(column)
 
 
-class Asked(tuple[str, ...]):
+class AskedColumns(tuple[str, ...]):
     """The columns asked of a source; once it is opened, ``others`` are the names that it has beside them."""
 
     others: tuple[str, ...] | None = None
@@ -203,7 +203,7 @@ def locate(columns: Sequence[str], available: Sequence[str], where: str, first_l
     >>> locate(["sex"], ["age", "sex"], "the table")
     [1]
     """
-    if isinstance(columns, Asked):
+    if isinstance(columns, AskedColumns):
         columns.note(available)
     times = Counter(available)
     for name in columns:

@@ -19,7 +19,7 @@ from cellrisk.counts.engine import plain_refusals
 from cellrisk.counts.files import PARQUET_SUFFIXES, find_files
 from cellrisk.counts.frames import find_frame_reader
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import NO_COUNT, Asked, Schema
+from cellrisk.counts.schema import NO_COUNT, AskedColumns, Schema
 from cellrisk.counts.stored import find_stored
 from cellrisk.counts.streams import unwrap
 from cellrisk.errors import InvalidInput
@@ -113,7 +113,7 @@ def open_records(
     """The columns in use, and what else there is to know of a source that is opened."""
     choices = [replace(schema, count=False), schema] if schema.count == NO_COUNT else [schema]
     for reading in choices:
-        asked = Asked(reading.stored)
+        asked = AskedColumns(reading.stored)
         held = hold_source(source, asked) if table is None and engine != "spark" else source
         columns = asked if asked.others is None else reading.stored
         by_declaration = schema.outside == "drop"

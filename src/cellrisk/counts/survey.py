@@ -21,7 +21,7 @@ from cellrisk.counts.levels import (
     MOST_LEVELS,
     Declaration,
     Levels,
-    Seen,
+    SeenValue,
     Sorted,
     check_inside,
     check_several,
@@ -75,7 +75,7 @@ class Column:
         column = coded[self.role]
         return column if self.binning is not None or self.role.startswith("y") else code_level(column)
 
-    def sort(self, seen: Sequence[Seen]) -> Sorted:
+    def sort(self, seen: Sequence[SeenValue]) -> Sorted:
         """The levels of the column, given the values that occur."""
         return sort_values(seen, self.kind, self.binning, self.declaration)
 
@@ -197,7 +197,7 @@ class FewGroups:
         for row in self.rows:
             value = row[column.role]
             found[value] = found.get(value, 0) + (row[records] or 0)
-        return column.sort([Seen(value, int(number)) for value, number in found.items()])
+        return column.sort([SeenValue(value, int(number)) for value, number in found.items()])
 
     def filter(self, columns: Mapping[str, Column], values: Mapping[str, Sorted]) -> FewGroups:
         rows = self.rows
@@ -382,7 +382,7 @@ def check_some(totals: dict[str, Any], schema: Schema) -> None:
         )
 
 
-def find_values(grouped: ir.Table, key: str, name: str, most: int | None = MOST_LEVELS) -> list[Seen]:
+def find_values(grouped: ir.Table, key: str, name: str, most: int | None = MOST_LEVELS) -> list[SeenValue]:
     """The values of a column, of which there must not be too many, and their records."""
     found = read(grouped if most is None else grouped.limit(most + 2))
     if most is not None and len(found) > most + 1:
@@ -392,6 +392,6 @@ def find_values(grouped: ir.Table, key: str, name: str, most: int | None = MOST_
             fix=f"cut it into bins with bins={{'{name}': ...}}, or check that it is the right column",
         )
     return [
-        Seen(value, int(number))
+        SeenValue(value, int(number))
         for value, number in zip(found[key].to_pylist(), found["records"].to_pylist(), strict=True)
     ]

@@ -13,7 +13,7 @@ from cellrisk.system.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class LabelledColumn:
     """One column of a release: its different labels, and the place of each row's label among them."""
 
     name: str
@@ -42,13 +42,13 @@ class Matched:
     codes: Integers
 
 
-def match_column(column: Column, labels: tuple[str, ...], missing: bool) -> Matched:
+def match_column(column: LabelledColumn, labels: tuple[str, ...], missing: bool) -> Matched:
     """The place of each released label among the original's; others come after them.
 
     ``missing``: whether the last of the original's labels stands for missing values. A label is matched by its text;
     else by the number or truth value that it spells, where that leaves no doubt.
 
-    >>> column = Column("rooms", ("2.0", "3", None), np.array([0, 1, 2, 0]))
+    >>> column = LabelledColumn("rooms", ("2.0", "3", None), np.array([0, 1, 2, 0]))
     >>> found = match_column(column, ("1", "2", "(missing)"), missing=True)
     >>> found.labels, found.codes.tolist()
     (('1', '2', '(missing)', '3'), [1, 3, 2, 1])

@@ -191,7 +191,7 @@ def plain_refusals_of_drivers(place: DatabaseName) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__ == "builtins" and not isinstance(error, OSError):
             raise
-        explained = explain(error, place)
+        explained = explain_database_failure(error, place)
         forget(error)
         raise explained from None
 
@@ -240,7 +240,7 @@ NO_DATABASE = "the server has no such database"
 OPTIONS = "check what follows ? in the address"
 
 
-def explain(error: Exception, place: DatabaseName) -> InvalidInput:
+def explain_database_failure(error: Exception, place: DatabaseName) -> InvalidInput:
     """What can be said of a failure in the middle, without the driver's words."""
     kind, module = type(error).__name__, type(error).__module__.partition(".")[0]
     if module == "ibis":

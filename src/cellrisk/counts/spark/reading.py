@@ -84,7 +84,7 @@ def plan_source(source: Any, columns: Sequence[str]) -> tuple[Opener, Sequence[P
         if source.isStreaming:
             raise InvalidInput("the Spark DataFrame is a stream", allowed="a DataFrame of records that are all there")
         places = locate(columns, source.columns, "the Spark DataFrame")
-        return (lambda session: choose(source, places)), ()
+        return (lambda session: take_columns(source, places)), ()
     if not isinstance(source, str | os.PathLike):
         kind = type(source).__name__
         raise InvalidInput("the source is not of a kind that Spark reads", got=kind, allowed=ALLOWED)
@@ -114,7 +114,7 @@ def stamp(path: Path) -> tuple[int, int, int]:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def choose(frame: Any, places: Sequence[int]) -> Any:
+def take_columns(frame: Any, places: Sequence[int]) -> Any:
     """The columns at those places as c0, c1, ...; by place, because names may repeat or hold dots."""
     plain = frame.toDF(*(f"f{place}" for place in range(len(frame.columns))))
     return plain.select(*(plain[f"f{old}"].alias(f"c{new}") for new, old in enumerate(places)))
@@ -131,7 +131,7 @@ def open_table(session: Any, name: str, columns: Sequence[str]) -> Any:
     if not session.catalog.tableExists(name):
         raise InvalidInput("there is no such file and no such Spark table", got=name, allowed=f"{KINDS}, a table")
     frame = session.table(name)
-    return choose(frame, locate(columns, frame.columns, f"the Spark table '{name}'"))
+    return take_columns(frame, locate(columns, frame.columns, f"the Spark table '{name}'"))
 
 
 def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
@@ -171,7 +171,9 @@ def read_text(
     # A field over several lines, or a line of blanks, is only read right when a file is not cut at its lines.
     options = TEXT | {"sep": delimiter, "maxColumns": str(len(names) + 1), "enforceSchema": str(bool(files)).lower()}
     options["multiLine"] = str(bool(facts["ragged"] or facts["blank"])).lower()
-    frame = choose(session.read.schema(fields).options(**options).csv(paths), locate(columns, names, "the source"))
+    frame = take_columns(
+        session.read.schema(fields).options(**options).csv(paths), locate(columns, names, "the source")
+    )
     if facts["spaced"]:
         fn = functions_of(session)
         doubtful = [frame[name].rlike('^[ \t]+"') for name in frame.columns]
@@ -240,7 +242,7 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         reader = session.read.schema(chosen)
         # Spark takes columns from the names of folders below this one, and puts them last.
         frame = (reader.option("basePath", base) if base else reader).parquet(*paths)
-        frame = choose(frame, [frame.columns.index(field.name) for field in used])
+        frame = take_columns(frame, [frame.columns.index(field.name) for field in used])
         if len(groups) > 1:
             casts = [frame[f"c{place}"].cast(spark_type(field)).alias(f"c{place}") for place, field in enumerate(wide)]
             frame = frame.select(*casts)
@@ -317,7 +319,7 @@ def plan_address(address: str, columns: Sequence[str]) -> Opener:
     def read(session: Any) -> Any:
         if address.lower().endswith(PARQUET_SUFFIXES):
             frame = session.read.option("mergeSchema", "true").parquet(address)
-            return choose(frame, locate(columns, frame.columns, where))
+            return take_columns(frame, locate(columns, frame.columns, where))
         first = session.read.text(address).first()
         headers = [(next(csv.reader([first[0] if first else ""], delimiter=each), []), each) for each in DELIMITERS]
         names, delimiter = max(headers, key=lambda header: (len(set(columns) & set(header[0])), len(header[0])))

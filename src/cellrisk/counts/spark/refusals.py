@@ -24,7 +24,7 @@ def spark_refusals() -> Iterator[None]:
     except Exception as error:
         if not comes_from_spark(error):
             raise
-        raise explain(error) from None
+        raise explain_spark_failure(error) from None
 
 
 def comes_from_spark(error: Exception) -> bool:
@@ -40,7 +40,7 @@ def is_of_spark(error: Exception) -> bool:
     return any(kind.__module__.partition(".")[0] in SPARK for kind in type(error).__mro__)
 
 
-def explain(error: Exception) -> InvalidInput:
+def explain_spark_failure(error: Exception) -> InvalidInput:
     """What can be said of Spark's exception without its text: the first known cause that it or one before it names."""
     texts: list[str] = []
     cause: BaseException | None = error

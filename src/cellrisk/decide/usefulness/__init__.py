@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.usefulness.marginals import Layout, ObservedCells, WholeDomain
-from cellrisk.decide.usefulness.simulation import simulate
+from cellrisk.decide.usefulness.simulation import simulate_marginals
 from cellrisk.decide.usefulness.utility_result import CELLS, Utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -120,7 +120,7 @@ def utility(
     layout = LAYOUTS[cells](keyed, chosen)
     _check_size(layout.n_counts, cells)
     marginals = tuple(marginal for way in chosen for marginal in combinations(range(len(attributes)), way))
-    found = simulate(layout, mechanisms, marginals, int(releases), int(seed), progress)
+    found = simulate_marginals(layout, mechanisms, marginals, int(releases), int(seed), progress)
     return Utility(
         table=table,
         mechanisms=mechanisms,

@@ -20,7 +20,7 @@ DRAWN_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class SimulatedErrors:
     """What simulated releases showed, for each mechanism and marginal."""
 
     sizes: Integers
@@ -33,14 +33,14 @@ class Simulation:
     """Of the absolute error, from how it varies among the releases; not a number for a single release."""
 
 
-def simulate(
+def simulate_marginals(
     layout: Layout,
     mechanisms: Sequence[Mechanism],
     marginals: Sequence[Attributes],
     releases: int,
     seed: int,
     progress: Progress | None = None,
-) -> Simulation:
+) -> SimulatedErrors:
     """How far are the marginals of simulated releases from the true ones? Only distances are kept, never a release."""
     number = {attributes: place for place, attributes in enumerate(marginals)}
     sizes = np.zeros(len(marginals), np.int64)
@@ -65,7 +65,7 @@ def simulate(
                 report.add(some.stop - some.start)
         absolute_error[place] = errors.mean(axis=1)
         standard_error[place] = _deviation(errors) / math.sqrt(releases) if releases > 1 else math.nan
-    return Simulation(sizes, tvd, absolute_error, standard_error)
+    return SimulatedErrors(sizes, tvd, absolute_error, standard_error)
 
 
 def _deviation(errors: Floats) -> Floats:

@@ -26,7 +26,7 @@ CELLS: tuple[NoisyCells, ...] = list_words(NoisyCells)
 
 
 @dataclass(frozen=True)
-class Spread:
+class DistanceSpread:
     """How a distance varies over marginals of one way and releases."""
 
     mean: float
@@ -37,14 +37,14 @@ class Spread:
     """The 95% quantile."""
 
     @staticmethod
-    def of(values: Floats) -> Spread:
+    def of(values: Floats) -> DistanceSpread:
         """The spread of some values.
 
-        >>> Spread.of(np.arange(101.0))
-        Spread(mean=50.0, median=50.0, low=5.0, high=95.0)
+        >>> DistanceSpread.of(np.arange(101.0))
+        DistanceSpread(mean=50.0, median=50.0, low=5.0, high=95.0)
         """
         low, median, high = (float(value) for value in np.quantile(values, (0.05, 0.5, 0.95)))
-        return Spread(float(values.mean()), median, low, high)
+        return DistanceSpread(float(values.mean()), median, low, high)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,10 +130,10 @@ class Utility(Result):
         return np.flatnonzero([way is None or len(columns) == way for columns in self.marginals])
 
     @cached_property
-    def _spreads(self) -> dict[tuple[int, int], Spread]:
+    def _spreads(self) -> dict[tuple[int, int], DistanceSpread]:
         """By the mechanism's place and way."""
         places = range(len(self.mechanisms))
-        return {(place, way): Spread.of(self.values(place, way)) for place in places for way in self.ways}
+        return {(place, way): DistanceSpread.of(self.values(place, way)) for place in places for way in self.ways}
 
     @property
     def headline(self) -> str:

@@ -159,9 +159,9 @@ class Audit(Result):
         command
             What was typed, for the record.
         """
-        from cellrisk.publish.auditing.checking_record import Checked, write_record
+        from cellrisk.publish.auditing.checking_record import CheckedAudit, write_record
 
-        checked = Checked(
+        checked = CheckedAudit(
             comparison=self.comparison,
             sensitive=self.sensitive,
             records=self.original.n_records,

@@ -42,7 +42,7 @@ FOR_THE_CHECKER = (
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
+class CheckedAudit:
     """What a record tells of an audit."""
 
     comparison: TableComparison
@@ -109,7 +109,7 @@ class ShownTable:
 
 
 def write_record(
-    audit: Checked,
+    audit: CheckedAudit,
     path: str | os.PathLike[str],
     *,
     max_risk: float | None = None,
@@ -175,7 +175,7 @@ def _read_results(target: Path) -> dict[str, Any]:
 
 
 def _describe(
-    audit: Checked,
+    audit: CheckedAudit,
     table: ShownTable,
     name: str,
     max_risk: float | None,

@@ -15,7 +15,7 @@ import numpy as np
 from cellrisk.counts.cells import find_distinct
 from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.matching import Column
+from cellrisk.publish.matching import LabelledColumn
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ TRAILING_ZEROS = re.compile(r"(\.\d*[1-9])0+(?!\d)")
 class ReleasedCounts:
     """A released table: one row for each combination of labels that it lists."""
 
-    quasi_identifiers: tuple[Column, ...]
-    sensitive: Column
+    quasi_identifiers: tuple[LabelledColumn, ...]
+    sensitive: LabelledColumn
     count: Floats
     listed: Integers
     """How many rows of the source have each combination."""
@@ -49,7 +49,7 @@ class ReleasedCounts:
             raise InvalidInput("released counts must be finite numbers")
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[LabelledColumn, ...]:
         return (*self.quasi_identifiers, self.sensitive)
 
 
@@ -96,7 +96,7 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
             got=f"{rows:,} row{'s' if rows > 1 else ''}",
             fix="tabulate the original with missing='category' or missing='drop'",
         )
-    columns = [Column(column.name, column.labels, column.codes[~absent]) for column in released.columns]
+    columns = [LabelledColumn(column.name, column.labels, column.codes[~absent]) for column in released.columns]
     kept = replace(
         released,
         quasi_identifiers=tuple(columns[:-1]),
@@ -122,11 +122,11 @@ def _read_cells(table: FrequencyTable, quasi_identifiers: tuple[str, ...], name:
             allowed=", ".join(quasi_identifiers),
         )
     columns = [
-        Column(name, _name_missing(cells.domains[place].labels, cells.domains[place].missing), codes)
+        LabelledColumn(name, _name_missing(cells.domains[place].labels, cells.domains[place].missing), codes)
         for name, place, codes in zip(quasi_identifiers, places, cells.codes[cells.cell].T[places], strict=True)
     ]
     ones = np.ones(len(cells.count), np.int64)
-    sensitive = Column(name, _name_missing(cells.levels, table.attribute(name).missing_level), cells.level)
+    sensitive = LabelledColumn(name, _name_missing(cells.levels, table.attribute(name).missing_level), cells.level)
     return ReleasedCounts(tuple(columns), sensitive, cells.count.astype(np.float64), ones, is_microdata=False)
 
 
@@ -169,7 +169,7 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
     return ReleasedCounts(tuple(columns[:-1]), columns[-1], counted, listed, is_microdata=counts is None)
 
 
-def _read_column(name: str, column: Any, kind: str) -> Column:
+def _read_column(name: str, column: Any, kind: str) -> LabelledColumn:
     """An Arrow column as labels, which are those that `tabulate` gives its values."""
     encoded = column.combine_chunks().dictionary_encode()
     labels = [_label(value, kind) for value in encoded.dictionary.to_pylist()]
@@ -197,14 +197,14 @@ def _label(value: Any, kind: str) -> str | None:
     return label_key(text, kind, None)
 
 
-def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> Column:
+def _unify(name: str, labels: Sequence[str | None], codes: Integers) -> LabelledColumn:
     """A column in which each label stands once."""
     different = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     places = np.array([different[label] for label in labels], np.int64)
-    return Column(name, tuple(different), places[codes] if len(places) else codes)
+    return LabelledColumn(name, tuple(different), places[codes] if len(places) else codes)
 
 
-def _bin_column(column: Column, binning: Binning | None) -> Column:
+def _bin_column(column: LabelledColumn, binning: Binning | None) -> LabelledColumn:
     """A column with its numbers as labels of their bins, where it is to be binned."""
     if binning is None:
         return column

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.publish.matching import Column
+from cellrisk.publish.matching import LabelledColumn
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
 from cellrisk.publish.releasing.parents import Parents
 from cellrisk.publish.releasing.release_result import COUNT, Release, check_format
@@ -103,7 +103,7 @@ def _take_apart(
         if column != count:
             codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
             labels = tuple(None if pd.isna(value) else str(value) for value in values)
-            columns.append(Column(column, labels, codes.astype(np.int64)))
+            columns.append(LabelledColumn(column, labels, codes.astype(np.int64)))
     return Parents(tuple(columns), _read_counts(frame.iloc[:, names.index(count)]), complete, name, sha256)
 
 

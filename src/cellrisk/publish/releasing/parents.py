@@ -12,7 +12,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
-from cellrisk.publish.matching import Column, match_column
+from cellrisk.publish.matching import LabelledColumn, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
 from cellrisk.publish.releasing.covered_counts import CoveredCounts
 from cellrisk.publish.releasing.waiting import MOST
@@ -25,7 +25,7 @@ MOST_GROUPS = 100_000_000
 class Parents:
     """A published table of counts: some of the columns of a release, and one row a combination."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[LabelledColumn, ...]
     counts: Integers
     complete: bool
     """Whether every combination is listed; else those that are not are zero."""
@@ -122,7 +122,7 @@ def find_parent_groups(parents: Parents, grid: CoveredCounts, places: Integers) 
     return parent_groups
 
 
-def _match(column: Column, grid: CoveredCounts, axes: dict[str, int]) -> Integers:
+def _match(column: LabelledColumn, grid: CoveredCounts, axes: dict[str, int]) -> Integers:
     """The place of each label of a parent column on the axis with the same name."""
     axis = grid.axes[axes[column.name]]
     matched = match_column(column, axis.labels, axis.missing)

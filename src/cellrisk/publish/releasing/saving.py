@@ -81,16 +81,16 @@ def check_folder(path: str | os.PathLike[str], inputs: Mapping[Path, str] = Mapp
     return folder / MANIFEST
 
 
-def staged_at(target: Path, token: str) -> Pair | Bundle:
+def staged_at(target: Path, token: str) -> Pair | StagedFolder:
     """What is on its way to a place: a folder of releases, or one release."""
-    return Bundle(target, token) if target.name == MANIFEST else Pair(target, token)
+    return StagedFolder(target, token) if target.name == MANIFEST else Pair(target, token)
 
 
 @dataclass(frozen=True)
-class Bundle:
+class StagedFolder:
     """The files of several releases on their way to their place, in a folder with a hidden name: it is moved at once.
 
-    >>> Bundle(Path("released/set.json"), "7f3a").new[0].name
+    >>> StagedFolder(Path("released/set.json"), "7f3a").new[0].name
     '.released.7f3a.new'
     """
 
@@ -248,7 +248,7 @@ def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *
 
 def write_bundle(folder: str | os.PathLike[str], files: Mapping[str, bytes]) -> Path:
     """Writes a folder of files, all or none."""
-    bundle = Bundle(check_folder(folder), secrets.token_hex(8))
+    bundle = StagedFolder(check_folder(folder), secrets.token_hex(8))
     stands = f"the releases are in their place, with their descriptions: {bundle.folder}"
     try:
         with ExitStack() as undo:

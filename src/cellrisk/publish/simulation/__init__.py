@@ -11,7 +11,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.scenarios import SCENARIOS, Scenario
-from cellrisk.publish.simulation.comparison import Comparison, Difference
+from cellrisk.publish.simulation.comparison import Comparison, SimulatedDifference
 from cellrisk.publish.simulation.counts import CountLaw
 from cellrisk.publish.simulation.figure_attacks import FigureAttackers, FigureEstimate
 from cellrisk.publish.simulation.releases import Post, Releases
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = [
     "SCENARIOS",
     "Comparison",
-    "Difference",
     "Estimate",
     "Exposed",
     "FigureEstimate",
     "Scenario",
+    "SimulatedDifference",
     "Simulation",
     "simulate",
 ]

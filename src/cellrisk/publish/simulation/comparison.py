@@ -32,7 +32,7 @@ FALSE_ALARM = 1e-4
 
 
 @dataclass(frozen=True)
-class Difference:
+class SimulatedDifference:
     """One assessed number and its simulated counterpart."""
 
     measure: str
@@ -51,7 +51,7 @@ class Difference:
     def z(self) -> float:
         """(assessed - simulated) / standard error.
 
-        >>> Difference("local", "homogeneity", "tight", "records", 0.31, 0.30, 0.005, 0.02).z.__round__(6)
+        >>> SimulatedDifference("local", "homogeneity", "tight", "records", 0.31, 0.30, 0.005, 0.02).z.__round__(6)
         2.0
         """
         return _find_z(self.assessed - self.simulated, self.standard_error, ROUNDING)
@@ -120,7 +120,7 @@ def compare_figures(
     for row in simulated:
         if row.figure == "caused":
             if assessed.attack == "homogeneity" and assessed.caused.deviation is not None:
-                spread = Spread(assessed.caused.deviation**2, most)
+                spread = ExpectedSpread(assessed.caused.deviation**2, most)
                 errors = spread.standard_error(releases), spread.allowed(releases)
                 yield FigureDifference("caused", None, assessed.caused.people, row.mean, *errors)
             continue
@@ -134,14 +134,14 @@ def compare_figures(
             errors = error, LARGEST_CHANCE_Z * error
         else:
             right = row.figure == "right"
-            spread = Spread(known[0 if right else 1] ** 2, most if right else fullest)
+            spread = ExpectedSpread(known[0 if right else 1] ** 2, most if right else fullest)
             errors = spread.standard_error(releases), spread.allowed(releases)
         nearest = min(max(row.mean, low), high)
         yield FigureDifference(row.figure, named.certainty, nearest, row.mean, *errors)
 
 
 @dataclass(frozen=True)
-class Spread:
+class ExpectedSpread:
     """How much a simulated number varies from release to release, if an assessment is right."""
 
     variance: float
@@ -149,7 +149,7 @@ class Spread:
     """The most that one cell changes the number."""
 
     @staticmethod
-    def of(profiles: Profiles, measure: Measure, form: str, weights: str | None, survival: Survival) -> Spread:
+    def of(profiles: Profiles, measure: Measure, form: str, weights: str | None, survival: Survival) -> ExpectedSpread:
         """Of the sum over cells of w_i X_i, 0 <= X_i <= 1, with w_i the weights of the cells.
 
         Cells are independent. A cell that shows label k alone with probability P_k has X = 1 (exact) or n_k/n (tight):
@@ -172,7 +172,7 @@ class Spread:
             )
             variance += float(block.cells @ (weight**2 * np.maximum(each, 0.0)))
             largest = max(largest, float(weight.max()))
-        return Spread(variance, largest)
+        return ExpectedSpread(variance, largest)
 
     def standard_error(self, releases: int) -> float:
         """Of the mean over releases."""
@@ -187,7 +187,7 @@ class Spread:
 class Comparison(Result):
     """Every assessed number that was simulated too. Made by `Simulation.compare`; prints as a sentence and a table."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[SimulatedDifference, ...]
     releases: int
     post_processed: bool = False
     figures: tuple[FigureDifference, ...] = ()
@@ -196,7 +196,7 @@ class Comparison(Result):
     """Why the attacker who does the mathematics was not simulated."""
 
     @property
-    def _every(self) -> tuple[Difference | FigureDifference, ...]:
+    def _every(self) -> tuple[SimulatedDifference | FigureDifference, ...]:
         return (*self.differences, *self.figures)
 
     def __post_init__(self) -> None:

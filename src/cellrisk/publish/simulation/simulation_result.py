@@ -15,8 +15,8 @@ from cellrisk.publish.scenarios import Scenario, check_scenarios
 from cellrisk.publish.simulation.comparison import (
     LARGEST_CHANCE_Z,
     Comparison,
-    Difference,
-    Spread,
+    ExpectedSpread,
+    SimulatedDifference,
     compare_figures,
 )
 from cellrisk.publish.simulation.figure_attacks import FigureEstimate
@@ -172,9 +172,9 @@ class Simulation(Result):
                 if not self.post_processed:
                     asked = choose_risks(risk.attack, risk.measure, risk.form)
                     measure = asked.make(risk.measure, assessment.fitted[self.sensitive].measure)
-                    spread = Spread.of(theirs, measure, risk.form, risk.weights, survival)
+                    spread = ExpectedSpread.of(theirs, measure, risk.form, risk.weights, survival)
                     error, allowed = spread.standard_error(self.releases), spread.allowed(self.releases)
-                differences.append(Difference(*key, risk.risk, row.mean, error, allowed))
+                differences.append(SimulatedDifference(*key, risk.risk, row.mean, error, allowed))
         (figures,) = (each for each in assessment.figures if each.sensitive == self.sensitive)
         compared = compare_figures(assessment.table.attribute(self.sensitive), figures, self.figures, self.releases)
         return Comparison(tuple(differences), self.releases, self.post_processed, tuple(compared), self.unknown)

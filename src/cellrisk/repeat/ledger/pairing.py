@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing.release_result import Release
-from cellrisk.publish.releasing.saving import Bundle, Pair, staged_at
+from cellrisk.publish.releasing.saving import Pair, StagedFolder, staged_at
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.ledger.descriptions import digest_description
 from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, check_text
@@ -46,7 +46,7 @@ class Reservation:
         self._pending = pending
         self._journal = journal
         self._write_entry = write_entry
-        self._pair: Pair | Bundle | None = None
+        self._pair: Pair | StagedFolder | None = None
         self._entry: Entry | None = None
         self._done = False
         self._left = False
@@ -118,7 +118,7 @@ class Reservation:
             raise KeyboardInterrupt(self.outcome)
         return self._written
 
-    def _finish_late(self, pair: Pair | Bundle) -> None:
+    def _finish_late(self, pair: Pair | StagedFolder) -> None:
         """Moves the files after an interruption; where that fails too, says what stands."""
         try:
             pair.publish()
@@ -304,7 +304,7 @@ def _stands(session: Session, number: int | None, note: Note) -> bool:
     return file is not None and file.sha256 == note.sha256
 
 
-def _move(pair: Pair | Bundle) -> bool:
+def _move(pair: Pair | StagedFolder) -> bool:
     """Moves what is staged into its place; False where that cannot be done from here.
 
     Where nothing is staged, all was moved already: what became of the file since then, `verify` tells.

@@ -126,7 +126,7 @@ def find_certain(
     Two labels: exact for two tables, and within the ends of sums that are rounded to a grid for more or for much noise.
     More labels: people and noise are drawn, with the error told.
     """
-    attacker = Attacker.of(joint, asked, beliefs)
+    attacker = BayesAttacker.of(joint, asked, beliefs)
     simulated = joint.n_levels > 2 or len(attacker.rows) > MOST_ROWS
     drawn = attacker.draw(seed) if simulated or FIT in temperings else None
     found = []
@@ -173,7 +173,7 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Attacker:
+class BayesAttacker:
     """What he believes, and the people whom he looks at: rows with the same counts in all their cells are one."""
 
     shares: Floats
@@ -186,7 +186,9 @@ class Attacker:
     """(rows,): people."""
 
     @staticmethod
-    def of(joint: JointCells, asked: Sequence[SetTable], beliefs: Sequence[NegativeBinomial] | None = None) -> Attacker:
+    def of(
+        joint: JointCells, asked: Sequence[SetTable], beliefs: Sequence[NegativeBinomial] | None = None
+    ) -> BayesAttacker:
         terms = []
         for number, (each, table) in enumerate(zip(asked, joint.tables, strict=True)):
             counts = table.counts.astype(np.int64)
@@ -212,7 +214,7 @@ class Attacker:
         distinct, place = np.unique(stacked, axis=0, return_inverse=True)
         people = np.bincount(place.ravel(), joint.count, minlength=len(distinct)).astype(np.float64)
         shares = np.bincount(joint.level, joint.count, minlength=joint.n_levels).astype(np.float64)
-        return Attacker(
+        return BayesAttacker(
             np.maximum(shares, 1e-300) / shares.sum(),
             tuple(terms),
             distinct[:, 1:].reshape(len(distinct), len(asked), joint.n_levels),

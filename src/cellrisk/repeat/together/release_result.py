@@ -12,7 +12,7 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.release_result import FORMATS, Release
-from cellrisk.publish.releasing.saving import MANIFEST, Bundle, check_folder, sidecar_of, write_bundle
+from cellrisk.publish.releasing.saving import MANIFEST, StagedFolder, check_folder, sidecar_of, write_bundle
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.sets import SetTable
@@ -141,7 +141,7 @@ class TogetherRelease(Result):
             raise InvalidInput("a folder of released tables is never replaced", fix="name one that is not there yet")
         return check_folder(path)
 
-    def stage_counts(self, bundle: Bundle, content: bytes) -> None:
+    def stage_counts(self, bundle: StagedFolder, content: bytes) -> None:
         """Writes the counts and the list of the tables into the hidden folder.
 
         Parameters
@@ -155,7 +155,7 @@ class TogetherRelease(Result):
             bundle.stage(name, counts)
         bundle.stage(MANIFEST, content)
 
-    def stage_descriptions(self, bundle: Bundle, content: bytes, **more: Any) -> None:
+    def stage_descriptions(self, bundle: StagedFolder, content: bytes, **more: Any) -> None:
         """Writes the descriptions into the hidden folder.
 
         Parameters

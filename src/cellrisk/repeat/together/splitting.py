@@ -225,7 +225,7 @@ def mean_size(noise: Noise) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SplitProblem:
     """Shares of a total, with what they cost in error and what they give away."""
 
     joint: JointCells
@@ -265,7 +265,7 @@ def split_joint(
         weight * cells * joint.n_levels / (2.0 * each.n_records)
         for weight, cells, each in zip(use, sizes, joint.tables, strict=True)
     )
-    problem = Problem(joint, asked, losses, total, prices)
+    problem = SplitProblem(joint, asked, losses, total, prices)
     even = (total / len(asked),) * len(asked)
     best, left = least_error(problem)
     most = (1.0 + slack) * problem.error(best)
@@ -297,7 +297,7 @@ def split_joint(
     )
 
 
-def least_error(problem: Problem) -> tuple[Numbers, float]:
+def least_error(problem: SplitProblem) -> tuple[Numbers, float]:
     """The shares of the least error, and how far above the least they are at most.
 
     The error is convex, so that grad U(x) (x - y), largest over all shares y, bounds what is left (Frank and Wolfe).
@@ -334,7 +334,7 @@ class Least:
     boxes: int
 
 
-def least_caused(problem: Problem, known: Sequence[Numbers], most: float) -> Least:
+def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> Least:
     """The shares with an error of at most ``most`` that give away fewest because of their own records.
 
     A first look at all shares, and the way down from the best of them; then boxes of shares are cut in two, those with
@@ -384,7 +384,7 @@ def least_caused(problem: Problem, known: Sequence[Numbers], most: float) -> Lea
     return Least(best, bound, boxes)
 
 
-def _scan(problem: Problem) -> list[Numbers]:
+def _scan(problem: SplitProblem) -> list[Numbers]:
     """Shares all over, in even steps."""
     tables = len(problem.asked)
     steps = SCANNED.get(tables, 0)
@@ -394,7 +394,7 @@ def _scan(problem: Problem) -> list[Numbers]:
     return [tuple(problem.total * step / steps for step in (*some, steps - sum(some))) for some in found if steps]
 
 
-def _descend(problem: Problem, start: Numbers, caused: Callable[[Sequence[float]], float], most: float) -> Numbers:
+def _descend(problem: SplitProblem, start: Numbers, caused: Callable[[Sequence[float]], float], most: float) -> Numbers:
     """Downhill from some shares, along the edge of the error that is allowed."""
     begin = caused(start)
     found = minimize(
@@ -415,7 +415,9 @@ def _descend(problem: Problem, start: Numbers, caused: Callable[[Sequence[float]
     return start
 
 
-def _tighten(problem: Problem, least: list[float], largest: list[float], most: float) -> tuple[Numbers, Numbers] | None:
+def _tighten(
+    problem: SplitProblem, least: list[float], largest: list[float], most: float
+) -> tuple[Numbers, Numbers] | None:
     """The box of shares less what cannot add up to the total or has too large an error; None where nothing is left."""
     tables = range(len(least))
     for _ in range(2):
@@ -433,7 +435,7 @@ def _tighten(problem: Problem, least: list[float], largest: list[float], most: f
     return tuple(least), tuple(largest)
 
 
-def _first_within(problem: Problem, table: int, low: float, high: float, allowed: float) -> float:
+def _first_within(problem: SplitProblem, table: int, low: float, high: float, allowed: float) -> float:
     """A share below which the error of a table is too large, near the largest such."""
     for _ in range(12):
         middle = math.sqrt(low * high)
@@ -441,7 +443,7 @@ def _first_within(problem: Problem, table: int, low: float, high: float, allowed
     return low
 
 
-def _inside(problem: Problem, least: Numbers, largest: Numbers) -> Numbers:
+def _inside(problem: SplitProblem, least: Numbers, largest: Numbers) -> Numbers:
     """Shares in a box that add up to the total."""
     room = [high - low for low, high in zip(least, largest, strict=True)]
     part = (problem.total - sum(least)) / max(sum(room), 1e-300)
@@ -460,7 +462,7 @@ class _People:
         return sum(len(people) for _, people, _ in self.groups)
 
     @staticmethod
-    def of(problem: Problem) -> _People:
+    def of(problem: SplitProblem) -> _People:
         joint = problem.joint
         lookups = problem.look_up((problem.total,) * len(problem.asked))
         found = []
@@ -479,7 +481,7 @@ class _People:
         laws = [(each.survive, each.less, each.first, each.survive) for each in lookups]
         return self._caused(laws)
 
-    def bound(self, problem: Problem, least: Numbers, largest: Numbers) -> float:
+    def bound(self, problem: SplitProblem, least: Numbers, largest: Numbers) -> float:
         """What no shares in a box are below.
 
         Along a share, s(m) rises or falls and the probability of one noise rises and then falls, so that each is least,

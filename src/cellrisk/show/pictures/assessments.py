@@ -32,7 +32,7 @@ Found = tuple["Risk", "Limits"]
 
 
 @dataclass(frozen=True)
-class Row:
+class PictureRow:
     """A line of words on the left: a risk, or the name of the measure of the risks below."""
 
     name: str
@@ -91,7 +91,7 @@ def _panels(assessment: Assessment) -> dict[str, list[Found]]:
     return found
 
 
-def _rows(assessment: Assessment) -> list[Row]:
+def _rows(assessment: Assessment) -> list[PictureRow]:
     """The same for every attribute. A measure with one risk is one row; else its name stands above its risks."""
     first = [risk for risk in assessment.risks if risk.sensitive == assessment.risks[0].sensitive]
     forms, weights = ({getattr(risk, part) for risk in first} for part in ("form", "weights"))
@@ -101,11 +101,11 @@ def _rows(assessment: Assessment) -> list[Row]:
         name = measure.replace("_", " ")
         several = len(forms) > 1 or len(weights - {None}) > 1
         if several:
-            rows.append(Row(name, None))
+            rows.append(PictureRow(name, None))
         for risk in sorted(own, key=lambda each: (_rank(each.weights), FORMS.index(each.form))):
             words = [risk.form] if len(forms) > 1 else []
             words += [WEIGHT_WORDS[risk.weights]] if len(weights) > 1 else []
-            rows.append(Row(", ".join(words) if several else name, (risk.measure, risk.form, risk.weights)))
+            rows.append(PictureRow(", ".join(words) if several else name, (risk.measure, risk.form, risk.weights)))
     return rows
 
 
@@ -113,7 +113,7 @@ def _rank(weights: str | None) -> int:
     return list(WEIGHT_MARKS).index(weights)
 
 
-def _draw(axes: Axes, rows: Sequence[Row], found: Sequence[Found], spare: float = FOR_NUMBERS) -> None:
+def _draw(axes: Axes, rows: Sequence[PictureRow], found: Sequence[Found], spare: float = FOR_NUMBERS) -> None:
     by_words = {(risk.measure, risk.form, risk.weights): (risk.risk, limits) for risk, limits in found}
     for place, row in enumerate(rows):
         if row.risk is None:
@@ -137,7 +137,7 @@ def _draw(axes: Axes, rows: Sequence[Row], found: Sequence[Found], spare: float 
     axes.spines["left"].set_visible(False)
 
 
-def _name_rows(axes: Axes, rows: Sequence[Row]) -> None:
+def _name_rows(axes: Axes, rows: Sequence[PictureRow]) -> None:
     axes.set_yticks(range(len(rows)), [row.name for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("bold" if row.risk is None else "normal")

@@ -58,7 +58,7 @@ Groups = dict[Any, dict[str, "Line"]]
 
 
 @dataclass(frozen=True)
-class Split:
+class PanelLayout:
     """How lines are divided among panels and colours. Every sensitive attribute has panels of its own."""
 
     panel: Part
@@ -70,10 +70,10 @@ class Split:
 
 
 SPLITS = (
-    Split(lambda line: (), lambda line: (line.measure, line.setting, line.weights), small=False),
-    Split(lambda line: (line.measure,), lambda line: (line.setting, line.weights)),
-    Split(lambda line: (line.setting.name, line.measure), lambda line: (line.setting.delta, line.weights)),
-    Split(lambda line: (line.setting, line.measure), lambda line: (line.weights,)),
+    PanelLayout(lambda line: (), lambda line: (line.measure, line.setting, line.weights), small=False),
+    PanelLayout(lambda line: (line.measure,), lambda line: (line.setting, line.weights)),
+    PanelLayout(lambda line: (line.setting.name, line.measure), lambda line: (line.setting.delta, line.weights)),
+    PanelLayout(lambda line: (line.setting, line.measure), lambda line: (line.weights,)),
 )
 """The first of these that puts no more than six lines into a panel is taken."""
 
@@ -108,7 +108,7 @@ def draw_curve_into(ax: Axes, curve: RiskCurve) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class DrawnPanel:
     """A panel whose lines are drawn, and the labels that are still to be placed in it."""
 
     axes: Axes
@@ -142,7 +142,7 @@ class CurveDrawing:
     """The epsilon that the title is about, or the nearest to it."""
 
     @cached_property
-    def split(self) -> Split:
+    def split(self) -> PanelLayout:
         for split in SPLITS:
             lines = [(line.sensitive, *split.panel(line)) for line in self.curve.lines]
             if max((lines.count(key) for key in lines), default=0) <= MOST_IN_A_PANEL:
@@ -259,7 +259,7 @@ class CurveDrawing:
             add_key(axes, [*(panel.samples if len(panel.samples) > 1 else []), *self._key(long=False)])
         panel.write_labels()
 
-    def _draw(self, axes: Axes, lines: Sequence[Line]) -> Panel:
+    def _draw(self, axes: Axes, lines: Sequence[Line]) -> DrawnPanel:
         """The lines and bands of one panel."""
         groups: Groups = {}
         for line in lines:
@@ -290,7 +290,7 @@ class CurveDrawing:
         faint = [(ends, np.array([level, level])) for level in sorted(levels)]
         values = self._show_values(axes, leading) if len(groups) == 1 and not self.split.small else []
         names = [] if self.split.small or (self.inside and len(self.forms) > 1) else self._name_lines(leading)
-        return Panel(axes, [*values, *raws, *chances], names, samples, right, drawn, faint)
+        return DrawnPanel(axes, [*values, *raws, *chances], names, samples, right, drawn, faint)
 
     def _name(self, key: Any, among: Sequence[Any]) -> str:
         """What the lines of one colour have that those of the other colours in the panel have not, in words."""
