@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready check full package pythons docs soak lint style peers browser bench processors mutants clean
+.PHONY: help setup run test ready check full package pythons docs soak lint style peers browser r bench processors mutants clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -34,6 +34,7 @@ help:
 	@echo 'make lint    check style and types'
 	@echo 'make peers   install the tools that audits are compared with into .venv-peers'
 	@echo 'make browser install Chromium and Firefox for the browser tests, where that is possible'
+	@echo 'make r       install R for the tests of the R package, where that is possible'
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make processors run the tests of numbers as other processors would'
 	@echo 'make mutants break the code in small ways and say what no test notices (ROOMS="noise people" for some of it)'
@@ -60,7 +61,7 @@ test: ready
 check: test full
 
 # What takes longest, all other cases of tests with many, and every example; tests/conftest.py says which.
-full: setup
+full: setup r
 	@CELLRISK_EXAMPLES=all $(RUN_TESTS) -m 'full or hypothesis' $(PYTEST_ARGS)
 
 # The same tests are in `make check`, but for the other Pythons.
@@ -68,7 +69,7 @@ package: setup
 	@$(BIN)/python -m pytest -n0 -q tests/test_package.py
 
 pythons: setup
-	@CELLRISK_PYTHONS=all $(BIN)/python -m pytest -n0 -v tests/test_package.py
+	@CELLRISK_PYTHONS=all $(BIN)/python -m pytest -n0 -v -o faulthandler_timeout=7200 tests/test_package.py
 
 # Strict: a link or an anchor that leads nowhere ends it. The pages load nothing from elsewhere.
 docs: setup
@@ -110,6 +111,14 @@ browser:
 	echo 'Skipped: browser tests. There is no Chromium (on Debian or Ubuntu: apt install chromium).'; \
 	$(FIND_FIREFOX) || echo 'Skipped: tests in Firefox. There is none (on Debian: apt install firefox-esr).'
 
+# The R package is tested in the system's R, or in Debian's: half a gigabyte, which is why `make test` does without.
+R_PACKAGES := r-base-core $(addprefix r-cran-,jsonlite knitr reticulate rmarkdown testthat)
+r:
+	@command -v R >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null 2>&1 && \
+	{ echo 'Installing R for the tests of the R package.'; apt-get update -qq >/dev/null 2>&1; \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(R_PACKAGES) >/dev/null 2>&1; }; } || \
+	echo 'Skipped: tests of the R package. There is no R (on Debian or Ubuntu: apt install $(R_PACKAGES)).'
+
 NUMERICAL := tests/measures tests/attacks tests/averaging tests/accounting tests/sequences tests/usefulness tests/simulation \
 	tests/decision tests/ceiling tests/together tests/noisy_risk tests/perturbations tests/test_precision.py \
 	tests/test_noise.py tests/test_mechanisms.py tests/test_people.py tests/test_totals.py tests/test_search.py \
@@ -131,6 +140,7 @@ mutants: setup
 bench: setup
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/scale.py --rows $(ROWS)
+	$(BIN)/python benchmarks/together.py
 
 clean:
 	rm -rf .venv .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -144,7 +144,7 @@ def run(*command: str | Path, expected: int = 0, **options: Any) -> str:
         check=False,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         **options,
     )
     if command[:3] == UV and any(sign in done.stderr for sign in OFFLINE):
