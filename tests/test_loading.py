@@ -1,0 +1,73 @@
+"""What a command loads: its own options, and of the rooms what its question needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cellrisk as cr
+from cellrisk.cli import build_command
+from cellrisk.cli.spelling import walk
+from tests.test_house import ROOMS
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def list_loaded(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*(name for name in sys.modules if name.startswith('cellrisk.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    return set(done.stdout.split())
+
+
+def test_one_command_does_not_load_the_others() -> None:
+    loaded = list_loaded("from cellrisk.cli import build_command\nbuild_command().commands['inspect']")
+    assert "cellrisk.cli.commands" in loaded
+    others = {"decisions", "releases", "ledgers", "planning", "sets", "serving", "reproducing"}
+    assert loaded & {f"cellrisk.cli.{name}" for name in others} == set()
+    assert {name for name in loaded if name.startswith(("cellrisk.risk", "cellrisk.web", "cellrisk.show"))} == set()
+
+
+def test_a_release_loads_no_audit_no_simulation_and_no_set() -> None:
+    loaded = list_loaded("import cellrisk.publish.releasing, cellrisk.repeat.ledger.pairing")
+    assert "cellrisk.publish.releasing.measurement" in loaded
+    needless = ("cellrisk.publish.auditing", "cellrisk.publish.simulation", "cellrisk.repeat.together", "cellrisk.show")
+    assert {name for name in loaded if name.startswith((*needless, "cellrisk.risk.perturbed"))} == set()
+
+
+def test_every_command_speaks_of_the_same_noise() -> None:
+    """None is where a mechanism may be left out: the release in hand says it, or a loss of another tool has none."""
+    found = {
+        command.name: parameter.default
+        for command in walk(build_command())
+        for parameter in command.params
+        if parameter.name == "mechanism"
+    }
+    assert {name for name, default in found.items() if default is None} == {"audit", "add", "plan"}
+    assert {default for default in found.values() if default is not None} == {"geometric"}
+    assert {"assess", "choose", "report", "release", "simulate", "average"} <= set(found)
+    assert "reproduce" not in found
+
+
+def test_the_tree_for_newcomers_is_the_house() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    told = re.findall(r"^      (\w+)/? ", text, re.MULTILINE)
+    assert sorted(told) == sorted(set(ROOMS) - {"__main__"})
+
+
+def test_what_everybody_needs_has_a_public_name() -> None:
+    assert {"InvalidInput", "UnknownName", "Priors", "reproduce"} <= set(cr.__all__)
+    assert all(hasattr(cr, name) for name in cr.__all__)
+
+
+def test_the_old_word_of_a_plan_still_works() -> None:
+    rows = {"sex": ["f", "f", "m", "m"], "job": ["cook", "smith", "cook", "cook"]}
+    pd = pytest.importorskip("pandas")
+    table = cr.tabulate(pd.DataFrame(rows), "sex", "job")
+    step = cr.Step(cr.Geometric(epsilon=0.5), "job")
+    assert cr.plan(table, [], next=step).to_dict() == cr.plan(table, [], planned=step).to_dict()  # type: ignore[call-arg]
+    with pytest.raises(cr.InvalidInput, match="planned"):
+        cr.plan(table, [], planned=step, next=step)  # type: ignore[call-arg]
