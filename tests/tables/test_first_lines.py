@@ -17,7 +17,7 @@ from cellrisk.cli import main
 from cellrisk.counts import files
 from cellrisk.counts.engine import explain_failure
 from cellrisk.counts.preview import preview_file
-from cellrisk.counts.spark.refusals import explain_failure as explain_spark
+from cellrisk.counts.spark.refusals import explain_spark_failure
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 
@@ -118,8 +118,8 @@ def test_what_engines_quote_is_not_repeated() -> None:
         pass
 
     SparkError.__module__ = "pyspark.errors"
-    assert "SMITH" not in str(explain_spark(SparkError("the value [SMITH] cannot be cast")))
-    assert "CAST_INVALID" in str(explain_spark(SparkError("[CAST_INVALID] the value [SMITH] cannot be cast")))
+    assert "SMITH" not in str(explain_spark_failure(SparkError("the value [SMITH] cannot be cast")))
+    assert "CAST_INVALID" in str(explain_spark_failure(SparkError("[CAST_INVALID] the value [SMITH] cannot be cast")))
     assert "too long" in str(explain_failure(ValueError("The Parallel CSV Reader currently does not support SMITH")))
 
 
