@@ -193,6 +193,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestAddress::test_a_restarted_server",
         "TestDeciding::test_what_a_policy",
         "TestLoading::test_counts_are_asked",
+        "TestPerturbation::test_a_table_of_one_s_own",
         "test_bins_that_cannot_be_read",
         "test_many_levels",
     ),

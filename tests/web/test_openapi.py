@@ -28,6 +28,9 @@ TABLE = (
     "compare",
     "commands",
     "downloads",
+    "perturbed",
+    "perturbed/riskiest",
+    "perturbed/report",
 )
 OPERATIONS = [
     *(("GET", path) for path in ("/api/state", "/api/files", "/api/sources/{source}", "/api/ledger")),

@@ -42,6 +42,9 @@ class Locks(Model):
 
 class State(Model):
     version: str
+    without_epsilon: dict[str, str] = Field(
+        description="Why a part of the page has nothing to show for a perturbation, by its command or limit."
+    )
     folder: bool = Field(description="Whether files of a folder can be loaded.")
     ledger: bool = Field(description="Whether releases are written into a ledger.")
     policy: str | None = Field(description="Which policies are in force, by file name and digest; null without one.")
@@ -287,6 +290,43 @@ class Commands(Model):
     python: str
 
 
+class PerturbedRisk(Model):
+    measure: str
+    form: str
+    weights: str | None = Field(description="Null where the measure is not an average over cells.")
+    risk: float
+
+
+class EqualRiskAnswer(Model):
+    """The epsilon at which noise gives away as many people as a perturbation."""
+
+    by: Literal["caused", "certainty"]
+    mechanism: str
+    figure: float = Field(description="People given away by the perturbation.")
+    epsilon: float | None = Field(description="Null where there is none.")
+    distance: float = Field(description="How far the perturbation moves the table, as a share of the records.")
+    mechanism_distance: float | None = Field(description="How far the noise does, at that epsilon.")
+    sentence: str
+    epsilons: list[float] = Field(description="Those that were looked at.")
+    people: list[float] = Field(description="People given away by the noise at each of them.")
+
+
+class PerturbedAnswer(Model):
+    """What a perturbation gives away, as cellrisk assess --perturbation tells it. It can be the result of a job."""
+
+    name: str
+    described: str
+    sentence: str
+    not_told: str = Field(description="What is not known of a table without an epsilon.")
+    decision: dict[str, Any] = Field(description="An entry of `decision` of cellrisk assess --perturbation --json.")
+    risks: list[PerturbedRisk]
+    equal: list[EqualRiskAnswer] = Field(description="By caused, and by certainty where that is known.")
+    limited: bool = Field(description="Whether a limit was set, by the request or by a policy.")
+    broken: list[str] = Field(description="Limits that are not kept, or cannot be judged.")
+    policy: str
+    commands: Commands
+
+
 class Download(Model):
     """The result of a job."""
 
@@ -418,6 +458,7 @@ Result = (
     | AdmissibleAnswer
     | RiskMap
     | ComparisonAnswer
+    | PerturbedAnswer
     | SetAnswer
     | SetRead
     | Download

@@ -12,9 +12,12 @@ from cellrisk.counts.profiles import SIZE_CLASSES
 from cellrisk.counts.roles import COUNT, Columns
 from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.counts.table import describe_attribute, list_assumptions
+from cellrisk.decide.figure_limits import NO_EPSILON
 from cellrisk.decide.policies import Policies
+from cellrisk.decide.requirement import NO_CHANCE
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism
+from cellrisk.noise.methods import WITHOUT_PERTURBATION
 from cellrisk.publish.simulation import SCENARIOS, Scenario
 from cellrisk.publish.simulation.glimpse import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
@@ -70,6 +73,7 @@ def describe_server(settings: Settings) -> answer_models.State:
     policies = Policies.in_force(settings.policy)
     return answer_models.State(
         version=__version__,
+        without_epsilon=list_reasons(),
         folder=settings.folder is not None,
         ledger=settings.ledger is not None,
         policy=policies.describe() if policies else None,
@@ -91,6 +95,13 @@ def describe_server(settings: Settings) -> answer_models.State:
         neighbours=_titled(NEIGHBOURS),
         missing=list(MISSING_RULES),
     )
+
+
+def list_reasons() -> dict[str, str]:
+    """Why a part of the page has nothing to show for a perturbation: the reasons of the commands, as sentences."""
+    reasons = {name: told[0] for name, told in WITHOUT_PERTURBATION.items()}
+    reasons |= {"max_epsilon": NO_EPSILON, "margin": NO_CHANCE}
+    return {name: f"{told[0].upper()}{told[1:]}." for name, told in reasons.items()}
 
 
 def _titled(names: Iterable[str]) -> list[answer_models.Named]:

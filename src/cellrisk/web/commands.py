@@ -10,8 +10,10 @@ from typing import Any
 
 from cellrisk.web.answer_models import Commands
 from cellrisk.web.recipes import Recipe, find_delta
-from cellrisk.web.request_models import LIMITS, EpsilonRequest
+from cellrisk.web.request_models import LIMITS, EpsilonRequest, PerturbedRequest
 
+OF_THE_RISK = {"max_risk", "margin"}
+"""Limits that are on the risk in the words of the page; the others have words of their own."""
 NO_OPTION = "# A column or level of this table has a name that no option can hold; use the Python code.\n"
 
 
@@ -32,7 +34,7 @@ def write_shell(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str
     epsilon = ["--epsilon", number(asked.epsilon)]
     limits = given_limits(asked)
     limit = [part for name, most in limits.items() for part in (f"--{name.replace('_', '-')}", number(most))]
-    about = risk if "max_risk" in limits else []
+    about = risk if OF_THE_RISK & set(limits) else []
     lines = [
         ["assess", *table, *mechanism, *epsilon],
         ["curve", *table, *mechanism, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
@@ -43,9 +45,9 @@ def write_shell(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str
     return warning + "".join(f"{shlex.join(['cellrisk', *line])}\n" for line in lines)
 
 
-def given_limits(asked: EpsilonRequest) -> dict[str, float]:
+def given_limits(asked: EpsilonRequest | PerturbedRequest) -> dict[str, float]:
     """The limits of the page, by the names that `choose` gives them."""
-    found = {name: getattr(asked, name) for name in LIMITS}
+    found = {name: getattr(asked, name, None) for name in LIMITS}
     return {name: most for name, most in found.items() if most is not None}
 
 
@@ -80,10 +82,6 @@ def _can_be_options(recipe: Recipe) -> bool:
 
 
 def write_python(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, delta: float) -> str:
-    used = {*recipe.quasi_identifiers, sensitive}
-    table: dict[str, Any] = recipe.arguments()
-    for name in ("bins", "levels"):
-        table[name] = {column: value for column, value in table.get(name, {}).items() if column in used}
     setting: dict[str, Any] = {"epsilon": asked.epsilon, "delta": delta, "neighbours": asked.neighbours}
     if asked.neighbours == "add-remove":
         del setting["neighbours"]
@@ -92,13 +90,12 @@ def write_python(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: st
     others = {name: value for name, value in setting.items() if name != "epsilon"}
     risk = {"measure": asked.measure, "form": asked.form, "weights": asked.weights}
     limits = given_limits(asked)
-    about = risk if "max_risk" in limits else {}
-    preparation = [f"{name} in bins: {text}" for name, text in recipe.bins if name in used]
-    report = {**setting, **risk, **limits, "source": recipe.name, "preparation": preparation}
+    about = risk if OF_THE_RISK & set(limits) else {}
+    report = {**setting, **risk, **limits, "source": recipe.name, "preparation": list_preparation(recipe, sensitive)}
     lines = [
         "import cellrisk as cr",
         "",
-        f"table = cr.tabulate({path!r}, {list(recipe.quasi_identifiers)!r}, {sensitive!r}{_keywords(table)})",
+        f"table = {write_tabulate(recipe, path, sensitive)}",
         f"print(cr.assess(table, cr.mechanism({asked.mechanism!r}{_keywords(setting)})))",
         f"curve = cr.curve(table, {asked.mechanism!r}{_keywords({**others, 'measures': asked.measure})})",
         'curve.to_csv("curve.csv")',
@@ -108,6 +105,57 @@ def write_python(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: st
         lines.append(f"print(cr.choose(table, {asked.mechanism!r}{_keywords({**limits, **about, **others})}))")
     lines.append(f'cr.report(table, {asked.mechanism!r}{_keywords(report)}).save("report.html")')
     return "\n".join(lines) + "\n"
+
+
+def write_tabulate(recipe: Recipe, path: str, sensitive: str) -> str:
+    """How the table is made, in Python."""
+    used = {*recipe.quasi_identifiers, sensitive}
+    given: dict[str, Any] = recipe.arguments()
+    for name in ("bins", "levels"):
+        given[name] = {column: value for column, value in given.get(name, {}).items() if column in used}
+    return f"cr.tabulate({path!r}, {list(recipe.quasi_identifiers)!r}, {sensitive!r}{_keywords(given)})"
+
+
+def list_preparation(recipe: Recipe, sensitive: str) -> list[str]:
+    """What was done to the columns in use, as a report tells it."""
+    used = {*recipe.quasi_identifiers, sensitive}
+    return [f"{name} in bins: {text}" for name, text in recipe.bins if name in used]
+
+
+def write_perturbed_commands(
+    recipe: Recipe, path: str, perturbation: str, asked: PerturbedRequest, sensitive: str, records: int
+) -> Commands:
+    """The same for a perturbation: its assessment with the picture at equal risk, the riskiest cells, the report."""
+    delta = find_delta(asked.mechanism, asked.delta, records)
+    limits = given_limits(asked)
+    risk = {"measure": asked.measure, "form": asked.form, "weights": asked.weights}
+    about = [as_argument(path), *_table_options(recipe, sensitive), "--perturbation", perturbation]
+    compared = ["--mechanism", asked.mechanism, *(["--delta", number(delta)] if delta else [])]
+    words = [part for name, word in risk.items() for part in (f"--{name}", word)]
+    words += [part for name, most in limits.items() for part in (f"--{name.replace('_', '-')}", number(most))]
+    shell = [
+        ["assess", *about, *compared, "--plot", "equal-risk.svg"],
+        ["explain", *about],
+        ["report", *about, *compared, *words, "--output", "report.html"],
+    ]
+    by = {"delta": delta} if delta else {}
+    report = {**by, **risk, **limits, "source": recipe.name, "preparation": list_preparation(recipe, sensitive)}
+    python = [
+        "import cellrisk as cr",
+        "",
+        f"table = {write_tabulate(recipe, path, sensitive)}",
+        f"found = cr.assess_perturbation(table, {perturbation!r}, compare={asked.mechanism!r}{_keywords(by)})",
+        "print(found)",
+        'found.plot("equal-risk.svg")',
+        f"print(cr.explain(table, perturbation={perturbation!r}))",
+        f"report = cr.report(table, {asked.mechanism!r}, perturbation={perturbation!r}{_keywords(report)})",
+        'report.save("report.html")',
+    ]
+    warning = "" if _can_be_options(recipe) else NO_OPTION
+    return Commands(
+        shell=warning + "".join(f"{shlex.join(['cellrisk', *line])}\n" for line in shell),
+        python="\n".join(python) + "\n",
+    )
 
 
 def _keywords(given: dict[str, Any]) -> str:

@@ -78,6 +78,7 @@ def _tell_budget(asked: DownloadRequest, mechanism: Mechanism, settings: Setting
     """What the people have spent before and after, and whether a limit of the ledger refuses this release."""
     if settings.ledger is None:
         return [NOBODY_ADDS_UP], False
+    from cellrisk.repeat.accounting import Loss
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.show.reporting.budget import describe_budget
 
@@ -89,7 +90,7 @@ def _tell_budget(asked: DownloadRequest, mechanism: Mechanism, settings: Setting
             return [f"The ledger refuses this: {refusal}"], True
         if all(each.name != cohort for each in ledger.cohorts()):
             return [f"Cohort {cohort}: nothing spent before, {mechanism_cost(mechanism)} after"], False
-        told = describe_budget(ledger, cohort, mechanism)
+        told = describe_budget(ledger, cohort, Loss.of(mechanism))
         return [f"Cohort {cohort}: {told['earlier']}", told["budget"][0][1]], False
 
 

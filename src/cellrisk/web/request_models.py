@@ -138,6 +138,36 @@ class CompareRequest(Model):
     weights: Weights = "records"
 
 
+class PerturbedRequest(Model):
+    """A perturbation in the place of a mechanism: a rule, or a table P(m -> r) that was uploaded; one of the two."""
+
+    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+    rule: Words | None = Field(default=None, examples=["cell-key", "random-rounding:3", "suppress-below:10,round:5"])
+    uploaded: Name | None = Field(default=None, description="The source that /api/uploads gave: a CSV file.")
+    suppress_below: int | None = Field(
+        default=None, ge=1, le=100_000, description="With an uploaded table: what is left out after it."
+    )
+    mechanism: MechanismName = Field(default="geometric", description="Whose epsilon at equal risk is looked for.")
+    delta: Delta
+    measure: MeasureName = "local"
+    form: Form = "tight"
+    weights: Weights = "records"
+    max_risk: Share | None = None
+    max_caused: Share | None = None
+    max_certain: Share | None = None
+    max_ceiling: Share | None = None
+    max_people: People | None = None
+
+
+class PerturbedCellsRequest(PerturbedRequest):
+    top: int = Field(default=50, ge=1, le=200)
+
+
+class PerturbedReportRequest(PerturbedRequest):
+    title: Words | None = None
+    organisation: Words | None = None
+
+
 class DownloadRequest(EpsilonRequest):
     kind: Literal["report", "curve.csv", "curve.svg", "release"]
     public: bool = Field(default=False, description="report: leave out what was computed from the raw data.")

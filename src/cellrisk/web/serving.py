@@ -51,7 +51,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         from starlette.exceptions import HTTPException
 
         from cellrisk.system.version import __version__
-        from cellrisk.web import routes, set_routes
+        from cellrisk.web import perturbation_routes, routes, set_routes
         from cellrisk.web.boxes import name_boxes
         from cellrisk.web.guard import Guard
         from cellrisk.web.jobs import Busy
@@ -80,6 +80,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
     for each in (routes, set_routes):
         app.include_router(each.api)
         app.include_router(each.page)
+    app.include_router(perturbation_routes.api)
 
     @app.exception_handler(CellriskError)
     def refuse(_: Request, refusal: Exception) -> JSONResponse:

@@ -248,11 +248,13 @@ def draw_map(
     if choice.trade_off is None:
         raise InvalidInput("no releases were simulated")
     roles = {each.role: _describe_alternative(each) for each in choice.alternatives}
-    unlimited = " and a TVD of at most 1" if max_tvd is None else ""
+    sentence = choice.headline if limited else NO_LIMIT
+    if max_tvd is None:  # the limit of 1, which was set to have releases simulated, is nobody's
+        sentence = re.sub(r" and a TVD of at most 1\b|; the limit on the TVD asks for [^;]*", "", sentence)
     return {
         "points": choice.trade_off.to_dict()["points"],
         **{role: roles.get(role) for role in ("recommended", "stricter", "looser")},
-        "sentence": name_boxes(choice.headline.replace(unlimited, "", 1)) if limited else NO_LIMIT,
+        "sentence": name_boxes(sentence),
     }
 
 

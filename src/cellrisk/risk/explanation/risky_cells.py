@@ -85,7 +85,7 @@ class CellSteps(LeavesKeys):
     key: dict[str, str]
     """The values of the quasi-identifiers. Raw data."""
     labels: tuple[LabelStep, ...]
-    """Those that somebody in the cell has; the others vanish, as far as the perturbation lets them."""
+    """The values that somebody in the cell has; the others vanish, as far as the perturbation lets them."""
 
     def without_keys(self) -> dict[str, Any]:
         return {"key": dict.fromkeys(self.key, NOT_KEPT)}
@@ -156,8 +156,8 @@ class CellRisks:
     form: str
 
     @classmethod
-    def at(cls, mechanism: Mechanism, cells: Cells, form: str) -> CellRisks:
-        """The risks of these cells where this mechanism releases them."""
+    def at(cls, mechanism: Mechanism | Perturbation, cells: Cells, form: str) -> CellRisks:
+        """The risks of these cells where this mechanism releases them, or this perturbation."""
         return cls(cells, Survival((mechanism.noise,), mechanism.threshold), form)
 
     @cached_property
@@ -166,7 +166,7 @@ class CellRisks:
 
     @property
     def risk(self) -> Floats:
-        """Of each cell, in the chosen form."""
+        """The risk of each cell, in the chosen form."""
         return self._by_form[self.form]
 
     @cached_property

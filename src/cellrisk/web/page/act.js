@@ -3,7 +3,7 @@ import { announce, at, make, showError, showNote } from "./elements.js";
 import { showLedger } from "./ledger.js";
 import { count, percent, short, size } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { hasLimit, page, presentFigures, presentIndex, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
+import { hasLimit, isPerturbed, page, presentFigures, presentIndex, presentPerturbation, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
 import { tell } from "./steps.js";
 
 // Whether the epsilon that is shown keeps the limits, and the words for it.
@@ -28,7 +28,7 @@ export function showSetting() {
 
 export async function showCommands() {
   const answer = await work(at("commands-status"), null, () => askTable("commands", presentSetting()));
-  if (answer) [at("shell").textContent, at("python").textContent] = [answer.shell, answer.python];
+  if (answer && !isPerturbed()) [at("shell").textContent, at("python").textContent] = [answer.shell, answer.python];
 }
 
 export async function copyCode(event) {
@@ -39,9 +39,12 @@ export async function copyCode(event) {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }
 
-export async function download(kind, place, words, more = {}) {
-  const asked = { kind, ...presentSetting(), spreadsheet_safe: at("spreadsheet-safe").checked, ...more };
-  const file = await work(place, words, () => askTable("downloads", asked));
+export function download(kind, place, words, more = {}) {
+  return fetchFile(place, words, "downloads", { kind, ...presentSetting(), spreadsheet_safe: at("spreadsheet-safe").checked, ...more });
+}
+
+async function fetchFile(place, words, what, asked) {
+  const file = await work(place, words, () => askTable(what, asked));
   if (!file) return false;
   const link = make("a", { href: file.url, download: file.name }, file.name);
   showNote(place, "Saved: ", link, ` (${size(file.bytes)})`, file.remark ? `. ${file.remark}` : "");
@@ -52,7 +55,9 @@ export async function download(kind, place, words, more = {}) {
 
 export function downloadReport() {
   const more = { title: at("report-title").value.trim() || null, organisation: at("organisation").value.trim() || null };
-  download("report", at("download-status"), "Writing the report", more);
+  const [place, words] = [at("download-status"), "Writing the report"];
+  if (isPerturbed()) fetchFile(place, words, "perturbed/report", { ...presentPerturbation(), ...more });
+  else download("report", place, words, more);
 }
 
 // A mechanism that cannot release is exchanged for one that can, by switchTo.

@@ -8,9 +8,10 @@ import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { showLedger } from "./ledger.js";
 import { countTable, loadSource, restore, showFiles, upload } from "./load.js";
-import { dragMarker, loadPositions, showPosition, showRow, useAdmissible } from "./see.js";
+import { changePerturbedLimits, loadShown, uploadKeys } from "./perturbed.js";
+import { dragMarker, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
-import { LIMITS, named, page } from "./state.js";
+import { LIMITS, isPerturbed, named, page } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
 
 function chooseTheme() {
@@ -26,17 +27,20 @@ function watchDrops() {
   window.addEventListener("drop", (event) => upload(event.dataTransfer.files[0]));
 }
 
+const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));
+
 function watchControls() {
   const actions = {
-    change: { theme: chooseTheme, sensitive: loadPositions, mechanism: loadPositions, measure: loadPositions, neighbours: loadPositions,
-      weights: showRow, delta: showRow, form: showRow, top: showRiskiest, file: (event) => upload(event.target.files[0]) },
+    change: { theme: chooseTheme, ...each(["protection", "perturbation", "rule", "suppress-below", "sensitive", "mechanism", "measure", "neighbours"], loadShown),
+      ...each(["weights", "delta", "form"], () => (isPerturbed() ? loadShown() : showRow())), top: showRiskiest,
+      file: (event) => upload(event.target.files[0]), "keys-file": (event) => uploadKeys(event.target.files[0]) },
     click: { "try-adult": () => loadSource("Reading the example", () => ask("POST", "/api/sources", { example: "adult" })),
       "open-file": () => loadSource("Reading the file", () => ask("POST", "/api/sources", { path: at("folder-file").value })),
       "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
       "draw-map": loadMap, compare: compareSettings, report: downloadReport, print: () => window.print(),
       "curve-csv": () => download("curve.csv", at("download-status"), "Writing the curve"),
       "curve-svg": () => download("curve.svg", at("download-status"), "Writing the curve"), "copy-shell": copyCode, "copy-python": copyCode },
-    input: { epsilon: showPosition, ...Object.fromEntries(LIMITS.map(({ id }) => [id, changeLimits])) },
+    input: { epsilon: showPosition, ...each(LIMITS.map(({ id }) => id), () => (isPerturbed() ? changePerturbedLimits() : changeLimits())) },
     pointerdown: { curve: dragMarker, limits: dragMarker },
     pointermove: { curve: dragMarker, limits: dragMarker },
     submit: { "release-form": askForRelease },
@@ -61,6 +65,7 @@ function showServer() {
   for (const [id, list] of Object.entries(lists)) setOptions(at(id), named(list));
   [at("mechanism").value, at("form").value, at("weights").value] = ["geometric", "tight", "records"];
   at("ledger-fields").hidden = !page.server.ledger;
+  for (const place of document.querySelectorAll("[data-reason]")) place.textContent = page.server.without_epsilon[place.dataset.reason];
   showLocks();
 }
 

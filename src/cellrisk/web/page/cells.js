@@ -1,9 +1,9 @@
 // Cells of the table, shown one by one: a sample before and after a release, and the riskiest ones.
 import { isWide } from "./charts.js";
-import { at, make, makeTable, showNote } from "./elements.js";
+import { at, make, makeTable, showNote, write } from "./elements.js";
 import { count, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { page, presentSetting } from "./state.js";
+import { isPerturbed, page, presentPerturbation, presentSetting } from "./state.js";
 
 const keyWords = (key) => Object.entries(key).map(([column, value]) => `${column} ${value}`).join(", ");
 const badge = (scenario) => make("span", { class: `badge case-${scenario}` }, String(scenario));
@@ -11,9 +11,9 @@ const badge = (scenario) => make("span", { class: `badge case-${scenario}` }, St
 // The keys of a very large table are read when somebody asks for them.
 async function readCells(place) {
   const words = "Reading the cells";
-  if (await work(place, words, () => askTable("cells", { sensitive: page.shown.sensitive }))) {
-    page.keyed = page.shown.sensitive;
-    showGlimpse();
+  if (await work(place, words, () => askTable("cells", { sensitive: at("sensitive").value }))) {
+    page.keyed = at("sensitive").value;
+    if (!isPerturbed()) showGlimpse();
     showRiskiest();
   }
 }
@@ -31,7 +31,7 @@ async function askCells(place, what, asked) {
 }
 
 function hasCells(place) {
-  const ready = page.table.keyed || page.keyed === page.shown.sensitive;
+  const ready = page.table.keyed || page.keyed === at("sensitive").value;
   if (!ready) showNote(place, `The table has ${count(page.table.cells)} cells; to show some, all have to be read. `,
     make("button", { type: "button", class: "small", click: () => readCells(place) }, "Read the cells"));
   return ready;
@@ -64,10 +64,12 @@ function countsOf(levels, counts) {
 
 export async function showRiskiest() {
   if (!hasCells(at("riskiest-status"))) return;
-  const answer = await askCells(at("riskiest-status"), "riskiest", { ...presentSetting(), top: Number(at("top").value) });
-  if (!answer) return;
+  const [what, asked] = isPerturbed() ? ["perturbed/riskiest", presentPerturbation()] : ["riskiest", presentSetting()];
+  const answer = await askCells(at("riskiest-status"), what, { ...asked, top: Number(at("top").value) });
+  if (!answer || (isPerturbed() && !page.perturbed)) return;
   page.riskiest = answer;
-  at("riskiest-epsilon").textContent = short(page.epsilon);
+  if (isPerturbed()) write("riskiest-perturbed", `With ${page.perturbed.name}.`);
+  else at("riskiest-epsilon").textContent = short(page.epsilon);
   showSorted();
 }
 

@@ -2,7 +2,8 @@
 import { at, make } from "./elements.js";
 import { count, percent, short } from "./numbers.js";
 import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
-import { bar, dot, frame, labelRight, level, line, shape, widthOf } from "./picture.js";
+import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
+import { offerValues } from "./readout.js";
 
 const drawn = new Map();
 const frames = new Map();
@@ -51,6 +52,8 @@ function drawFigures(id, again, intervals) {
   }
   for (const { kind, value } of labels.slice(-2)) if (made.y.to(value) >= made.top - 2) level(made, value, kind);
   for (const { kind, epsilons: along, values } of lines) line(made, along, values, kind);
+  offerValues(made, epsilons.map((epsilon) => [made.x.to(epsilon), [`epsilon ${short(epsilon)}`,
+    ...lines.map(({ words, epsilons: along, values }) => `${words[1]} ${percent(between(along, values, epsilon))}`)]]));
   labelRight(made, labels);
   if (document.body.classList.contains("printing")) printMarks(made, id === "limits");
   placeOverlays();
@@ -74,7 +77,9 @@ export function drawHistogram() {
   const labels = sizeLabels();
   const made = frame(at("histogram"), { x: { range: [0, cells.length], title: "people in the cell", ticks: labels.map((words, place) => [place + 0.5, words]) },
     y: { range: [0, 1.06 * Math.max(...cells)], text: count, title: "cells" } });
-  if (made) cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
+  if (!made) return;
+  cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
+  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`${labels[place]} people`, `${count(number)} cells`]]));
 }
 
 export function sizeLabels() {
@@ -90,13 +95,14 @@ export function drawMap() {
   const [widest, limit] = [Math.max(...tvd) || 0.01, limitOf(LIMITS.find(({ name }) => name === "max_risk"))];
   const marks = mapMarks().filter(([, mark]) => mark.tvd !== null);
   const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${percent(limit)}` }];
-  const ticks = Array.from({ length: 6 }, (_, place) => Number(((place * widest) / 5).toPrecision(2)));
+  const ticks = niceTicks(1.05 * widest, isWide("map") ? 6 : 3);
   const made = frame(at("map"), { x: { range: [0, 1.05 * widest], title: "distortion (total variation distance)", ticks: ticks.map((tick) => [tick, String(tick)]) },
     y: { ...shareAxis(risk), title: "exposed" }, right: widthOf(labels.map(({ words }) => words)) + 12 });
   if (!made) return;
   line(made, tvd, risk, "exposed");
-  points.forEach((point) => made.svg.append(shape("circle", { class: "point", cx: made.x.to(point.tvd), cy: made.y.to(point.risk), r: 3.5 },
-    shape("title", {}, `epsilon ${short(point.epsilon)}: risk ${percent(point.risk)}, distortion ${point.tvd.toFixed(3)}`))));
+  points.forEach((point) => made.svg.append(shape("circle", { class: "point", cx: made.x.to(point.tvd), cy: made.y.to(point.risk), r: 3.5 })));
+  offerValues(made, points.map((point) => [made.x.to(point.tvd), [`epsilon ${short(point.epsilon)}`, `exposed ${percent(point.risk)}`,
+    `distortion ${point.tvd.toFixed(3)}`]]));
   for (const { value, kind } of labels) if (made.y.to(value) >= made.top) level(made, value, kind);
   labelRight(made, labels);
   const places = marks.map(([name, mark]) => ({ name, x: made.x.to(mark.tvd), y: made.y.to(mark.risk) })).sort((one, other) => one.y - other.y);
@@ -121,7 +127,32 @@ export function drawComparison() {
     line(made, side.epsilons, side.risk, `side-${name}`);
     dot(made, side.at.epsilon, side.at.risk, `side-${name}`);
   }
+  offerValues(made, page.compared.a.epsilons.map((epsilon) => [made.x.to(epsilon), [`epsilon ${short(epsilon)}`,
+    ...sides.map(([name, side]) => `${name} ${percent(between(side.epsilons, side.risk, epsilon))}`)]]));
   labelRight(made, sides.map(([name, side]) => ({ kind: `side-${name}`, value: side.risk.at(-1), words: name })));
+}
+
+// What noise gives away along epsilon, and the perturbation as a level line: where they cross is the epsilon at equal risk.
+export function drawEqual() {
+  if (!page.perturbed?.equal.length) return;
+  drawn.set("equal", drawEqual);
+  const { name, equal: [{ epsilons, people, figure, epsilon, mechanism }] } = page.perturbed;
+  const wide = isWide("equal");
+  const labels = [{ kind: "side-A", value: people.at(-1), words: wide ? `${mechanism} noise` : "noise" },
+    { kind: "side-B", value: figure, words: wide ? `${name.length < 22 ? name : "perturbation"} ${count(figure)}` : count(figure) }];
+  const made = frame(at("equal"), { x: epsilonAxis(epsilons, wide), y: { range: [0, 1.1 * Math.max(...people, figure, 1)], text: count, title: "people" },
+    right: widthOf(labels.map(({ words }) => words)) });
+  if (!made) return;
+  line(made, epsilons, people, "side-A");
+  if (figure >= 0) level(made, figure, "side-B");
+  if (epsilon !== null) {
+    const [x, words] = [made.x.to(epsilon), `epsilon ${short(epsilon)}`];
+    const fits = x - made.left > widthOf([words]); // before the crossing the curve is below the level, and out of the way
+    dot(made, epsilon, figure, "side-B");
+    made.svg.append(shape("text", { class: "label side-B", x: x + (fits ? -9 : 12), y: Math.max(made.y.to(figure) - 9, made.top + 8), "text-anchor": fits ? "end" : "start" }, words));
+  }
+  offerValues(made, epsilons.map((each, place) => [made.x.to(each), [`epsilon ${short(each)}`, `${mechanism} noise ${count(people[place])} people`, `${name} ${count(figure)} people`]]));
+  labelRight(made, labels);
 }
 
 // The marks that move are elements over the charts, so that moving them draws nothing anew.
@@ -143,15 +174,15 @@ function placeMarker(id) {
   marker.style.height = `${made.bottom - made.top}px`;
   lines.forEach(({ kind, epsilons, values }, place) => {
     marker.children[place].className = kind;
-    marker.children[place].style.transform = `translateY(${made.y.to(between(epsilons, values)) - made.top}px)`;
+    marker.children[place].style.transform = `translateY(${made.y.to(between(epsilons, values, page.epsilon)) - made.top}px)`;
   });
 }
 
-// The height of a line where the marker crosses it: lines are straight from point to point, along the logarithm.
-function between(epsilons, values) {
-  const place = epsilons.findIndex((epsilon) => epsilon >= page.epsilon);
+// The height of a line at an epsilon: lines are straight from point to point, along the logarithm.
+function between(epsilons, values, wanted) {
+  const place = epsilons.findIndex((epsilon) => epsilon >= wanted);
   if (place <= 0) return values.at(place);
-  const part = Math.log(page.epsilon / epsilons[place - 1]) / Math.log(epsilons[place] / epsilons[place - 1]);
+  const part = Math.log(wanted / epsilons[place - 1]) / Math.log(epsilons[place] / epsilons[place - 1]);
   return values[place - 1] + part * (values[place] - values[place - 1]);
 }
 

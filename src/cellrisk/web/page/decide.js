@@ -4,18 +4,20 @@ import { drawLimits, drawMap, frameOf, mapMarks, placeHandles } from "./charts.j
 import { announce, at, later, make, makeTable, write } from "./elements.js";
 import { inward, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { LIMITS, hasLimit, limitOf, page, presentSetting, whyUnused } from "./state.js";
+import { LIMITS, hasLimit, isPerturbed, limitOf, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
 
 // What the policy in force fixes: its limits stand in their boxes, and cannot be changed; nor can the words of its risk.
+// A perturbation has no epsilon and no chance level that could be limited.
 export function showLocks() {
   const { locks, policy } = page.server;
   const locked = "Fixed by the policy";
   for (const { name, id, per } of LIMITS) {
     const most = locks?.limits[name];
-    at(id).disabled = most !== undefined;
+    const why = (isPerturbed() && page.server.without_epsilon[name]) || (most === undefined ? "" : locked);
+    at(id).disabled = why !== "";
     if (most !== undefined) at(id).value = Number((per * most).toPrecision(6));
-    write(`${id}-lock`, most === undefined ? "" : locked);
+    write(`${id}-lock`, why);
   }
   for (const [name, word] of Object.entries(locks?.words ?? {})) {
     at(name).value = word;
@@ -33,14 +35,18 @@ export function makeHandles() {
     pointermove: (event) => dragLimit(event, limit), keydown: (event) => moveByKey(event, limit) }, make("b"))));
 }
 
-export function changeLimits() {
+export function checkBoxes() {
   for (const limit of LIMITS.filter(({ id }) => !at(id).disabled)) write(`${limit.id}-lock`, whyUnused(limit));
+}
+
+export function changeLimits() {
+  checkBoxes();
   placeHandles();
   waitForVerdict(true);
   later("limit", 150, checkLimits);
 }
 
-const checkLimits = () => { findAdmissible(); showSetting(); showCommands(); };
+const checkLimits = () => { if (isPerturbed()) return; findAdmissible(); showSetting(); showCommands(); };
 
 // What was said of other limits or another curve is pale, and cannot be used.
 function waitForVerdict(waiting) {
@@ -53,7 +59,7 @@ export async function findAdmissible() {
   if (!hasLimit() && !page.server.policy) return showNoLimit();
   waitForVerdict(true);
   const answer = await work(at("limit-status"), null, () => askTable("admissible", presentSetting()));
-  if (!answer) return;
+  if (!answer || isPerturbed()) return;
   if (!hasLimit() && !page.server.policy) return showNoLimit();
   waitForVerdict(false);
   page.admissible = answer;

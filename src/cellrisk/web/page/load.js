@@ -4,7 +4,7 @@ import { forgetCharts } from "./charts.js";
 import { showCompareFields } from "./compare.js";
 import { announce, at, make, setFigures, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
 import { count, percent, size } from "./numbers.js";
-import { loadPositions } from "./see.js";
+import { loadShown } from "./perturbed.js";
 import { ask, endTurns, follow, previewOf, work } from "./server.js";
 import { page } from "./state.js";
 import { openStep, tell } from "./steps.js";
@@ -58,7 +58,7 @@ export async function restore() {
     fulfil();
     page.epsilon = wishedEpsilon();
     openStep(said.step, { how: null, focus: false });
-    if (page.table) loadPositions();
+    if (page.table) loadShown();
     return;
   }
   forgetTable();
@@ -133,7 +133,7 @@ function chosenTable() {
 function forgetTable() {
   endTurns();
   stopWaiting();
-  Object.assign(page, { table: null, keyed: null, positions: null, shown: null, certainty: null, figures: null, admissible: null, map: null,
+  Object.assign(page, { table: null, keyed: null, positions: null, shown: null, certainty: null, figures: null, admissible: null, perturbed: null, map: null,
     compared: null, riskiest: null });
   page.shipped.clear();
   forgetCharts();
@@ -191,5 +191,5 @@ function showTable(table, step, how) {
   tell("load", `${table.name}: ${count(table.records)} people in ${count(table.cells)} cells by ${table.quasi_identifiers.join(", ")}; sensitive ${table.sensitive.map(({ name }) => name).join(", ")}`);
   announce(`The table is counted: ${count(table.records)} people in ${count(table.cells)} cells. Step 2, See, is open.`);
   openStep(step, { how });
-  return loadPositions();
+  return loadShown();
 }

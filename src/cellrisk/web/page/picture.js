@@ -50,7 +50,7 @@ export function frame(place, { x, y, right = 16 }) {
   return made;
 }
 
-function niceTicks(high, most) {
+export function niceTicks(high, most) {
   const rough = high / most;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= rough);
@@ -92,4 +92,9 @@ export function labelRight(made, labels) {
   }
 }
 
-export const widthOf = (words) => 7.4 * Math.max(0, ...words.map((each) => each.length)) + 14;
+// How wide labels are in the font that the browser has chosen, and the gap before them.
+export function widthOf(words) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `600 12.5px ${getComputedStyle(document.body).fontFamily}`;
+  return Math.max(0, ...words.map((each) => pen.measureText(each).width)) + 14;
+}

@@ -7,7 +7,7 @@ import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { count, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
-import { page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
+import { isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
 import { tell } from "./steps.js";
 
 const POINTS = 121;
@@ -39,7 +39,7 @@ async function loadCertainty() {
   page.certainty = page.shipped.get(key) ?? null;
   if (page.certainty) return;
   const certainty = await work(at("certainty-status"), "Counting whom an attacker can be sure of", () => askTable("certainty", asked));
-  if (!certainty || page.wantedCertainty !== wish) return;
+  if (!certainty || page.wantedCertainty !== wish || isPerturbed()) return;
   page.certainty = certainty;
   page.shipped.set(key, certainty);
   if (certainty.unknown) showNote(at("certainty-status"), `What an attacker could be sure of is not computed: ${certainty.unknown}.`);
@@ -137,7 +137,7 @@ function showNumbers() {
 
 async function fillIn() {
   const found = await work(at("figures-status"), null, () => askTable("figures", presentSetting()));
-  if (!found || found.epsilon !== page.epsilon) return;
+  if (!found || found.epsilon !== page.epsilon || isPerturbed()) return;
   page.figures = found;
   showNumbers();
   announce(found.sentence);
@@ -145,6 +145,7 @@ async function fillIn() {
 
 // What needs the server, once the slider rests.
 function settle() {
+  if (isPerturbed()) return;
   writeAddress();
   fillIn();
   showGlimpse();

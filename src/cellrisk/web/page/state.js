@@ -12,6 +12,7 @@ export const page = {
   certainty: null, // what an attacker can be sure of along epsilon, once it is known
   epsilon: 1, // what the slider shows; kept when the mechanism changes
   admissible: null, // what the server says of the limits
+  perturbed: null, // what a perturbation gives away, where one takes the place of a mechanism
   ...{ map: null, compared: null, riskiest: null }, // the last answers to these
   order: { column: "risk", descending: true },
   seed: 1,
@@ -45,6 +46,18 @@ export function whyUnused({ id, above }) {
 export function limitOf(limit) {
   const { value } = at(limit.id);
   return value === "" || whyUnused(limit) ? null : Number((Number(value) / limit.per).toPrecision(12));
+}
+
+export const isPerturbed = () => at("protection").value === "perturbation";
+
+// What is asked of a perturbation: a rule, or the table that was uploaded. Limits on an epsilon are no limits on it.
+export function presentPerturbation() {
+  const [kind, below] = [at("perturbation").value, at("suppress-below")];
+  const isTable = kind === "table";
+  const { max_epsilon: _, margin: __, ...limits } = presentLimits();
+  return { ...Object.fromEntries(["sensitive", "mechanism", "measure", "form", "weights"].map((id) => [id, at(id).value])), delta: null,
+    rule: isTable ? null : kind === "rule" ? at("rule").value.trim() : kind, uploaded: isTable ? at("keys").value.split(" ")[0] : null,
+    suppress_below: isTable && below.value !== "" && below.checkValidity() ? Number(below.value) : null, ...limits };
 }
 
 const presentLimits = () => Object.fromEntries(LIMITS.map((limit) => [limit.name, limitOf(limit)]));

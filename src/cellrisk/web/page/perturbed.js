@@ -1,0 +1,138 @@
+// A perturbation in the place of a mechanism: what it gives away, without an epsilon.
+import { writeAddress } from "./address.js";
+import { showRiskiest } from "./cells.js";
+import { drawEqual, drawHistogram, sizeLabels } from "./charts.js";
+import { checkBoxes, showLocks } from "./decide.js";
+import { announce, at, later, make, makeTable, setFigures, showError, showNote, write } from "./elements.js";
+import { count, percent, short, size } from "./numbers.js";
+import { loadPositions } from "./see.js";
+import { ask, askTable, work } from "./server.js";
+import { isPerturbed, page, presentPerturbation, titleOf } from "./state.js";
+import { tell } from "./steps.js";
+
+// What the controls ask for: noise along epsilon, or a perturbation.
+export function loadShown() {
+  const perturbed = isPerturbed();
+  document.body.classList.toggle("perturbed", perturbed);
+  at("mechanism-field").querySelector("label").textContent = perturbed ? "Compared with" : "Mechanism";
+  at("rule-field").hidden = at("perturbation").value !== "rule";
+  at("keys-field").hidden = at("suppress-below-field").hidden = at("perturbation").value !== "table";
+  const [, ...name] = at("keys").value.split(" ");
+  if (name.length) write("keys-told", name.join(" "));
+  showLocks();
+  checkBoxes();
+  if (!page.table) return null;
+  return perturbed ? loadPerturbed() : loadPositions();
+}
+
+// What has to be said before anything can be asked, or "".
+function findUnsaid({ rule, uploaded }) {
+  if (rule === "") return "Write a rule into the box “Rule”, such as random-rounding:5.";
+  return uploaded === "" ? "Choose the file with the table P(m → r) under “A table of your own”." : "";
+}
+
+const GONE = 404;
+
+async function loadPerturbed() {
+  const asked = presentPerturbation();
+  const unsaid = findUnsaid(asked);
+  page.wanted = {}; // a curve that is on its way is not shown
+  at("advanced-told").textContent = "a perturbation";
+  if (unsaid) {
+    at("advanced").open = true;
+    showNote(at("see-status"), unsaid);
+    return showNothing(unsaid);
+  }
+  const found = await work(at("see-status"), "Computing what it gives away", () => askTable("perturbed", asked).catch((error) => {
+    throw error.status === GONE ? new Error(`The server no longer has ${at("keys-told").textContent}, which was uploaded. Choose the table again.`) : error;
+  }));
+  if (!found) return at("see-status").querySelector(".error, .note") ? showNothing("This perturbation cannot be assessed: step 2 says why.") : null;
+  if (!isPerturbed()) return null;
+  page.perturbed = found;
+  showFigures();
+  showVerdict();
+  [at("shell").textContent, at("python").textContent] = [found.commands.shell, found.commands.python];
+  showRiskiest();
+  writeAddress();
+  announce(found.sentence);
+  return null;
+}
+
+function showNothing(words) {
+  page.perturbed = null;
+  at("see-area").hidden = true;
+  for (const id of ["verdict", "setting"]) {
+    at(id).className = "verdict";
+    at(id).replaceChildren(make("p", { class: "answer" }, words));
+  }
+  for (const id of ["shell", "python"]) at(id).textContent = "";
+  for (const step of ["see", "decide", "act"]) tell(step, words);
+  writeAddress();
+}
+
+function showFigures() {
+  const { name, described, sentence, not_told: notTold, decision, equal, risks } = page.perturbed;
+  const { records } = page.table;
+  const { caused, people, ceiling } = decision;
+  const [named] = decision.certainty;
+  const [first] = equal;
+  at("see-area").hidden = false;
+  at("advanced-told").textContent = `${name}, a perturbation without an epsilon`;
+  write("perturbed-sentence", sentence);
+  write("not-told", `${described} ${notTold}`);
+  write("equal-lead", `People given away because of their own record: ${titleOf("mechanisms", first.mechanism)} noise along epsilon, and ${name} as a level line.`);
+  const interval = people.low === null ? "" : `95% of releases: ${count(people.low)} to ${count(people.high)} people`;
+  setFigures(at("perturbed-figures"), [
+    ["Because of their own record", percent(caused.share), caused.people < 0 ? "their own record hides people" : `${count(caused.people)} people`, "first caused"],
+    ["Named with certainty", named ? percent(named.right / records) : "–", named ? `rightly, and ${100 * named.certainty}% sure or more` : `not computed: ${decision.certainty_unknown ?? ""}`, "sure"],
+    ["Exposed: own value revealed", percent(people.mean / records), interval, "exposed"],
+    ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],
+    ["Exposed by the raw table", percent(decision.raw_share), "published as it is"],
+    ["Epsilon at equal risk", first.epsilon === null ? "none" : short(first.epsilon), first.epsilon === null ? "the sentence says why" : `of ${first.mechanism} noise`],
+    ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; that noise ${percent(first.mechanism_distance)}`],
+  ]);
+  at("perturbed-numbers").replaceChildren(makeTable("Every measure", ["measure", "averaged", "revealed"], ["risk"], risks.map(({ measure, weights, form, risk }) =>
+    [titleOf("measures", measure), weights === null ? "–" : titleOf("weights", weights), titleOf("forms", form), percent(risk)])));
+  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells", "people"],
+    sizeLabels().map((label, place) => [label, count(page.table.sizes.cells[place]), count(page.table.sizes.records[place])])));
+  drawEqual();
+  drawHistogram();
+  tell("see", `${name}: ${percent(caused.share)} of people given away because of their own record, ${percent(people.mean / records)} exposed`);
+}
+
+function showVerdict() {
+  const { name, limited, broken, policy, decision } = page.perturbed;
+  const words = !limited ? "No limit is set." : broken.length ? "Not within the limits." : "Within the limits.";
+  const kind = !limited ? "" : broken.length ? "bad" : "good";
+  at("use-epsilon").hidden = true;
+  at("limit-status").replaceChildren();
+  at("verdict").className = at("setting").className = `verdict ${kind}`;
+  at("verdict").setAttribute("aria-busy", false);
+  at("verdict").replaceChildren(make("p", { class: "answer" }, words), ...broken.map((line) => make("p", {}, line)), make("p", { class: "quiet" }, policy));
+  at("setting").replaceChildren(make("p", { class: "answer" }, `To sign off: ${name}`),
+    make("p", {}, `${percent(decision.caused.share)} of people given away because of their own record; ${percent(decision.people.mean / page.table.records)} exposed. ${words}`),
+    make("p", { class: "quiet" }, policy));
+  tell("decide", words);
+  tell("act", `${name}. ${words}`);
+}
+
+export function changePerturbedLimits() {
+  checkBoxes();
+  later("limit", 150, loadShown);
+}
+
+export async function uploadKeys(file) {
+  at("keys-file").value = "";
+  if (!file) return;
+  const limit = page.server.upload_limit;
+  if (file.size > limit) {
+    showError(at("see-status"), new Error(`The file has ${size(file.size)}; at most ${size(limit)} can be uploaded.`));
+    return;
+  }
+  const form = new FormData();
+  form.append("file", file);
+  const source = await work(at("see-status"), `Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report));
+  if (!source) return;
+  at("keys").value = `${source.source} ${source.name}`;
+  loadShown();
+}
