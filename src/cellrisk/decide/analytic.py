@@ -25,7 +25,7 @@ from cellrisk.system.arrays import Floats
 RESOLUTION = 1e-10
 """A risk that goes beyond its limit by less than this, and back, may be taken for one that does not."""
 MOST_POINTS = 48
-"""In one stretch: the bends of an interpolant are eigenvalues of a matrix of that size."""
+"""The most points in one stretch: the bends of an interpolant are eigenvalues of a matrix of that size."""
 NEARLY_REAL = 1e-2
 DENSE = 512
 
@@ -107,7 +107,7 @@ class _Piece:
         return self.middle + self.half * chebyshev.chebpts1(self.points)
 
     def find_special(self, values: Floats) -> tuple[Floats, Floats]:
-        """Where an interpolant is level, and both ends; and where one is zero."""
+        """The places where an interpolant is level, with both ends; and those where one is zero."""
         levels, zeros = [np.array([-1.0, 1.0])], [np.zeros(0)]
         for coefficients in self._coefficients(values).T:
             for series, found in ((chebyshev.chebder(coefficients), levels), (coefficients, zeros)):

@@ -79,7 +79,7 @@ class Choice(Result):
 
     table: FrequencyTable
     requirement: Requirement | None
-    """On the risk that was asked for; None where only figures to decide by are limited."""
+    """The limits on the risk that was asked for; None where only figures to decide by are limited."""
     measured: MeasuredRisk
     options: tuple[Option, ...]
     """One for each mechanism and delta; the first is the answer."""

@@ -48,7 +48,7 @@ class FigureLimit(ABC):
     """The most that a figure may be, for every sensitive attribute."""
 
     name: ClassVar[str]
-    """As an argument: max_caused, say."""
+    """The name of its argument: max_caused, say."""
     about: ClassVar[str]
     """What is limited, after "the limit on"."""
     uses_data: ClassVar[bool] = True
@@ -143,7 +143,7 @@ class FigureLimit(ABC):
 
 @dataclass(frozen=True)
 class CausedLimit(FigureLimit):
-    """On the expected share of people who are given away because of their own record."""
+    """A limit on the expected share of people who are given away because of their own record."""
 
     name: ClassVar[str] = "max_caused"
     about: ClassVar[str] = "caused"
@@ -179,14 +179,14 @@ class CausedLimit(FigureLimit):
 
 @dataclass(frozen=True)
 class CertainLimit(FigureLimit):
-    """On the expected share of people whose value an attacker names rightly and with a given certainty."""
+    """A limit on the expected share of people whose value an attacker names rightly and with a given certainty."""
 
     name: ClassVar[str] = "max_certain"
     about: ClassVar[str] = "certainty"
 
     certainty: float = USUAL_CERTAINTY
     belief: Any = USUAL_BELIEF
-    """As in `Attacker`."""
+    """What the attacker believes, as in `Attacker`."""
 
     def describe(self) -> str:
         return f"at most {_percent(self.most)} of people named rightly with {self._sure} certainty"
@@ -260,7 +260,7 @@ class CertainLimit(FigureLimit):
 
 @dataclass(frozen=True)
 class CeilingLimit(FigureLimit):
-    """On how often anybody tells which of two equally likely values a person has."""
+    """A limit on how often anybody tells which of two equally likely values a person has."""
 
     name: ClassVar[str] = "max_ceiling"
     about: ClassVar[str] = "the ceiling"
@@ -292,7 +292,7 @@ class CeilingLimit(FigureLimit):
 
 @dataclass(frozen=True)
 class EpsilonLimit(FigureLimit):
-    """On epsilon itself."""
+    """A limit on epsilon itself."""
 
     name: ClassVar[str] = "max_epsilon"
     about: ClassVar[str] = "epsilon"
@@ -368,7 +368,7 @@ def _halve(keeps: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _percent(share: float) -> str:
-    """To four digits: a limit of 0.75% is not shown as 0.8%.
+    """A share in percent, to four digits: a limit of 0.75% is not shown as 0.8%.
 
     >>> _percent(0.0075), _percent(0.03)
     ('0.75%', '3%')

@@ -35,7 +35,7 @@ class Option:
     admissible: tuple[tuple[float, float], ...]
     """Every admissible interval, ends included, each on its safe side."""
     within_risk_limits: tuple[tuple[float, float], ...]
-    """The same, whatever the limit on the TVD."""
+    """Every interval that is admissible whatever the limit on the TVD."""
     lowest_epsilon: float
     """The epsilon in the range that comes nearest to the limits, or stays farthest below them."""
     lowest_risk: float
@@ -93,7 +93,7 @@ class SearchedRange:
 
     @cached_property
     def limits(self) -> Limits:
-        """Of the attribute with the highest raw risk."""
+        """Chance and raw risk of the attribute with the highest raw risk."""
         return max(self.measured.limits(self.setting), key=lambda each: each.raw)
 
     @cached_property

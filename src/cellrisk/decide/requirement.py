@@ -26,11 +26,11 @@ class Requirement:
     """One limit or several, which must all hold for every sensitive attribute."""
 
     max_risk: float | None = None
-    """On the chosen risk, from 0 to 1."""
+    """The limit on the chosen risk, from 0 to 1."""
     max_people: float | None = None
-    """On the expected number of people exposed, which is records times local, tight, by records."""
+    """The limit on the expected number of people exposed, which is records times local, tight, by records."""
     margin: float | None = None
-    """On how far the chosen risk lies above its chance level, from 0 to 1."""
+    """The limit on how far the chosen risk lies above its chance level, from 0 to 1."""
 
     def __post_init__(self) -> None:
         if self.max_risk is None and self.max_people is None and self.margin is None:

@@ -48,7 +48,7 @@ class TradeOff:
     risk: Floats
     tvd: Floats
     least_epsilon: float | None
-    """On its safe side; None where the TVD is above the limit at every epsilon of the range."""
+    """The smallest epsilon, on its safe side; None where the TVD is above the limit at every epsilon of the range."""
 
     def restrict(self, intervals: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
         """The part of each interval in which the TVD is within its limit too."""

@@ -264,7 +264,7 @@ class DiscreteGaussianNoise(Noise):
         return np.asarray(sums[first - start])
 
     def _smooth_tail_weights(self, first: Floats) -> Floats:
-        """The same by the Euler-Maclaurin midpoint formula to the third derivative: relative error below 1e-12.
+        """The tail weights by the Euler-Maclaurin midpoint formula to the third derivative: relative error below 1e-12.
 
         The fifth would add at most 31 u^6 / (967680 sigma^6) of the whole, below 1e-12 where nothing underflows.
         """

@@ -29,7 +29,7 @@ LARGEST_COUNT = 100_000
 """The largest count of a file, or base of a rule: rows are held for each of them."""
 LARGEST_VALUE = 10**9
 LARGEST_KEY_NOISE, FULLEST, NEWTON_STEPS = 100, 0.95, 200
-"""Of keys that add at most D: the largest D, and the variance that is allowed, as a share of D."""
+"""The largest D of keys that add at most D, and the variance that is allowed, as a share of D."""
 KEY_TABLE_END, KEY_TABLE_PERIOD = 750, 250
 """A table of cell keys that ends at 750 goes on with its rows 501 to 750 (ONS)."""
 NAMED = "cell-key, cell-key:5/2, random-rounding:3, suppress-below:10,round:5, or a CSV file"
@@ -52,11 +52,11 @@ class Perturbation:
 
     name: str
     rows: tuple[Row, ...]
-    """Those of the counts 0, 1, ..., ``last``."""
+    """The rows of the counts 0, 1, ..., ``last``."""
     period: int = 0
     """The last so many rows hold for larger counts too, shifted; 0 where nothing is known of larger counts."""
     threshold: float = field(default=0.5, init=False)
-    """That of a mechanism which suppresses nothing more: what a perturbation leaves out, its rows say."""
+    """The threshold of a mechanism which suppresses nothing more: what a perturbation leaves out, its rows say."""
 
     def __post_init__(self) -> None:
         if not self.rows or not 0 <= self.period <= len(self.rows):
@@ -188,7 +188,7 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
 
 
 def _suppress(made: Perturbation, below: int) -> Perturbation:
-    """The same with published values below a threshold left out; rows are spelt out until none is."""
+    """The perturbation with published values below a threshold left out; rows are spelt out until none is."""
     end = made.last + (below if made.period else 0)
     rows = []
     for count in range(end + 1):

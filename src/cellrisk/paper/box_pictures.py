@@ -40,7 +40,7 @@ READING = (
 MOST_SINGLE = 20
 """A table whose cells are no larger than this has a bar for each size."""
 SINGLE = 10
-"""In other tables, sizes up to this have a bar each, and larger sizes share bars."""
+"""The largest size that has a bar of its own in other tables; larger sizes share bars."""
 STEPS = (1, 2, 5)
 MOST_BARS = 20
 

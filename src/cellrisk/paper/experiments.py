@@ -23,7 +23,7 @@ ADULT_BINS = {"age": 5, "hours-per-week": 10}
 BANKRUPTCY_QIDS = ("IR", "MR", "FF", "CR", "CO", "OR")
 SUBSET_QIDS = ("IR", "MR", "CR", "CO", "OR")
 ADULT_DELTAS = (0.00003, 0.001, 0.01, 0.1)
-"""Those of the authors' published code, github.com/zhao-xingyuan/DR-HA."""
+"""The deltas of the authors' published code, github.com/zhao-xingyuan/DR-HA."""
 BANKRUPTCY_DELTAS = (0.001, 0.01, 0.1)
 
 

@@ -30,7 +30,7 @@ class Panel:
     experiment: str
     """Adult, Bankruptcy or Bankruptcy subset."""
     reading: str
-    """As the authors read the table, or as they define cells."""
+    """How the table was read: as the authors read it, or as they define cells."""
     title: str
     lines: tuple[Line, ...]
 

@@ -40,7 +40,7 @@ PICTURES_OF_SIZES = "figure-2-cell-sizes"
 MARKS = {AGREES: "agrees", ON_CONDITION: "condition", DIFFERS: "differs"}
 PAGE, STATEMENTS = "index.html", "statements.csv"
 DIGITS = "%.10g"
-"""Of the numbers in CSV files."""
+"""Digits of the numbers in CSV files."""
 DOTS = 200
 """Dots per inch of the PNGs."""
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cellrisk.risk.curves import Line
 
 RAMP = ("#93C4E5", "#2E86C1", "#0A3A5E")
-"""From the smallest delta to the largest: light to dark."""
+"""The colours from the smallest delta to the largest: light to dark."""
 WITHOUT_DELTA = INK
 ROW = 1.85
 """Inches for a row of panels."""

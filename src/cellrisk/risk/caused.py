@@ -22,7 +22,7 @@ from cellrisk.system.arrays import Floats, Integers
 
 
 class Pivots(Survival):
-    """The same noises, where a label counts as shown only if one record less would have made it vanish.
+    """Noises as `Survival` has them, where a label counts as shown only if one record less would have made it vanish.
 
     ``survive`` is d(m) = q(m - 1) - q(m) = f(m - T): the probability that a count m is released as exactly T, the
     smallest value that is released (1 where the threshold is 1/2). f is the mass of the rounded noise, so that nothing
@@ -60,7 +60,7 @@ class Caused:
 
     @property
     def share(self) -> float:
-        """Of all people."""
+        """The number as a share of all people."""
         return self.people / self.records
 
     @property
@@ -108,7 +108,7 @@ def count_caused(profiles: Profiles, mechanism: Mechanism, exposed: float, attac
 def count_caused_on_average(
     profiles: Profiles, mechanism: Mechanism, exposed: float, attack: str = "homogeneity"
 ) -> Caused:
-    """The same without the interval, which takes longest: for many epsilons."""
+    """What `count_caused` tells, without the interval, which takes longest: for many epsilons."""
     if attack in GUESSES:
         mean = caused_by_guess(profiles, mechanism.noise, mechanism.threshold, attack)
         return Caused(mean, profiles.n_records, exposed, *_bounds(profiles, mechanism, exposed))
@@ -123,7 +123,7 @@ def _on_average(laws: Sequence[Law], profiles: Profiles, mechanism: Mechanism, e
 
 
 def _find_laws(profiles: Profiles, mechanism: Mechanism) -> list[Law]:
-    """Of each profile: how many people of its cell are pivotal, and how likely."""
+    """The law of each profile: how many people of its cell are pivotal, and how likely."""
     pivots = Pivots((mechanism.noise,), mechanism.threshold)
     return [
         Law(block.counts, shown_alone(block, profiles.n_levels, pivots), block.cells)

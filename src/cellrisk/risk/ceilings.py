@@ -39,7 +39,7 @@ MOST_VALUES = 20_000_000
 REACH = 10.0
 """Standard deviations beyond which a Gaussian has less than 1e-22 left."""
 STEP = 0.125
-"""Of the trapezoidal rule along a Gaussian, in standard deviations; its error falls like exp(-2 pi 1.5 / STEP)."""
+"""The step of the trapezoidal rule along a Gaussian, in deviations; its error falls like exp(-2 pi 1.5 / STEP)."""
 LONG = 45.0
 """exp(-LONG) is lost beside 1."""
 WIDEST_PANEL, NARROW_PANEL = 0.5, 0.05
@@ -59,7 +59,7 @@ class Likelihoods:
     without: Floats
     """The probability of each value without the person: of Y = noise."""
     with_person: Floats
-    """And with the person: of Y = 1 + noise. It is R times the other, also where that has underflown."""
+    """The likelihood with the person, of Y = 1 + noise. It is R times the other, also where that has underflown."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class Ceiling(Result):
     even_two: float
     """The largest probability of a right guess where two values are equally likely beforehand."""
     even: float
-    """The same where all values are equally likely beforehand."""
+    """The largest probability of a right guess where all values are equally likely beforehand."""
     success: float
-    """The same under the priors that were given; without any, ``even``."""
+    """The largest probability of a right guess under the priors that were given; without any, ``even``."""
     advantage: float | None
     """How much likelier any attack can be right because the person's record is in the table, whatever counts as right;
     None where it cannot be known."""
@@ -146,7 +146,7 @@ class Ceiling(Result):
 
     @property
     def of_two(self) -> str:
-        """The same for two equally likely values, however many there are."""
+        """The sentence for two equally likely values, however many there are."""
         success, prior = say_times(self.even_two, 0.5)
         return (
             f"Nobody, whatever he knows about everybody else, would tell which of two equally likely values a person "

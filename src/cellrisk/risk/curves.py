@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS_SHOWN = 11
 MOST_NUMBERS = 1_000_000
-"""Of all lines together: more would not fit into the memory of a small machine once they are printed."""
+"""Numbers of all lines together: more would not fit into the memory of a small machine once they are printed."""
 
 
 @dataclass(frozen=True, eq=False)

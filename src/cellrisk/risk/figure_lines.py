@@ -37,7 +37,7 @@ class CausedLine:
     limits: Limits
     """The share of people as epsilon falls to 0, and without noise."""
     exposed_limits: Limits
-    """The same of the people exposed."""
+    """The share of people exposed as epsilon falls to 0, and without noise."""
 
     @property
     def people(self) -> Floats:
@@ -59,9 +59,9 @@ class CertaintyLine:
     certainty: float
     points: tuple[NamedPeople, ...]
     chance: NamedPeople
-    """As epsilon falls to 0."""
+    """The people named as epsilon falls to 0."""
     raw: NamedPeople
-    """Without noise."""
+    """The people named without noise."""
 
     @property
     def right(self) -> Floats:
@@ -79,7 +79,7 @@ class CeilingLine:
     advantage: Floats
     odds: tuple[float | None, ...]
     limits: Limits
-    """Of ``even_two``."""
+    """Where ``even_two`` goes at the two ends of epsilon."""
 
     def times(self, place: int) -> str:
         """How often in 100 the best guess between two equally likely values is right, never too low."""
@@ -108,7 +108,7 @@ class FigureLines:
     epsilon: Floats
     caused: CausedLine | None = None
     certainty: tuple[CertaintyLine, ...] = ()
-    """By certainty, ascending."""
+    """One line a certainty, ascending."""
     belief: Belief | None = None
     ceiling: CeilingLine | None = None
 

@@ -20,7 +20,7 @@ from cellrisk.risk.totals import Law, find_interval
 from cellrisk.system.arrays import Floats
 
 TAIL = 0.025
-"""Of releases, at most this share is below the interval, and at most this share above it."""
+"""The share of releases that is below the interval at most, and above it at most."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class StepCounter:
 
 
 def share_of(progress: Progress | None, start: float, end: float) -> Progress | None:
-    """The same report of progress, for a part of the work."""
+    """What reports progress, for a part of the work."""
     if progress is None:
         return None
     return lambda done: progress(start + (end - start) * done)

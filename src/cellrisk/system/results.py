@@ -43,7 +43,7 @@ class Result(LeavesKeys):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines: JSON-ready values."""
+        """The answer for machines: JSON-ready values."""
 
     @abstractmethod
     def _numbers(self) -> Any:

@@ -30,7 +30,7 @@ class SimulatedErrors:
     absolute_error: Floats
     """(mechanisms, marginals): of a count, averaged over the marginal's cells and the releases."""
     standard_error: Floats
-    """Of the absolute error, from how it varies among the releases; not a number for a single release."""
+    """The standard error of the absolute error, by how it varies among the releases; not a number for one."""
 
 
 def simulate_marginals(

@@ -131,7 +131,7 @@ class Utility(Result):
 
     @cached_property
     def _spreads(self) -> dict[tuple[int, int], DistanceSpread]:
-        """By the mechanism's place and way."""
+        """The spread of distances by the mechanism's place and the way."""
         places = range(len(self.mechanisms))
         return {(place, way): DistanceSpread.of(self.values(place, way)) for place in places for way in self.ways}
 

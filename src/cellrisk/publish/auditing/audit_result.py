@@ -57,7 +57,7 @@ class Audit(Result):
     released: Mapping[str, float]
     """The figures of the release, by name."""
     raw: Mapping[str, float]
-    """The same if the original had been released as it is."""
+    """The figures if the original had been released as it is."""
     guess_share: float
     """Guessing each person's value from the overall proportions: sum_k p_k^2."""
     decision: FiguresInHand

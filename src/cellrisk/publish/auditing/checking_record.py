@@ -51,7 +51,7 @@ class CheckedAudit:
     exposed: int
     """People whose value the release gives away."""
     share: float
-    """The same as a share of all."""
+    """These people as a share of all."""
     mechanism: Mechanism | None
     words: tuple[str, ...]
     """The audit in sentences."""
@@ -68,7 +68,7 @@ class ShownTable:
     alone: list[list[int]]
     """Row and column of the counts that stand alone in their cell."""
     ones: list[list[int]]
-    """Those of them that are 1, or less."""
+    """Row and column of the counts that stand alone and are 1, or less."""
 
     @staticmethod
     def of(both: TableComparison) -> ShownTable:

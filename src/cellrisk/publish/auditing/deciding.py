@@ -38,7 +38,7 @@ class MadeBy:
 
     mechanism: Mechanism | None = None
     perturbation: Perturbation | None = None
-    """In the place of a mechanism."""
+    """The perturbation, where one stands in the place of a mechanism."""
     clamped: bool | None = None
     """Whether counts below the threshold were set to 0; None where that is to be seen from the counts."""
     adjusted: bool = False
@@ -74,7 +74,7 @@ class MadeBy:
         beside: dict[str, Any],
         perturbation: str | Perturbation | None = None,
     ) -> MadeBy:
-        """The same by the mechanism that was given, as an object or as its name with its epsilon beside it.
+        """How the release was made: by the mechanism given, as an object or as its name with its epsilon beside it.
 
         A release that says itself how it was made is believed; a perturbation beside one is refused.
         """
@@ -115,7 +115,7 @@ class FiguresInHand:
     ceiling: Ceiling | None
     """None where the mechanism is not known."""
     perturbed: PerturbedInHand | None = None
-    """In the place of people who stand alone as 1, for a perturbation."""
+    """What stands in the place of people who stand alone as 1, for a perturbation."""
 
     @property
     def caused(self) -> float:
@@ -193,7 +193,7 @@ class PerturbedInHand:
     exposed: int
     """People whose value their cell shows alone."""
     without: float
-    """The same, had each person's record been left out in turn and that count been published anew: expected."""
+    """The expected number, had each person's record been left out in turn and that count been published anew."""
     ceiling: float
     worst_counts: tuple[int, int]
 

@@ -88,7 +88,7 @@ class PublishedRisk(Result):
     epsilon: float
     """What this figure costs, beside the release that it speaks of."""
     mechanism: Mechanism
-    """That of the release."""
+    """The mechanism of the release."""
     sensitive: str
     quasi_identifiers: tuple[str, ...]
     n_levels: int

@@ -19,7 +19,7 @@ from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 UNIT = 2.0**-30
-"""Of a person, or of a cell."""
+"""The part of a person, or of a cell, in which sums are counted."""
 MARGIN = 2
 """Units, and also parts in 10^9, that a sensitivity is rounded up by: more than a cell's floating-point error."""
 MOST_UNITS = 2**60

@@ -19,7 +19,7 @@ class FigureNoise:
     """Discrete Laplace noise for a figure that one record moves by so many units."""
 
     scale: float
-    """In units."""
+    """The scale of the noise, in units."""
     loss: float
     """The epsilon of one record's change, by OpenDP's map."""
 

@@ -45,7 +45,7 @@ class FreeFigure(Result):
     error: float
     """Its standard error, rather too large: the root of the sum of squares, which is never below the variance."""
     epsilon: float
-    """Of the release, which is all that was spent."""
+    """The epsilon of the release, which is all that was spent."""
     sensitive: str
     largest_error: float = USUAL_ERROR
     """The share of the figure that its standard error was allowed to be."""

@@ -89,7 +89,7 @@ def _find_positive(y: Any, groups: Integers, totals: Any) -> tuple[Integers, Any
 
 
 def _order(y: Any, groups: Integers, totals: Any) -> Integers:
-    """By group, largest first. Whole numbers, all from -total to 0 here, are sorted as one number each: faster."""
+    """The order by group, largest first. Whole numbers, all from -total to 0 here, are sorted as one each: faster."""
     if y.dtype.kind == "i" and float(totals.sum(dtype=np.float64)) + len(totals) < LARGEST_KEY:
         starts = np.cumsum(totals + 1) - totals
         return np.argsort(starts[groups] - y)

@@ -121,7 +121,7 @@ def resolve(words: Words, rates: Floats, bounds: Callable[[int, int], Bounds], m
 
 
 def resolve_slowly(word: int, bounds: Callable[[int], Bounds], most: int, digits: int = FIRST_DIGITS) -> int:
-    """The same for one U, with more bits and digits until they decide.
+    """The waiting time for one U, with more bits and digits until they decide.
 
     >>> resolve_slowly(2**63, lambda digits: enclose_fraction(Fraction(1, 100), digits), 10**9)  # 100 ln 2 = 69.3...
     69

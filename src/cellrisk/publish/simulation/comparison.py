@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 """Numbers that are closer than this are the same."""
 LARGEST_CHANCE_Z = 4.0
-"""Where the law of a number is not known: a z-score beyond this is taken for more than chance."""
+"""A z-score beyond this, where the law of a number is not known, is taken for more than chance."""
 FALSE_ALARM = 1e-4
 """A right number is farther off than is allowed with at most this probability, whatever the table."""
 
@@ -42,8 +42,8 @@ class SimulatedDifference:
     assessed: float
     simulated: float
     standard_error: float
-    """Of the simulated number, if the assessed one is right: known, or bounded from above, and not estimated from the
-    releases, which may not have drawn what is rare and large. Post-processed releases have their own."""
+    """The standard error of the simulated number, if the assessed one is right: known, or bounded from above, and not
+    estimated from the releases, which may not have drawn what is rare and large. Post-processed ones have their own."""
     allowed: float
     """The difference that chance explains."""
 
@@ -70,12 +70,12 @@ class FigureDifference:
     """"caused", "right" or "named"."""
     certainty: float | None
     assessed: float
-    """Where only two ends are known, that which is nearest to the simulated number, or the number itself between
-    them."""
+    """The assessed number; where only two ends are known, the one that is nearest to the simulated number, or that
+    number itself between them."""
     simulated: float
     standard_error: float
-    """Of the simulated number, if the assessed one is right; known, or where that is not, estimated from the
-    releases."""
+    """The standard error of the simulated number, if the assessed one is right: known, or estimated from the releases
+    where it is not."""
     allowed: float
     """The difference that chance explains."""
 
@@ -150,7 +150,7 @@ class ExpectedSpread:
 
     @staticmethod
     def of(profiles: Profiles, measure: Measure, form: str, weights: str | None, survival: Survival) -> ExpectedSpread:
-        """Of the sum over cells of w_i X_i, 0 <= X_i <= 1, with w_i the weights of the cells.
+        """The spread of the sum over cells of w_i X_i, 0 <= X_i <= 1, with w_i the weights of the cells.
 
         Cells are independent. A cell that shows label k alone with probability P_k has X = 1 (exact) or n_k/n (tight):
         its variance is known. Where counts are drawn anew, or an attacker guesses, X has the mean R and, because it
@@ -175,7 +175,7 @@ class ExpectedSpread:
         return ExpectedSpread(variance, largest)
 
     def standard_error(self, releases: int) -> float:
-        """Of the mean over releases."""
+        """The standard error of the mean over releases."""
         return math.sqrt(self.variance / releases)
 
     def allowed(self, releases: int) -> float:
@@ -231,7 +231,7 @@ class Comparison(Result):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines; an infinite z, of a number that cannot be right, is None."""
+        """The comparison for machines; an infinite z, of a number that cannot be right, is None."""
         rows = [{**row, "z": row["z"] if math.isfinite(row["z"]) else None} for row in self._risks()]
         largest = self.largest_z if math.isfinite(self.largest_z) else None
         return {

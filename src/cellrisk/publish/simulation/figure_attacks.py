@@ -40,7 +40,7 @@ class FigureEstimate:
 
     @staticmethod
     def of(figure: str, certainty: float | None, numbers: Floats) -> FigureEstimate:
-        """From the number of people in each release."""
+        """The estimate from the number of people in each release."""
         return FigureEstimate(
             figure, certainty, float(numbers.mean()), float(numbers.std(ddof=1) / math.sqrt(len(numbers)))
         )
@@ -65,7 +65,7 @@ class FigureAttackers:
     right: Floats = field(init=False)
     named: Floats = field(init=False)
     _behind: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
-    """Of each label, released values, ascending, and the people expected behind them."""
+    """For each label, the released values, ascending, and the people expected behind them."""
     _terms: int = 0
 
     def __post_init__(self) -> None:

@@ -50,7 +50,7 @@ class Estimate:
 
     @staticmethod
     def of(measure: str, attack: str, form: str, weights: str | None, values: Floats) -> Estimate:
-        """From one value a release; the standard error is their deviation over the root of their number.
+        """The estimate from one value a release; the standard error is their deviation over the root of their number.
 
         >>> Estimate.of("local", "homogeneity", "tight", "records", np.array([0.1, 0.3])).mean
         0.2
@@ -74,7 +74,7 @@ class Exposed:
 
     @staticmethod
     def of(numbers: Integers) -> Exposed:
-        """From the number in each release.
+        """The people exposed, from their number in each release.
 
         >>> Exposed.of(np.arange(1, 101)).low, Exposed.of(np.arange(1, 101)).high
         (3, 98)
@@ -195,7 +195,7 @@ class Simulation(Result):
         return [{"sensitive": self.sensitive, **vars(row)} for row in self.estimates]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines."""
+        """The simulation for machines: JSON-ready values."""
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
             "sensitive": self.sensitive,

@@ -29,7 +29,7 @@ from cellrisk.risk.ceilings import (
 from cellrisk.system.arrays import Floats
 
 POINTS, FEWEST = 10_000, 200
-"""Of a curve that are looked at, and that are kept at least."""
+"""Points of a curve that are looked at, and how many are kept at least."""
 NUMBERS_AT_ONCE = 4_000_000
 
 

@@ -18,7 +18,7 @@ ROUNDING = 5e-16
 """By how much Fourier transforms may misplace delta, for each piece: four times what was seen beside exact sums."""
 WIDEST_NOISE = 100_000.0
 LARGEST_LOSS = 500.0
-"""Of a piece: beyond it e^-loss underflows, and a distribution has nothing to say but that all is told."""
+"""The largest loss of a piece: beyond it e^-loss underflows, and a distribution only says that all is told."""
 WHOLE = 1e-12
 """More than rounding moves a delta that is added up from half a million probabilities."""
 TRUNCATED = 1e-6

@@ -261,7 +261,7 @@ class Averaging(Result):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for machines."""
+        """The answer for machines: JSON-ready values."""
         return {
             "table": {"records": self.table.n_records, "cells": self.table.n_cells},
             "mechanism": self.mechanism.to_dict(),

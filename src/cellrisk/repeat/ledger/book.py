@@ -146,7 +146,7 @@ class Ledger:
 
     @property
     def place(self) -> str:
-        """Where it is, as far as a message may say."""
+        """Where the ledger is, as far as a message may say."""
         return str(self._store.place)
 
     @property

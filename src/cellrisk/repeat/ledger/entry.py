@@ -90,7 +90,7 @@ class ReleasedFile:
 
     name: str
     path: str | None
-    """Where it was written; it stands beside the entry and not in it, so that an export does not hold it."""
+    """Where the file was written; that stands beside the entry and not in it, so that an export does not hold it."""
     sha256: str
     bytes: int
     place: str | None = None

@@ -81,7 +81,7 @@ class SequenceAssessor:
         return Advance.of(self.cell_risk, held, self.grid(steps), steps[-1].attribute)
 
     def advance_caused(self, before: SoFar | None, steps: Sequence[Step]) -> Advance:
-        """The same of what was caused in them."""
+        """What the last of these releases does to the shares that were caused in the cells."""
         held = None if before is None else before.caused
         return Advance.of(self.caused_risk, held, self.grid(steps), steps[-1].attribute)
 

@@ -52,7 +52,7 @@ class Cumulative:
         return setting.at(epsilon)
 
     def assess(self, steps: Sequence[Step]) -> tuple[Setting, float]:
-        """The same without its epsilon, and the epsilon; refuses where there is no such mechanism.
+        """The mechanism without its epsilon, and the epsilon; refuses where there is no such mechanism.
 
         It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
         epsilon needs, so that a tighter account would find them in more noise than was added: they are assessed at

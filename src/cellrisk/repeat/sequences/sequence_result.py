@@ -69,17 +69,17 @@ class Released:
     uniform: float | None
     """The released attribute's own risk at this cumulative loss, each cell alike; None where none was released."""
     records: float | None
-    """The same risk by records; None where no attribute was released."""
+    """The risk of the attribute by records; None where no attribute was released."""
     overall: Overall
     caused_at_once: Caused | None
     """People given away only because of their own record, of the attribute released, were it released once at this
     cumulative loss; None where none was released."""
     overall_caused: Overall
-    """The same share in each cell, kept and averaged as the overall risk is."""
+    """The share caused in each cell, kept and averaged as the overall risk is."""
     losses: tuple[Loss, ...]
-    """Of all releases so far."""
+    """The losses of all releases so far."""
     attributes: tuple[str | None, ...]
-    """Of all releases so far."""
+    """The attributes of all releases so far."""
 
     @property
     def ceiling(self) -> Ceiling | None:

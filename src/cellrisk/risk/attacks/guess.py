@@ -46,7 +46,7 @@ class Guess(Measure):
         return Local().labels_present(block)
 
     def chance(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
-        """As noise grows without bound: something shows, and the guess is right one time in K."""
+        """The risk as noise grows without bound: something shows, and the guess is right one time in K."""
         self._check(forms)
         return {"tight": np.full((len(block), len(survival)), guess_by_chance(n_levels))}
 

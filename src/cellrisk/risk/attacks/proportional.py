@@ -99,7 +99,7 @@ def invert(smallest: int, largest: int) -> Inverse:
 
 @dataclass(frozen=True, eq=False)
 class _Transforms:
-    """Of the released count of each distinct count, at each point x: (distinct counts, points)."""
+    """Transforms of what is released of each distinct count, at each point x: (distinct counts, points)."""
 
     transform: Floats
     """E exp(-x r)."""

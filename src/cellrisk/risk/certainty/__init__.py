@@ -58,7 +58,7 @@ class NamedPeople:
     """Between these lies the number of people whose own value is named; equal where the figure is exact."""
     named_low: float
     named_high: float
-    """The same of people in whose cell some value is named, theirs or not."""
+    """Between these lies the number of people in whose cell some value is named, theirs or not."""
     error: float | None = None
     """The standard error of ``right``, where it was simulated."""
 

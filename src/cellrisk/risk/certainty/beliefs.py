@@ -16,9 +16,9 @@ from cellrisk.system.checks import read_number, read_numbers
 from cellrisk.system.text import number_of
 
 LEAST_SHAPE, LARGEST_SHAPE = 1e-9, 1e6
-"""Of all labels together: below, no cell holds two labels; above, counts are Poisson."""
+"""The shape of all labels together: below, no cell holds two labels; above, counts are Poisson."""
 LEAST_LOG_ODDS, LARGEST_LOG_ODDS = -30.0, 27.0
-"""Of theta: to within 1e-12 of 0 and 1."""
+"""The logarithm of the odds of theta: to within 1e-12 of 0 and 1."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ FOLDED = 1e-9
 DOUBT = 1e-9
 """How likely the errors of rounding, taken together, may be larger than a bound that is put on them."""
 STEEPNESS = np.exp2(np.arange(-17.0, 7.0))
-"""Of the exponentials in Chernoff's bound."""
+"""The steepness of the exponentials in Chernoff's bound."""
 GROUPS = 256
 """Values of one count are taken together in so many groups, where a bound is enough."""
 NUMBERS_AT_ONCE = 1 << 21
@@ -64,7 +64,7 @@ def name_many(
     high = np.where(never | always, low, spread.bound_chances(least, odds))
 
     def widest(rows: Integers, labels: Integers) -> tuple[Integers, Integers]:
-        """Those whose gaps are not negligible, even together, the widest first."""
+        """The rows whose gaps are not negligible, even together, the widest first."""
         gap = people[rows] * (high - low)[rows, labels].max(axis=1)
         order = np.argsort(gap, kind="stable")
         kept = order[np.cumsum(gap[order]) > 0.5 * allowed][::-1]
@@ -205,7 +205,7 @@ class _Rounded:
     first: float
     """The smallest value of the sum, which is not rounded."""
     errors: Floats
-    """Of what was rounded away: the least and the largest, its mean and its variance."""
+    """What was rounded away: the least and the largest, its mean and its variance."""
     transform: Complexes
 
     def __mul__(self, other: _Rounded) -> _Rounded:

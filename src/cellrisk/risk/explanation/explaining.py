@@ -58,9 +58,9 @@ class Explanation(Result):
     raw_share: float
     """The share of people whose value the raw table reveals."""
     riskiest: tuple[RiskyCell, ...]
-    """By risk, then by records, both descending, then in the order of their keys."""
+    """The cells by risk, then by records, both descending, then in the order of their keys."""
     by_level: tuple[LevelRisk, ...]
-    """In the order of the quasi-identifiers and of their values; values that do not occur are left out."""
+    """Each value that occurs, in the order of the quasi-identifiers and of their values."""
     without: tuple[Removal, ...]
     coarser: tuple[Coarsening, ...]
     caused: float = 0.0
@@ -73,7 +73,7 @@ class Explanation(Result):
     """Caused and exposed with a smaller epsilon, and with small counts suppressed."""
     perturbation: Perturbation | None = None
     steps: CellSteps | None = None
-    """With a perturbation, the cell with most people given away because of their own record, step by step."""
+    """The cell with most people given away because of their own record, step by step, where there is a perturbation."""
 
     def __post_init__(self) -> None:
         if not (self.riskiest and self.by_level and self.without):

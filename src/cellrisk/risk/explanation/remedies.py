@@ -39,7 +39,7 @@ class Removal:
     cells: int
     risk: float
     change: float
-    """From the risk with all quasi-identifiers: negative where the removal helps."""
+    """The change from the risk with all quasi-identifiers: negative where the removal helps."""
     caused: float
     """People given away only because of their own record."""
 
@@ -57,7 +57,7 @@ class Coarsening:
     cells: int
     risk: float
     change: float
-    """From the risk with all values: negative where the coarsening helps."""
+    """The change from the risk with all values: negative where the coarsening helps."""
     caused: float
     """People given away only because of their own record."""
 
@@ -146,14 +146,14 @@ class Remedies:
         return Removal(name, changed.n_cells, risk, risk - self.baseline, caused)
 
     def merge(self, name: str, groups: Groups, how: str = AS_GIVEN) -> Coarsening:
-        """With some values of one quasi-identifier made one."""
+        """The table with some values of one quasi-identifier made one."""
         changed = self.cells.merge(name, groups)
         (risk, caused), place = self._find(changed), self.cells.place(name)
         after, before = len(changed.domains[place]), len(self.cells.domains[place])
         return Coarsening(name, how, after, before, changed.n_cells, risk, risk - self.baseline, caused)
 
     def coarsen(self, name: str) -> Iterator[Coarsening]:
-        """With the values of one quasi-identifier made one in the ways that `propose_groups` proposes."""
+        """The table with values of one quasi-identifier made one in the ways that `propose_groups` proposes."""
         place = self.cells.place(name)
         domain = self.cells.domains[place]
         records = np.bincount(self.cells.codes[:, place], self.cells.sizes, minlength=len(domain)).astype(np.int64)

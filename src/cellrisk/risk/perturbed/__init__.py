@@ -46,7 +46,7 @@ class PerturbedFigures:
     ceiling: float
     """How often anybody tells which of two equally likely values a person has, at the worst counts of all others."""
     worst_counts: tuple[int, int]
-    """Those counts."""
+    """The two counts that can be told apart so often."""
     confidence: Confidence
     raw_share: float
     equal: tuple[EqualRisk, ...] = ()

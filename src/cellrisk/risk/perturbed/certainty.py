@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
 
 MOST_OUTCOMES = 4_000_000
-"""Of published vectors that are gone through for what an attacker can be sure of."""
+"""The most published vectors that are gone through for what an attacker can be sure of."""
 MOST_COUNTS = 2_000_000
 """Counts that an attacker believes in, and that are gone through."""
 
@@ -119,7 +119,7 @@ def name_published(
     original: Integers,
     published: Integers,
 ) -> tuple[NamedPeople, ...]:
-    """The same for one publication in hand: (cells, labels) true counts, and what was published of them. Exact.
+    """People named for one publication in hand: (cells, labels) true counts, and what was published of them. Exact.
 
     Over many publications, the means of these figures are those of `find_perturbed_certainty`.
     """

@@ -34,7 +34,7 @@ class PerturbedClass:
     unchanged: float
     """Published as they are."""
     hidden: float
-    """Of those that hold people: published as 0, or not at all."""
+    """Counts that hold people and are published as 0, or not at all."""
     moved: float
     """Published as another count."""
     after: float

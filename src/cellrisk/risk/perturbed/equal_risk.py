@@ -33,15 +33,15 @@ class EqualRisk:
     by: str
     """``caused``, or ``certainty``."""
     figure: float
-    """That of the perturbation, in people."""
+    """The figure of the perturbation, in people."""
     epsilon: float | None
     """The largest up to which every smaller one gives away no more; None where there is none, or no end."""
     why: str | None
     """Why there is none."""
     distance: float
-    """That of the perturbation: half the expected differences of counts, as a share of the records."""
+    """How far the perturbation moves the table: half the expected differences of counts, as a share of the records."""
     mechanism_distance: float | None
-    """That of the mechanism at this epsilon."""
+    """How far the mechanism moves it at this epsilon."""
     scanned: tuple[tuple[float, float], ...] = ()
     """Epsilons that were looked at, and the people given away there."""
 
@@ -74,7 +74,7 @@ def find_distance(profiles: Profiles, perturbation: Perturbation) -> float:
 
 
 def find_mechanism_distance(profiles: Profiles, mechanism: Mechanism) -> float:
-    """The same for a mechanism, on the same cells."""
+    """How far a mechanism moves the table, on the same cells."""
     from cellrisk.risk.certainty.channel import Channel
 
     channel = Channel(mechanism.noise, mechanism.threshold)

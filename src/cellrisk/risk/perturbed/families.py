@@ -77,7 +77,7 @@ class EqualNumber:
     by: str
     """``caused``, or ``certainty``."""
     figure: float
-    """That of the mechanism, in people."""
+    """The figure of the mechanism, in people."""
     mechanism_distance: float
     perturbation: str | None
     """None where none of the family gives away as few."""
