@@ -91,7 +91,7 @@ def test_a_box_is_bounded_by_every_point_in_it() -> None:
     asked = splitting.read_tables(TABLES, "y", epsilon=1.0)
     joint = splitting.count_together(pd.DataFrame(PEOPLE), [each.asked for each in asked], "y")
     losses = tuple(splitting._Loss(each.mechanism, "epsilon") for each in asked)
-    problem = splitting.Problem(joint, asked, losses, 4.0, (1.0, 1.0))
+    problem = splitting.SplitProblem(joint, asked, losses, 4.0, (1.0, 1.0))
     people = splitting._People.of(problem)
     draw = np.random.default_rng(2)
     for _ in range(8):

@@ -94,7 +94,7 @@ class JointCells:
     tables: tuple[TableCells, ...]
     cell: Integers
     """(tables, rows): the cell of a row's people in each table; -1 where they are not in it. Rows are in the order of
-    these, so that whoever shares his cells in the first tables is beside each other."""
+    these, tables with more cells first, so that whoever shares his cells in these tables is beside each other."""
     level: Integers
     """(rows,)"""
     count: Integers
@@ -442,16 +442,16 @@ def join_tables(
         summed = np.bincount(flat, count[here], minlength=len(codes) * len(labels))
         cells.append(cell)
         found.append(TableCells(mine, codes, narrow(summed).reshape(len(codes), len(labels))))
-    joined = np.stack(cells)
-    order = np.argsort(number_keys(joined + 1, [each.n_cells + 1 for each in found]))
+    finest = sorted(range(len(found)), key=lambda table: -found[table].n_cells)
+    order = np.argsort(number_keys([cells[each] + 1 for each in finest], [found[each].n_cells + 1 for each in finest]))
     return JointCells(
         sensitive,
         labels,
         levels.declared,
         tuple(found),
-        joined[:, order],
-        level[order],
-        count[order],
+        np.stack([cell.take(order) for cell in cells]),
+        level.take(order),
+        count.take(order),
         tuple(names),
         tuple(rows.widths),
         dropped,

@@ -202,16 +202,20 @@ def _make_coarser(joint: JointCells, lookups: Sequence[Lookup], table: SetTable)
     """What the set would give away if one table were published without one of its columns, each in turn."""
     place, mechanism = table.number - 1, table.mechanism
     own = joint.tables[place]
-    found = []
+    coarser = []
     for column in range(len(own.columns) if len(own.columns) > 1 else 0):
         codes, merged = np.unique(np.delete(own.codes, column, axis=1), axis=0, return_inverse=True)
         counts = np.zeros((len(codes), own.counts.shape[1]), np.int64)
         np.add.at(counts, merged.ravel(), own.counts)
         # Everybody stays in his cell, which holds the people of all cells that are one without the column.
         wider = replace(own, counts=counts[merged.ravel()])
-        changed = [*lookups[:place], Lookup.of(wider, mechanism.noise, mechanism.threshold), *lookups[place + 1 :]]
-        figures = count_eliminated(joint, changed)
-        found.append(Coarser(table, table.quasi_identifiers[column], figures.right, figures.caused))
+        coarser.append(Lookup.of(wider, mechanism.noise, mechanism.threshold))
+    found = [
+        Coarser(table, name, figures.right, figures.caused)
+        for name, figures in zip(
+            table.quasi_identifiers, count_eliminated(joint, lookups, place, coarser), strict=bool(coarser)
+        )
+    ]
     return tuple(sorted(found, key=lambda each: each.caused))
 
 

@@ -137,6 +137,12 @@ class Lookup:
         less, first = self.less[places[label]], self.first[places[label]]
         return Own(less, first, first * quiet, less * quiet, first * np.asarray(sum(lone)))
 
+    def see_survival(self, cells: Integers, label: int) -> Survived:
+        """The table as people of one label see it who eliminate."""
+        places = self.at(cells)
+        vanish, survive = ([take(law, place) for place in places] for law in (self.vanish, self.survive))
+        return Survived(vanish, survive, take(self.less, places[label]), take(self.first, places[label]), label)
+
     def see(self, cells: Integers, label: int) -> Seen:
         """The table as people of one label see it, whose cells these are."""
         if self.few:
@@ -171,12 +177,27 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False)
+class Survived:
+    """What of it elimination needs to know."""
+
+    vanish: list[Floats]
+    survive: list[Floats]
+    less: Floats
+    first: Floats
+    label: int
+
+
+@dataclass(frozen=True, eq=False)
 class Seen:
     """One table as some people of one label see it: a list entry for each label, an array entry for each of them."""
 
     laws: Laws
     own: Own
     label: int
+
+    @property
+    def survived(self) -> Survived:
+        return Survived(self.laws.vanish, self.laws.survive, self.own.less, self.own.first, self.label)
 
 
 def take(law: Any, cells: Integers) -> Any:
@@ -249,7 +270,7 @@ def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> Counted:
     def count(part: tuple[int, Integers]) -> Counted:
         label, rows = part
         people, seen = see_tables(joint, lookups, rows, label)
-        collections = eliminate_by(several, seen, people)
+        collections = eliminate_by(several, [each.survived for each in seen], people)
         rules = {
             "elimination": collections[every],
             "any": find_any(seen, people),
@@ -266,16 +287,30 @@ def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> Counted:
     return Counted(found.rules, {some: collections[some] for some in chosen}, found.raw)
 
 
-def count_eliminated(joint: JointCells, lookups: Sequence[Lookup]) -> Figures:
-    """Elimination by all tables together, and nothing else."""
-    every = tuple(range(len(lookups)))
+def count_eliminated(
+    joint: JointCells, lookups: Sequence[Lookup], place: int, others: Sequence[Lookup]
+) -> list[Figures]:
+    """Elimination by all tables together, for each of some lookups in the place of one table's own."""
+    rest = [table for table in range(len(lookups)) if table != place]
 
-    def count(part: tuple[int, Integers]) -> Figures:
+    def count(part: tuple[int, Integers]) -> list[Figures]:
         label, rows = part
-        people, seen = see_tables(joint, lookups, rows, label)
-        return eliminate_by([every], seen, people)[every]
+        people = joint.count[rows].astype(np.float64)
+        state = None
+        for table in rest:
+            seen = lookups[table].see_survival(joint.cell[table][rows].astype(np.intp), label)
+            state = Eliminated.start(seen) if state is None else state.add(seen)
+        own = joint.cell[place][rows].astype(np.intp)
+        found = []
+        for lookup in others:
+            seen = lookup.see_survival(own, label)
+            found.append((Eliminated.start(seen) if state is None else state.add(seen)).figures(label, people))
+        return found
 
-    return sum(in_threads(count, split_people(joint)), NOBODY)
+    total = [NOBODY] * len(others)
+    for some in in_threads(count, split_people(joint)):
+        total = [one + more for one, more in zip(total, some, strict=True)]
+    return total
 
 
 def see_tables(joint: JointCells, lookups: Sequence[Lookup], rows: Integers, label: int) -> tuple[Floats, list[Seen]]:
@@ -300,16 +335,15 @@ class Eliminated:
     """z_k less that: sum_t prod_{u<t} s_u(n_uk - 1) d_t(n_tk) prod_{u>t} s_u(n_uk)."""
 
     @staticmethod
-    def start(seen: Seen) -> Eliminated:
-        return Eliminated(seen.laws.survive, seen.laws.vanish, seen.own.less, seen.own.first)
+    def start(seen: Survived) -> Eliminated:
+        return Eliminated(seen.survive, seen.vanish, seen.less, seen.first)
 
-    def add(self, seen: Seen) -> Eliminated:
-        laws, own = seen.laws, seen.own
+    def add(self, seen: Survived) -> Eliminated:
         return Eliminated(
-            [z * s for z, s in zip(self.stays, laws.survive, strict=True)],
-            [gone + z * q for gone, z, q in zip(self.goes, self.stays, laws.vanish, strict=True)],
-            self.less * own.less,
-            self.pivotal * laws.survive[seen.label] + self.less * own.first,
+            [z * s for z, s in zip(self.stays, seen.survive, strict=True)],
+            [gone + z * q for gone, z, q in zip(self.goes, self.stays, seen.vanish, strict=True)],
+            self.less * seen.less,
+            self.pivotal * seen.survive[seen.label] + self.less * seen.first,
         )
 
     def figures(self, label: int, people: Floats) -> Figures:
@@ -393,7 +427,7 @@ def choose_collections(tables: int) -> list[tuple[int, ...]]:
 
 
 def eliminate_by(
-    chosen: Sequence[tuple[int, ...]], seen: Sequence[Seen], people: Floats
+    chosen: Sequence[tuple[int, ...]], seen: Sequence[Survived], people: Floats
 ) -> dict[tuple[int, ...], Figures]:
     """Elimination, the one label that vanishes in none of his cells, by each collection of tables."""
     found = {}

@@ -184,9 +184,18 @@ def find_variances(joint: JointCells, lookups: Sequence[Lookup], rules: Sequence
     if not rules:
         return []
     tables = [Chances(lookup, tuple(rules)) for lookup in lookups]
+    finest = sorted(range(len(lookups)), key=lambda table: -joint.tables[table].n_cells)  # in the order of the rows
+    few: list[tuple[int, ...]] = []
+    left = max(NUMBERS_AT_ONCE, len(joint.count) // 8)
     for size in range(1, len(lookups) + 1):
-        for shared in combinations(range(len(lookups)), size):
-            total += sum(_add_cells(joint, tables, rules, shared), np.zeros(len(rules)))
+        for shared in combinations(finest, size):
+            cells = math.prod(joint.tables[table].n_cells for table in shared)
+            if cells <= left:
+                few.append(shared)
+                left -= cells
+            else:
+                total += sum(_add_many(joint, tables, rules, shared), np.zeros(len(rules)))
+    total += sum(_add_few(joint, tables, rules, few), np.zeros(len(rules)))
     return [max(float(each), 0.0) for each in total]
 
 
@@ -196,60 +205,79 @@ class Group:
 
     rows: Any
     """Their places, or a slice."""
-    cells: Integers
-    """(tables, joint cells): the cell of each joint cell in the tables that are shared."""
+    n_cells: int
     cell: Any
     """(rows,): the joint cell of each, from 0."""
+    cells: Sequence[Integers] = ()
+    """The cell of each joint cell in each of the tables that are shared."""
 
     def add_up(self, numbers: Floats) -> Floats:
         """(joint cells,): the sums over the rows of each."""
-        return np.asarray(np.bincount(self.cell, numbers, minlength=self.cells.shape[1]), np.float64)
+        return np.asarray(np.bincount(self.cell, numbers, minlength=self.n_cells), np.float64)
 
 
-def _add_cells(
+def _add_many(
     joint: JointCells, tables: Sequence[Chances], rules: Sequence[Events], shared: tuple[int, ...]
 ) -> Iterator[Floats]:
     """The sums over the joint cells of some tables, some at a time."""
     others = [table for table in range(len(tables)) if table not in shared]
-    n_cells = joint.tables[shared[0]].n_cells
-    if len(shared) > 1 or n_cells > max(NUMBERS_AT_ONCE, len(joint.count) // 8):
-        yield from in_threads(
-            lambda group: _cover(tables, rules, shared, group.cells, _weigh(joint, tables, rules, others, group)),
-            _split_groups(joint, shared),
-        )
-        return
-    # Few cells of one table: weights are added up over all people, in whatever order they are.
-    weights = [[np.zeros(n_cells) for _ in range(events.count)] for events in rules]
-    parts = in_threads(lambda group: _weigh(joint, tables, rules, others, group), _split_rows(joint, shared[0]))
-    for part in parts:
-        for mine, more in zip(weights, part, strict=True):
-            for own, one in zip(mine, more, strict=True):
-                own += one
-    yield _cover(tables, rules, shared, np.arange(n_cells)[None, :], weights)
+    yield from in_threads(
+        lambda group: _cover(tables, rules, shared, group.cells, _weigh(joint, tables, rules, others, group)),
+        _split_groups(joint, shared),
+    )
 
 
-def _split_rows(joint: JointCells, table: int) -> Iterator[Group]:
-    """The people in one table, in the order in which they are, some at a time; with all cells of it."""
-    cells = np.arange(joint.tables[table].n_cells)[None, :]
+def _add_few(
+    joint: JointCells, tables: Sequence[Chances], rules: Sequence[Events], collections: Sequence[tuple[int, ...]]
+) -> Iterator[Floats]:
+    """The same for collections of few joint cells each: weights are added up over all people, in one pass over them."""
+    widths = [[joint.tables[table].n_cells for table in shared] for shared in collections]
+    sizes = [math.prod(each) for each in widths]
     step = max(1, NUMBERS_AT_ONCE // joint.n_levels)
-    # As many as the table has cells at least: each part has a sum for every cell.
-    step = max(step, cells.shape[1])
-    for start in range(0, len(joint.count), step):
-        cell = joint.cell[table, start : start + step]
-        if (cell >= 0).all():
-            yield Group(slice(start, start + step), cells, cell.astype(np.intp))
-        else:
-            yield Group(start + np.flatnonzero(cell >= 0), cells, cell[cell >= 0].astype(np.intp))
+    rows = len(joint.count)
+
+    def weigh(stripe: range) -> list[list[list[Floats]]]:
+        found = [[[np.zeros(size) for _ in range(events.count)] for events in rules] for size in sizes]
+        for start in stripe:
+            part = slice(start, start + step)
+            cells = [cell[part] for cell in joint.cell]
+            inside = [cell >= 0 for cell in cells]
+            chances = [table.at(cell) for table, cell in zip(tables, cells, strict=True)]
+            level, people = joint.level[part], joint.count[part].astype(np.float64)
+            own = [[people * take(coefficient, level) for coefficient in events.coefficient] for events in rules]
+            for shared, width, weights in zip(collections, widths, found, strict=True):
+                there = np.logical_and.reduce([inside[table] for table in shared])
+                some = slice(None) if there.all() else there
+                key = number_keys([cells[table][some] for table in shared], width)
+                others = [chances[table] for table in range(len(tables)) if table not in shared]
+                for place, events in enumerate(own):
+                    for event, product in enumerate(events):
+                        for each in others:
+                            product = product * each[place][event]
+                        np.add.at(weights[place][event], key, product[some])
+        return found
+
+    half = -(-rows // (2 * step)) * step
+    first, second = in_threads(weigh, [range(0, min(half, rows), step), range(half, rows, step)])
+    for shared, width, size, one, other in zip(collections, widths, sizes, first, second, strict=True):
+        weights = [
+            [mine + more for mine, more in zip(own, rest, strict=True)] for own, rest in zip(one, other, strict=True)
+        ]
+        yield _cover(tables, rules, shared, np.unravel_index(np.arange(size), width), weights)
 
 
 def _split_groups(joint: JointCells, shared: tuple[int, ...]) -> Iterator[Group]:
     """The people who are in all of these tables by their joint cells there, some cells at a time."""
-    cells = joint.cell[list(shared)]
-    rows = None if not (cells < 0).any() else np.flatnonzero((cells >= 0).all(axis=0))
-    key = number_keys(cells if rows is None else cells[:, rows], [joint.tables[table].n_cells for table in shared])
+    cells = [joint.cell[table] for table in shared]
+    inside = np.logical_and.reduce([cell >= 0 for cell in cells])
+    rows = None if inside.all() else np.flatnonzero(inside)
+    key = number_keys(
+        cells if rows is None else [cell.take(rows) for cell in cells],
+        [joint.tables[table].n_cells for table in shared],
+    )
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key)
-        rows, key = order if rows is None else rows[order], key[order]
+        rows, key = order if rows is None else rows.take(order), key.take(order)
     changes = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, bool)
     starts = np.flatnonzero(changes)
     ends = np.append(starts[1:], len(key))
@@ -259,9 +287,9 @@ def _split_groups(joint: JointCells, shared: tuple[int, ...]) -> Iterator[Group]
     while begin < len(starts):
         end = max(int(np.searchsorted(ends, starts[begin] + step, side="right")), begin + 1)
         low, high = int(starts[begin]), int(ends[end - 1])
-        here = starts[begin:end]
+        here = starts[begin:end] if rows is None else rows.take(starts[begin:end])
         own: Any = slice(low, high) if rows is None else rows[low:high]
-        yield Group(own, cells[:, here if rows is None else rows[here]], np.cumsum(changes[low:high]) - 1)
+        yield Group(own, end - begin, np.cumsum(changes[low:high]) - 1, [cell.take(here) for cell in cells])
         begin = end
 
 
@@ -288,7 +316,7 @@ def _cover(
     tables: Sequence[Chances],
     rules: Sequence[Events],
     shared: tuple[int, ...],
-    cells: Integers,
+    cells: Sequence[Integers],
     weights: Sequence[Sequence[Floats]],
 ) -> Floats:
     """sum_g sum_{b,b'} A_gb A_gb' prod_{t in S} cov_t(b, b') of each rule, over some joint cells."""
