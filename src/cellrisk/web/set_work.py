@@ -23,6 +23,7 @@ from cellrisk.web.set_models import SetChoice
 
 LEFT_ASIDE = {"engine": "engine", "table": "source-table", "memory_limit": "memory-limit"}
 """Arguments that a page has no box for, and their keys in a set file."""
+FILE_KEYS = {"tables": "table", "quasi_identifiers": "qid", "bins": "bin"}
 LONGEST_SOURCE = 200
 SAME = ("mechanism", "epsilon", "delta", "threshold")
 
@@ -141,9 +142,10 @@ def _describe_flaw(refusal: ValidationError, name: str) -> str:
     """What is wrong, and where in the file; never the value."""
     flaw = refusal.errors(include_input=False, include_url=False, include_context=False)[0]
     place = [str(part) for part in flaw["loc"]]
-    where = f"table {int(place[1]) + 1} of {name}" if place[:1] == ["tables"] and len(place) > 1 else name
-    key = (place[2:3] if place[:1] == ["tables"] else place[:1]) or ["table"]
-    return f"'{ {'quasi_identifiers': 'qid', 'bins': 'bin'}.get(key[0], key[0]) }' in {where}: {flaw['msg'].lower()}"
+    where = name
+    if place[0] == "tables" and len(place) > 2:
+        where, place = f"table {int(place[1]) + 1} of {name}", place[2:]
+    return f"'{FILE_KEYS.get(place[0], place[0])}' in {where}: {flaw['msg'].lower()}"
 
 
 def _write_bins(given: Any) -> str:

@@ -6,10 +6,18 @@ import { known } from "./set_state.js";
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
+// Rounded as the command rounds: what lies just between two numbers goes to the even one. Such a number is a fraction of a
+// power of two, which is looked at first, because to multiply by ten may round.
+function round(number, places) {
+  const scaled = number * 10 ** places;
+  const between = Number.isInteger(number * 2 ** (places + 1)) && scaled % 1 === 0.5;
+  return between ? (2 * Math.round(scaled / 2)) / 10 ** places : Number(number.toFixed(places));
+}
+
 // A number of people as the command writes it: whole, and with digits where there are few.
 function people(number) {
   if (number < 0.01) return number > 0 ? "under 0.01" : "0";
-  return number >= 100 ? whole.format(number) : String(Number(number.toPrecision(number >= 1 ? 3 : 2)));
+  return number >= 100 ? whole.format(round(number, 0)) : String(round(number, (number >= 1 ? 2 : 1) - Math.floor(Math.log10(number))));
 }
 
 const signed = (number) => (number < 0 ? `−${people(-number)}` : `+${people(number)}`);

@@ -9,6 +9,7 @@ export const known = {
   levels: [], // declared labels: { column, values }
   answer: null, // what was counted last
   counted: null, // of which request that is
+  entry: "draft", // whether the present entry of the browser's history is of a set that was counted
 };
 
 let keys = 0;
@@ -101,6 +102,8 @@ export function columnsOf(given) {
   return [...new Set([given.sensitive, ...(isText(given.count) ? [given.count] : []), ...Object.keys(given.levels ?? {}), ...named].filter(isText))];
 }
 
+export const isStale = () => JSON.stringify(saySet()) !== known.counted;
+
 export function writeAddress(how = "replaceState") {
   const said = new URLSearchParams();
   if (known.source) {
@@ -110,7 +113,7 @@ export function writeAddress(how = "replaceState") {
     const { tables, ...others } = saySet();
     said.set("set", JSON.stringify(others));
     tables.forEach((table) => said.append("table", JSON.stringify(table)));
-    if (known.counted) said.set("counted", "yes");
+    if (known.counted && !isStale()) said.set("counted", "yes");
   }
   const hash = `#${said}`;
   if (hash !== location.hash) history[how](null, "", hash);

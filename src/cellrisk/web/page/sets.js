@@ -3,7 +3,7 @@ import { announce, at, later, setOptions, showError, showNote, write } from "./e
 import { count, size } from "./numbers.js";
 import { ask, previewOf, work } from "./server.js";
 import { copyCode, drawGrowth, showAnswer, showCommands, showStale } from "./set_shown.js";
-import { columnsOf, known, readAddress, saySet, takeSet, writeAddress } from "./set_state.js";
+import { columnsOf, isStale, known, readAddress, saySet, takeSet, writeAddress } from "./set_state.js";
 import { addLevels, addTable, dropSensitive, findFault, showCards, showDeltas, showLevels, watchCards } from "./set_tables.js";
 
 const LARGEST_SET = 64_000;
@@ -91,28 +91,37 @@ async function loadSetFile(file) {
   announce(`${file.name} is read.`);
 }
 
-// A box has changed: the address follows, and what is shown is said to be of before.
+// A box has changed: what is shown is said to be of before, and the address follows.
 function changed() {
   showDeltas();
-  if (known.answer) showStale(JSON.stringify(saySet()) !== known.counted);
-  later("address", 200, () => writeAddress());
+  if (known.answer) showStale(isStale());
+  later("address", 200, noteBoxes);
 }
 
-async function countSet(how = "pushState") {
+// The way back leads to what was counted: what is changed after it has an entry of its own in the browser's history.
+function noteBoxes() {
+  const isNew = known.entry === "counted" && isStale();
+  if (isNew) known.entry = "draft";
+  writeAddress(isNew ? "pushState" : "replaceState");
+}
+
+async function countSet(isAsked = true) {
   const fault = findFault();
   if (fault) {
     showError(at("count-status"), new Error(fault[1]));
     return fault[0].focus();
   }
+  noteBoxes();
   const asked = saySet();
   const path = `/api/sources/${known.source.source}/set`;
   const answer = await work(at("count-status"), "Counting the set", () => ask("POST", path, asked));
   if (!answer) return;
   Object.assign(known, { answer, counted: JSON.stringify(asked) });
   showAnswer(answer);
-  showStale(JSON.stringify(saySet()) !== known.counted);
-  writeAddress(how);
-  if (how === "pushState") {
+  showStale(isStale());
+  writeAddress();
+  known.entry = isStale() ? "draft" : "counted";
+  if (isAsked) {
     at("shown-title").focus({ preventScroll: true });
     at("shown").scrollIntoView({ block: "start" });
   }
@@ -138,7 +147,8 @@ async function restore() {
     }));
   if (!source) return;
   showSource(source, said.chosen);
-  if (said.counted && known.tables.length) await countSet("replaceState");
+  known.entry = "draft";
+  if (said.counted && known.tables.length) await countSet(false);
   else writeAddress();
 }
 
