@@ -86,6 +86,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "releasing/test_release.py": ("test_a_domain_of_a_billion_takes_seconds",),
     "opendp/test_from_opendp.py": ("test_queries_over_frames",),
     "reporting/test_report.py": ("test_the_same_bytes_in_every_process",),
+    "reporting/test_set_report.py": ("test_a_set_as_pdf_is_the_same_bytes",),
     "reproduction/test_folder.py": ("test_command_offline",),
     "simulation/test_behaviour.py": (
         "test_errors_are_those_of_many_simulations",

@@ -35,15 +35,15 @@ from cellrisk.cli.groups import (
 from cellrisk.cli.perturbations import check_no_noise, read_perturbation_option
 from cellrisk.cli.private_choice import PrivateOptions
 from cellrisk.cli.progress import progress_bar
-from cellrisk.cli.releases import RecordOptions, publish_figure
+from cellrisk.cli.releases import RecordOptions, ReleasedTableOptions, publish_figure
+from cellrisk.cli.set_reports import MOST_DIGESTS, SetReport, refuse_for_set, report_set_file
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import read_numbers
 from cellrisk.system.words import FigureName, MeasureName, list_words, say_words
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
 
-MOST_DIGESTS = 20
-"""Files of the source whose digests a report prints."""
 Plot = Annotated[Text, option("Picture: .svg, .png or .pdf.", "FILE")]
 Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
 
@@ -232,7 +232,7 @@ def explain_command(
 
 def report_command(
     context: typer.Context,
-    table: TableOptions,
+    table: ReleasedTableOptions,
     mechanism: MechanismOptions,
     risk: OneRiskOptions,
     limits: LimitOptions,
@@ -265,8 +265,20 @@ def report_command(
     template: Annotated[Text, option("Jinja template of your own.", "FILE")] = None,
     logo: Annotated[Text, option("PNG or JPEG for the head of the report.", "FILE")] = None,
     perturbation: PerturbationText = None,
+    set_file: Annotated[
+        Text, typer.Option("--set", metavar="SET", help="Report on every table of a set file, released together.")
+    ] = None,
+    split: Annotated[
+        bool, typer.Option("--split", help="With --set: also other ways to share what the set costs.")
+    ] = False,
+    use: Annotated[
+        Numbers, option("With --split: how much each table is used, between commas.", "NUMBERS", read_numbers)
+    ] = None,
 ) -> None:
-    """A report for a disclosure review board, or with --public a statement for everybody."""
+    """A report for a disclosure review board, or with --public a statement for everybody.
+
+    With --set SET, on all tables of a set file: what the set gives away beside each table alone.
+    """
     from cellrisk.cli.ledgers import EVERYONE, choose_cohort
     from cellrisk.show.reporting import check_public_delta, check_record_path, check_report_path, report
     from cellrisk.show.reporting.perturbed import check_perturbed
@@ -277,6 +289,19 @@ def report_command(
     check_report_path(output)
     if registry is not None:
         check_record_path(registry)
+    words: dict[str, Any] = {"title": title, "organisation": organisation, "audience": audience, "date": date}
+    words |= {"template": template, "logo": logo}
+    if set_file is not None:
+        if public and record.ledger is not None:
+            raise InvalidInput("--ledger is not for a statement for the public on a set", fix="leave it out")
+        refuse_for_set(context, (table, mechanism), perturbation=perturbation, max_tvd=limits.max_tvd)
+        asked = SetReport(set_file, output, registry, public, split, use, simulation.seed, words)
+        report_set_file(context, asked, limits, attacker, record, settings)
+        return
+    if split or use is not None:
+        raise InvalidInput("--split and --use go with --set", fix="name a set file: --set set.toml")
+    if table.source is None:
+        raise InvalidInput("no records were given", fix="name their file, or a set of tables: --set set.toml")
     question = _question(risk, policies)
     given = _limits(limits, attacker, risk.attack, policies, question)
     made = None
@@ -323,18 +348,13 @@ def report_command(
         neighbours=None if made is not None else mechanism.neighbours,
         threshold=None if made is not None else mechanism.threshold,
         public=public,
-        title=title,
-        organisation=organisation,
+        **words,
         source=None if "://" in table.source else Path(table.source).name,
         preparation=[*table.preparation, *_rule_for_delta(mechanism, policies)],
-        audience=audience,
         ledger=book,
         cohort=EVERYONE if book is None else choose_cohort(book, record.cohort),
-        date=date,
         command=None if public else context.meta.get(TYPED),
         inputs={} if public else {file.name: file for file in table.files[:MOST_DIGESTS]},
-        template=template,
-        logo=logo,
         policy=policies,
         published=published,
         free=free,

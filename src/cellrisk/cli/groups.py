@@ -475,7 +475,8 @@ def keep_given_files(given: dict[str, Any]) -> None:
         else:
             with suppress(OSError, ValueError):
                 if Path(value).is_file():
-                    keep_inputs(f"what --{name.replace('_', '-')} names", value)
+                    named = "set" if name == "set_file" else name.replace("_", "-")
+                    keep_inputs(f"what --{named} names", value)
     keep_inputs("the settings", *(path for path in map(os.environ.get, SETTINGS) if path))
 
 

@@ -31,7 +31,7 @@ EXAMPLES = {
     "explain": (f"{ADULT} --epsilon 1 --top 5", f"{ADULT} --epsilon 1 --merge 'age:young=17|18|19|20'"),
     "report": (
         f"{ADULT} --max-caused 0.005 --output report.html",
-        f"{ADULT} --levels 'income=<=50K|>50K' --epsilon 1 --public --output public.html",
+        "--set set.toml --max-epsilon 3 --output set.html",
     ),
     "release": (
         f"{ADULT} --bin age=0/20/40/60/100 --levels 'sex=Female|Male' --levels 'income=<=50K|>50K' "

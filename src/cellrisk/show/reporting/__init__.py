@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from cellrisk.publish.noisy_risk import PublishedRisk
     from cellrisk.publish.noisy_risk.free_figure import FreeFigure
     from cellrisk.repeat.ledger import Ledger
+    from cellrisk.repeat.together import TogetherAssessment
+    from cellrisk.repeat.together.splitting import Split
     from cellrisk.risk.certainty import Belief
 
 __all__ = ["Report", "check_public_delta", "check_record_path", "check_report_path", "report"]
@@ -30,7 +32,7 @@ __all__ = ["Report", "check_public_delta", "check_record_path", "check_report_pa
 
 @takes_priors
 def report(
-    table: FrequencyTable,
+    table: FrequencyTable | TogetherAssessment,
     mechanism: Mechanism | MechanismName = USUAL_MECHANISM,
     *,
     epsilon: float | None = None,
@@ -73,6 +75,7 @@ def report(
     published: PublishedRisk | None = None,
     free: FreeFigure | None = None,
     perturbation: str | Perturbation | None = None,
+    split: Split | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """What does a disclosure review board need to see to decide whether this table may be published?
@@ -80,10 +83,13 @@ def report(
     With ``epsilon``, or a mechanism that is an object and brings its own, that one is put to the board, and checked
     where limits are given too; without it, the limits choose it as `choose` does.
 
+    Of a set of tables that are to be released together, the board approves all of them: what each costs, what the set
+    gives away beside each table alone, and whether the set keeps the limits.
+
     Parameters
     ----------
     table
-        Made by `tabulate`.
+        Made by `tabulate`; or a set of tables, as `assess_together` has assessed it, which brings its own noise.
     mechanism
         An object, such as `Geometric`, or its name, with ``epsilon`` beside it.
     epsilon
@@ -114,6 +120,8 @@ def report(
     perturbation
         In the place of a mechanism and its epsilon, as in `assess_perturbation`; ``mechanism`` is then the name of the
         noise that it is compared with at equal risk. There is no curve, no ledger and no statement for the public.
+    split
+        The answer of `split_budget` for the same set: other ways to share what it costs.
     top
         How many of the riskiest cells are shown, as in `explain`.
     cells, releases, seed
@@ -143,6 +151,7 @@ def report(
     from cellrisk.decide.figure_limits import FigureLimit
     from cellrisk.decide.policies import Policies, RiskDefinition
     from cellrisk.decide.tradeoff import TvdLimit
+    from cellrisk.repeat.together.together_result import TogetherAssessment
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.budget import describe_budget, list_digests
@@ -151,8 +160,60 @@ def report(
     from cellrisk.show.reporting.document import read_logo, read_template
     from cellrisk.show.reporting.public import public_page
     from cellrisk.show.reporting.registry import write_record
+    from cellrisk.show.reporting.set_report import report_set
+    from cellrisk.show.reporting.set_request import check_set
     from cellrisk.show.reporting.table_record import list_fields
 
+    if isinstance(table, TogetherAssessment):
+        given = {
+            "mechanism": mechanism != USUAL_MECHANISM,
+            "epsilon": epsilon is not None,
+            "delta": delta is not None,
+            "neighbours": neighbours is not None,
+            "threshold": threshold is not None,
+            "measure": measure != "local",
+            "form": form != "tight",
+            "weights": weights != "records",
+            "priors": priors != USUAL_PRIORS,
+            "belief": belief != USUAL_BELIEF,
+            "max_tvd": max_tvd is not None,
+            "perturbation": perturbation is not None,
+            "risk_epsilon": published is not None,
+            "released": free is not None,
+        }
+        check_set(given)
+        return report_set(
+            [each.table for each in table.tables],
+            table.sensitive,
+            table,
+            figures=FigureLimit.read(
+                max_caused=max_caused,
+                max_certain=max_certain,
+                max_ceiling=max_ceiling,
+                max_epsilon=max_epsilon,
+                certainty=certainty,
+            ),
+            required={"max_risk": max_risk, "max_people": max_people, "margin": margin},
+            split=split,
+            public=public,
+            disclosures=disclosures,
+            ledger=ledger,
+            cohort=cohort,
+            inputs=inputs,
+            template=template,
+            logo=logo,
+            policy=policy,
+            progress=progress,
+            title=title,
+            organisation=organisation,
+            source=source,
+            preparation=preparation,
+            audience=audience,
+            date=date,
+            command=command,
+        )
+    if split is not None:
+        raise InvalidInput("a split is of a set of tables", fix="leave split out, or report the set")
     if perturbation is not None:
         return _report_perturbation(
             table,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cellrisk.show.reporting.blocks import Section, TableBlock
 from cellrisk.show.reporting.registry import TO_FILL
 
@@ -33,20 +35,37 @@ BOARD = (
 """What disclosure review boards commonly ask."""
 
 
-def checklist_section(budget: bool = True) -> Section:
-    """Which heading is answered where; a perturbation has no budget."""
+SET_PLACES = {
+    "Data": "first page: the tables; assumptions",
+    "Attacks": "first page: threat model; three ways to put the tables together",
+    "Risk": "first page: three figures; the tables by themselves",
+    "Residual risk": "what each table adds, and what would help",
+    "Are small": "not cell by cell: report each table by itself",
+    "Can it be linked": "first page: published before; differences of tables, and common margins",
+    "Are labels": "assumptions: values of the columns",
+}
+"""Where a report on a set answers a heading that begins so, in the place of a report on one table."""
+
+
+def checklist_section(places: Mapping[str, str] | None = None, budget: bool = True) -> Section:
+    """Which heading is answered where; ``places`` names other places, and a perturbation has no budget."""
     asked = BOARD if budget else tuple(row for row in BOARD if "budget" not in row[0])
     return Section(
         "checklist",
         "Where standards and boards find their answers",
         ("What a report cannot know is marked, and belongs into the application.",),
         (
-            _table("ISO/IEC 27559: data de-identification framework", STANDARD),
-            _table("Checklist of a review board", asked),
+            _table("ISO/IEC 27559: data de-identification framework", STANDARD, places or {}),
+            _table("Checklist of a review board", asked, places or {}),
         ),
     )
 
 
-def _table(caption: str, rows: tuple[tuple[str, str, str], ...]) -> TableBlock:
-    told = tuple((asked, place, f"{TO_FILL}: {missing}" if missing else "") for asked, place, missing in rows)
+def _table(caption: str, rows: tuple[tuple[str, str, str], ...], places: Mapping[str, str]) -> TableBlock:
+    def find(asked: str, usual: str) -> str:
+        return next((place for start, place in places.items() if asked.startswith(start)), usual)
+
+    told = tuple(
+        (asked, find(asked, usual), f"{TO_FILL}: {missing}" if missing else "") for asked, usual, missing in rows
+    )
     return TableBlock(caption, ("Asked", "Answered in", "Left"), told, texts=(0, 1, 2))

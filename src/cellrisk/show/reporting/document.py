@@ -16,6 +16,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
+from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Page
@@ -52,9 +53,9 @@ class Report(Result):
     sentence: str
     """What a curator can repeat; what anybody can where the report is for the public."""
     setting: Setting | None
-    """None where the table is published with a perturbation."""
+    """None where the table is published with a perturbation, and for a set of tables."""
     epsilon: float | None
-    """The one to be approved; None where none will do."""
+    """The one to be approved, of a set what all tables cost; None where none will do."""
     public: bool
     """Whether figures computed from the raw data are left out."""
     record: str = ""
@@ -64,11 +65,13 @@ class Report(Result):
     perturbation: Perturbation | None = None
     """In the place of a mechanism."""
     broken: tuple[str, ...] = ()
-    """The limits that a perturbation breaks, or that cannot be judged for one."""
+    """The limits that a perturbation or a set breaks, or that cannot be judged for it."""
+    tables: tuple[SetTable, ...] = ()
+    """Those of a set; empty where the report is on one table."""
 
     @property
     def mechanism(self) -> Mechanism | None:
-        """The one to be approved; None where no epsilon will do, and for a perturbation."""
+        """The one to be approved; None where no epsilon will do, for a perturbation and for a set."""
         return None if self.epsilon is None or self.setting is None else self.setting.at(self.epsilon)
 
     @property
@@ -93,6 +96,9 @@ class Report(Result):
             how |= {"neighbours": setting.neighbours, "threshold": setting.threshold}
         if self.perturbation is not None:
             how |= {"perturbation": self.perturbation.to_dict(), "broken": list(self.broken)}
+        if self.tables:
+            how |= {"tables": [table.to_dict() for table in self.tables]}
+            how |= {} if self.public else {"broken": list(self.broken)}
         return {
             "title": self.title,
             "decision": self.decision,

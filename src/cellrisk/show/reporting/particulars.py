@@ -48,8 +48,8 @@ def threat_facts(request: Particulars, known: str, hold: str, what: str = "the t
     return Facts(
         (
             (f"Who gets {what}", request.audience or f"{TO_FILL}: everybody, or whom (--audience)"),
-            ("What they are assumed to know", f"{known} For the last figure, everything about everybody else."),
-            ("What they are assumed to hold", hold),
+            ("Assumed to know", f"{known} For the last figure, everything about everybody else."),
+            ("Assumed to hold", hold),
             *([("Published before", before)] if ledger else []),
             *request.budget,
         )

@@ -5,6 +5,8 @@ No figure in it was computed from the raw data, but for an epsilon that was chos
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cellrisk.decide.policy import CHECKED
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import Precision, find_precision
@@ -12,6 +14,7 @@ from cellrisk.risk.ceilings import ceiling
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, Words
 from cellrisk.show.reporting.decision import Decision
+from cellrisk.show.reporting.phrases import make_sentence
 from cellrisk.show.reporting.table_record import list_unprotected
 from cellrisk.show.reporting.verdict import public_verdict
 
@@ -25,6 +28,11 @@ EXCEPT_FIGURE = "The one figure above has noise and an epsilon of its own, and m
 CHOSEN = (
     "Epsilon was chosen from the data, so that the choice itself discloses something about them; the guarantee does "
     "not cover it."
+)
+PROMISE = (
+    "{}: whatever is read in {} would be almost as likely if one record {}. That holds against every attack, with any "
+    "knowledge, for ever; it does not say that nothing can be learnt of people in general, whom a table is made to "
+    "describe."
 )
 EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
 
@@ -66,11 +74,7 @@ def _describe(decision: Decision) -> str:
 def _guarantee_section(mechanism: Mechanism) -> Section:
     """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute."""
     changed = "were left out" if mechanism.neighbours == "add-remove" else "held other values"
-    promise = (
-        f"The table keeps {_name_guarantee(mechanism)}: whatever is read in it would be almost as likely if one "
-        f"record {changed}. That holds against every attack, with any knowledge, for ever; it does not say that "
-        "nothing can be learnt of people in general, whom a table is made to describe."
-    )
+    promise = PROMISE.format(f"The table keeps {_name_guarantee(mechanism)}", "it", changed)
     return Section("guarantee", "What the guarantee means", (ceiling(mechanism).of_two,), (Words((promise,)),))
 
 
@@ -87,25 +91,26 @@ def _use_section(mechanism: Mechanism) -> Section:
         f"A published count is within {found.within:,} of the true one in at least 95 of 100 cases, unless it was so "
         "small that it became zero."
     )
+    error = ("Error of a count", f"Standard deviation {found.sd:.3g}, the same for small and large counts.")
+    return Section("use", "How to use the counts", (lead,), (Facts((error, *use_facts(mechanism))),))
+
+
+def use_facts(mechanism: Mechanism, of: str = "") -> Iterator[tuple[str, str]]:
+    """What somebody has to know who adds counts up, or reads small ones; ``of`` says whose counts the numbers are."""
+    found = find_precision(mechanism)
     of_sum = 2.0 * found.of_sum(EXAMPLE_SUM)
     low, high = max(EXAMPLE_COUNT - found.within, 0), EXAMPLE_COUNT + found.within
-    facts = Facts(
-        (
-            ("Error of a count", f"Standard deviation {found.sd:.3g}, the same for small and large counts."),
-            (
-                "Error of a sum",
-                f"Noises are independent: the standard deviation of a sum of m counts is {found.sd:.3g} times the root "
-                "of m. Add up as few counts as will do: a total that is published itself is better than a sum.",
-            ),
-            ("Small counts", _describe_small(mechanism, found)),
-            (
-                "For example",
-                f"A published count of {EXAMPLE_COUNT} stands for a true one from {low:,} to {high:,}. A sum of "
-                f"{EXAMPLE_SUM} such counts is off by more than {of_sum:,.0f} in about one case of 20.",
-            ),
-        )
+    yield (
+        "Error of a sum",
+        f"Noises are independent: {of}the standard deviation of a sum of m counts is {found.sd:.3g} times the root of "
+        "m. Add up as few counts as will do: a total that is published itself is better than a sum.",
     )
-    return Section("use", "How to use the counts", (lead,), (facts,))
+    yield "Small counts", _describe_small(mechanism, found)
+    yield (
+        "For example",
+        f"{make_sentence(f'{of}a published count', '')} of {EXAMPLE_COUNT} stands for a true one from {low:,} to "
+        f"{high:,}. A sum of {EXAMPLE_SUM} such counts is off by more than {of_sum:,.0f} in about one case of 20.",
+    )
 
 
 def _describe_small(mechanism: Mechanism, found: Precision) -> str:

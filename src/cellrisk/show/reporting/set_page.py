@@ -1,0 +1,507 @@
+"""What a board sees of a set of tables: the figures of the whole beside each table, and what each table adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cellrisk.noise.precision import find_precision
+from cellrisk.repeat.together.split_result import Split
+from cellrisk.repeat.together.together_result import (
+    SAYS,
+    RuleFigures,
+    TableFigures,
+    TogetherAssessment,
+    TogetherCheck,
+    say_people,
+)
+from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.risk.ceilings import Ceiling, ceiling
+from cellrisk.show.reporting.basis import (
+    FORMULAS,
+    NEIGHBOURS,
+    NOT_COVERED,
+    NOT_RELEASED,
+    RELEASABLE,
+    RELEASED,
+    describe_scale,
+    describe_threshold,
+    list_versions,
+)
+from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
+from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
+from cellrisk.show.reporting.contents import FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
+from cellrisk.show.reporting.front import AT_ALL, CAUSED, CEILING
+from cellrisk.show.reporting.particulars import limit_facts, preparation_block, provenance_section, threat_facts
+from cellrisk.show.reporting.phrases import join_names, make_sentence
+from cellrisk.show.reporting.registry import registry_section
+from cellrisk.show.reporting.set_record import list_set_fields
+from cellrisk.show.reporting.set_request import KEPT, NOT_JUDGED, SetRequest, name_set_table
+from cellrisk.system.text import number_of, percent
+
+MOST_ON_FRONT = 7
+"""Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""
+HOLD = "All tables of the set and no others, unless something was published before."
+ATTACK = (
+    "Three attacks that put the tables together are considered. Elimination decides: look up a person's cell in every "
+    "table, strike out each value that vanishes in one of them, and where one value is left, take it to be the "
+    "person's."
+)
+UNDISTURBED = "Several releases about the same people, each of which spends privacy loss of its own."
+OTHERS = "Tables about the same people that were published before, or by others."
+
+
+def set_page(request: SetRequest, found: TogetherAssessment) -> Page:
+    """The document for the review board."""
+    people = number_of(found.records, "person", "people")
+    broken = request.find_breaches()
+    return Page(
+        title=request.title or f"Disclosure review of {request.set_name}",
+        about=(*request.about, ("Set", f"{number_of(len(request.tables), 'table')} about {people}")),
+        banner=FOR_THE_BOARD,
+        decision=describe_set(request, "Approve publication of"),
+        verdict=_verdict(request, broken),
+        front=(
+            Words((found.headline,)),
+            _figures_table(request, found),
+            *_front_picture(found),
+            _limits_block(request),
+            threat_facts(
+                request,
+                f"A person's {request.columns}, that the person is in the tables, and how the noise was made.",
+                HOLD,
+                "the tables",
+            ),
+        ),
+        sections=(
+            _tables_section(found),
+            _adds_section(found),
+            _rules_section(found),
+            *_certain_sections(found),
+            _structure_section(found),
+            _use_section(request),
+            *_split_sections(request.split),
+            *_check_sections(found.check),
+            _basis_section(request),
+            mechanisms_section(request),
+            checklist_section(SET_PLACES),
+            provenance_section(request),
+            Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, PUBLIC_NOTE)),)),
+            registry_section(list_set_fields(request)),
+        ),
+        sign_off=SIGN_OFF,
+    )
+
+
+def describe_set(request: SetRequest, verb: str) -> str:
+    """What is asked: which tables, with which noise, at which epsilon in all."""
+    mechanisms = {table.mechanism.name for table in request.tables}
+    noise = f"{next(iter(mechanisms))} noise" if len(mechanisms) == 1 else "noise of their own"
+    if len(request.tables) == 1:
+        return f"{verb} {request.set_name}, with {noise}, at {request.epsilon}."
+    return f"{verb} {request.set_name} about the same people, each with {noise}, at {request.epsilon} in all."
+
+
+def _verdict(request: SetRequest, broken: tuple[str, ...]) -> Verdict:
+    if broken:
+        judged = request.judge()
+        lost = [each for each in judged if each.state != KEPT]
+        count = "the limit" if len(judged) == 1 else f"{len(lost)} of {len(judged)} limits"
+        unknown = "; of these, some cannot be judged" if any(each.state == NOT_JUDGED for each in lost) else ""
+        texts = (f"Not kept{unknown}: {'; '.join(dict.fromkeys(each.limit for each in lost))}.",)
+        return Verdict("broken", f"Limits broken: the set does not keep {count}", texts)
+    if request.limited:
+        required = request.describe_limits()
+        texts = (f"Required: {required}.",) if required else ("The policy sets no limit that a set could break.",)
+        return Verdict("kept", "Limits kept: the set is within every limit", texts)
+    title = "For the board to judge: no limit was set for the set"
+    return Verdict("open", title, ("Whether the figures below will do is for the board to decide.",))
+
+
+def _figures_table(request: SetRequest, found: TogetherAssessment) -> TableBlock:
+    """The three figures of the whole set, and of each table alone."""
+    every = "The table" if len(found.tables) == 1 else f"All {len(found.tables)} tables together"
+    whole = _figures(found.rule(), found.records)
+    rows = [(every, f"{request.cost.epsilon:.6g}", *whole, say_ceiling(request.ceiling))]
+    shown = found.tables if len(found.tables) > 1 else ()
+    mixed = len({table.mechanism.name for table in request.tables}) > 1
+    if len(shown) > MOST_ON_FRONT:
+        largest = sorted(shown, key=lambda each: -each.alone.caused)[: MOST_ON_FRONT - 1]
+        shown = tuple(each for each in found.tables if each in largest)
+    for each in shown:
+        mechanism = each.table.mechanism
+        figures = _figures(each.alone, each.records)
+        noise = f"{mechanism.epsilon:.6g}{f', {mechanism.name}' if mixed else ''}"
+        rows.append((name_set_table(each.table), noise, *figures, say_ceiling(ceiling(mechanism))))
+    left = len(found.tables) - len(shown) if len(found.tables) > 1 else 0
+    more = f"; {number_of(left, 'more table')} in section 2" if left else ""
+    return TableBlock(
+        f"Three figures to decide by, in people: the set, and each table by itself{more}",
+        ("Tables", "Epsilon", CAUSED, AT_ALL, f"{CEILING} (50 in 100 without)"),
+        tuple(rows),
+        marked=0,
+    )
+
+
+def _figures(figures: RuleFigures, records: int) -> tuple[str, str]:
+    return tuple(  # type: ignore[return-value]
+        f"{say_people(number)} ({percent(number / records)})" for number in (figures.caused, figures.right)
+    )
+
+
+def say_ceiling(found: Ceiling | None) -> str:
+    """How often anybody is right at most, as a table has it."""
+    if found is None:
+        return "not known"
+    return f"{found.times[0]} in 100"
+
+
+def _front_picture(found: TogetherAssessment) -> Iterator[Block]:
+    """How what is given away grows as tables are added; nothing where there is one table, or too many to draw here."""
+    if 1 < len(found.tables) <= MOST_ON_FRONT:
+        yield _growth(found)
+
+
+def _growth(found: TogetherAssessment) -> Block:
+    from cellrisk.show.pictures import draw_together
+
+    return make_picture(draw_together(found), f"How what is given away grows as tables are added. {found.headline}")
+
+
+def _limits_block(request: SetRequest) -> Block:
+    judged = request.judge()
+    if not judged:
+        return limit_facts("", request.policies)
+    rows = tuple((make_sentence(each.limit, ""), each.by, each.figure, each.state) for each in judged)
+    header = ("Limit", "Set by", "The set", "Kept?")
+    return TableBlock("Limits", header, rows, texts=(0, 1, 2, 3))
+
+
+def _tables_section(found: TogetherAssessment) -> Section:
+    """Each table by itself."""
+    header = (
+        "Table",
+        "People",
+        "Cells",
+        "Named rightly",
+        "Named at all",
+        "Standard deviation",
+        "Because of their own record",
+        "By chance",
+        "Without noise",
+    )
+    rows = []
+    for each in found.tables:
+        own = each.alone
+        rows.append((name_set_table(each.table), f"{each.records:,}", f"{each.cells:,}", *_rule_numbers(own)))
+    several = len(found.tables) > 1
+    blocks: tuple[Block, ...] = (TableBlock("Each table by itself, in people", header, tuple(rows)),)
+    if several and len(found.tables) > MOST_ON_FRONT:
+        blocks = (*blocks, _growth(found))
+    return Section("tables", "The tables by themselves", (), (*blocks, Words((HOW_TO_READ,))))
+
+
+HOW_TO_READ = (
+    "Numbers of people are averages over releases, and exact. Named rightly: people whose value the attack names, and "
+    "rightly so. By chance: the same if noise drowned the counts. Without noise: the same in the raw tables."
+)
+
+
+def _rule_numbers(figures: RuleFigures) -> Iterator[str]:
+    yield say_people(figures.right)
+    yield say_people(figures.named)
+    yield figures.deviation
+    yield say_people(figures.caused)
+    yield say_people(figures.chance)
+    yield f"{figures.raw:,}"
+
+
+def _adds_section(found: TogetherAssessment) -> Section:
+    """What each table adds, and what leaving it out, or a column of it, would do."""
+    title = "What each table adds, and what would help"
+    if len(found.tables) == 1:
+        return Section("adds", title, ("The set is one table; report on that table tells what would help.",))
+    most = found.adds_most
+    rows = tuple(tuple(_adds_row(found, place)) for place in range(len(found.tables)))
+    header = (
+        "Table",
+        "With all above it: because of their own record",
+        "at all",
+        "It adds: because of their own record",
+        "at all",
+        "The set without it: because of their own record",
+        "at all",
+    )
+    place = None if most is None else most.table.number - 1
+    blocks: list[Block] = [
+        TableBlock("People given away as tables are added, by elimination", header, rows, marked=place)
+    ]
+    lead = [] if most is None else list(_say_most(found, most))
+    if found.coarser:
+        coarser = tuple((each.column, say_people(each.caused), say_people(each.right)) for each in found.coarser)
+        caption = f"The set if {found.coarser[0].table.title} were published without one of its columns, in people"
+        blocks.append(TableBlock(caption, ("Left out", "Because of their own record", "At all"), coarser))
+    lead += _say_largest(found)
+    return Section("adds", title, tuple(lead), tuple(blocks))
+
+
+def _adds_row(found: TogetherAssessment, place: int) -> Iterator[str]:
+    """One table: the set up to it, what it adds to those above it, and the set without it."""
+    each = found.tables[place]
+    so_far = found.collections.get(tuple(range(1, place + 2)))
+    before = found.collections.get(tuple(range(1, place + 1)))
+    yield name_set_table(each.table)
+    for name in ("caused", "right"):
+        yield "-" if so_far is None else say_people(getattr(so_far, name))
+    for name in ("caused", "right"):
+        if so_far is None or (place and before is None):
+            yield "-"
+        else:
+            yield _say_change(getattr(so_far, name) - (getattr(before, name) if before is not None else 0.0))
+    for name in ("caused", "right"):
+        yield "-" if each.without is None else say_people(getattr(each.without, name))
+
+
+def _say_change(change: float) -> str:
+    return f"{'-' if change < 0 else '+'}{say_people(abs(change))}" if change else "0"
+
+
+def _say_most(found: TogetherAssessment, most: TableFigures) -> Iterator[str]:
+    lead, rest = found.rule(), most.without
+    if rest is not None and rest.caused < lead.caused:
+        yield (
+            f"{make_sentence(most.table.title, '')} adds most: without it, the people given away because of their own "
+            f"records would fall from {say_people(lead.caused)} to {say_people(rest.caused)}."
+        )
+    else:
+        yield "No table adds to the people given away because of their own records that the others give away anyhow."
+
+
+def _say_largest(found: TogetherAssessment) -> Iterator[str]:
+    """Where some of the tables give away more than all of them."""
+    largest = found.largest
+    if len(largest) < len(found.tables):
+        named = join_names([f"{number}" for number in largest])
+        yield (
+            f"{'Table' if len(largest) == 1 else 'Tables'} {named} alone would give away more because of their own "
+            f"records than all tables: {say_people(found.collections[largest].caused)} people. The noise of the others "
+            "hinders the attacker, who may leave them aside; a limit is judged by this number."
+        )
+
+
+def _rules_section(found: TogetherAssessment) -> Section:
+    """Three ways to put the tables together."""
+    header = (
+        "Rule",
+        "Named rightly",
+        "Named at all",
+        "Standard deviation",
+        "Because of their own record",
+        "By chance",
+        "Without noise",
+        "Precision",
+        "95% of releases",
+        "Own record at most",
+    )
+    rows = tuple(
+        (
+            make_sentence(each.rule, ""),
+            *_rule_numbers(each),
+            "-" if each.precision is None else percent(each.precision),
+            "-" if each.low is None else f"{each.low:,} to {each.high:,}",
+            say_people(each.bound),
+        )
+        for each in found.rules
+    )
+    meant = [f"{make_sentence(each.rule, '')}: {SAYS[each.rule]}." for each in found.rules]
+    meant.append("95% of releases: the number named rightly lies between these in at least so many (Chebyshev).")
+    meant.append("Own record at most: the guarantee alone allows no more to be given away because of their own record.")
+    blocks = (TableBlock("All tables together, in people", header, rows), Bullets(tuple(meant)), Words((HOW_TO_READ,)))
+    return Section("rules", "Three ways to put the tables together", (), blocks)
+
+
+def _certain_sections(found: TogetherAssessment) -> Iterator[Section]:
+    """An attacker who does the mathematics on all tables, where he was asked for."""
+    title = "An attacker who does the mathematics"
+    if found.certain_unknown is not None:
+        yield Section("certain", title, (f"Nothing is told of him: {found.certain_unknown}.",))
+    if not found.certain:
+        return
+    rows = tuple(
+        (
+            f"{100 * each.certainty:g}%",
+            f"{each.tempering:.3g}{' (fitted)' if each.fitted else ''}",
+            say_people(each.right),
+            say_people(each.named),
+            "-" if each.precision is None else percent(each.precision),
+            each.how,
+        )
+        for each in found.certain
+    )
+    header = ("Certain to", "Tempering", "Named rightly", "Named at all", "Precision", "How it was found")
+    how = (
+        "Tempering 1 takes the tables for independent given a person's value, and is overconfident where they are not. "
+        "A fitted one is that of an attacker who is helped by the true values."
+    )
+    table = TableBlock("People of whose value he is sure", header, rows, texts=(0, 1, 5))
+    yield Section("certain", title, (), (table, Words((how,))))
+
+
+def _structure_section(found: TogetherAssessment) -> Section:
+    """People whom a difference of tables shows, and what common margins take from the noise."""
+    blocks: list[Block] = []
+    if found.differences:
+        header = ("Tables", "People left out", "Larger table", "Difference", "Own record, in the difference", "Either")
+        rows = tuple(
+            (
+                f"{each.outer.number} without {each.inner.number}",
+                f"{each.people:,}",
+                *(say_people(number) for number in (each.in_outer, each.in_difference, each.caused, each.either)),
+            )
+            for each in found.differences
+        )
+        blocks.append(TableBlock("People given away of those who are in the larger table alone", header, rows))
+        lead = tuple(each.headline for each in found.differences)
+    else:
+        lead = ("No two tables have the same columns and differ by people who are left out of one of them.",)
+    refined = found.refinement
+    if refined is not None:
+        blocks.append(Words((refined.headline,)))
+        if refined.rules:
+            compared = tuple(
+                (
+                    make_sentence(rule, ""),
+                    *(say_people(number) for number in (found.rule(rule).right, figures.right)),
+                    *(say_people(number) for number in (found.rule(rule).caused, figures.caused)),
+                )
+                for rule, figures in refined.rules.items()
+            )
+            names = ("Rule", "Named rightly", "with least squares", "Own record", "with least squares")
+            blocks.append(TableBlock("What an attacker gains who makes the tables agree, in people", names, compared))
+    blocks.append(Bullets(found.statements, "What the figures take for granted, and what they leave out"))
+    return Section("differences", "Differences of tables, and common margins", lead, tuple(blocks))
+
+
+def _use_section(request: SetRequest) -> Section:
+    """How far counts are from the true ones; the noise alone says so."""
+    return Section("use", "Usefulness of what is published", (), (precision_table(request),))
+
+
+def precision_table(request: SetRequest) -> TableBlock:
+    """The error of counts of each table."""
+    rows = []
+    for table in request.tables:
+        found = find_precision(table.mechanism)
+        sizes = (f"{found.sd:.3g}", f"{found.within:,}", f"{found.at_zero:.3g}")
+        rows.append((name_set_table(table), f"{table.mechanism.epsilon:.6g}", *sizes))
+    header = ("Table", "Epsilon", "Standard deviation", "95% are within", "A true zero becomes, on average")
+    return TableBlock("Error of a published count, from the noise alone", header, tuple(rows))
+
+
+def _split_sections(split: Split | None) -> Iterator[Section]:
+    """Other ways to share what the set costs, where they were asked for."""
+    if split is None:
+        return
+    numbers = [f"{table.number}" for table in split.tables]
+    rows = tuple(
+        (
+            make_sentence(way.name, ""),
+            *(f"{part:.3g}" for part in way.parts),
+            f"{way.error:.4g}",
+            *(say_people(number) for number in (way.caused, way.right)),
+        )
+        for way in split.ways
+    )
+    header = ("Shares", *(f"Table {number}" for number in numbers), "Error", "Because of their own record", "At all")
+    bound = "For more than four tables there is no guarantee that no shares give away fewer."
+    if split.bound is not None:
+        bound = (
+            f"No shares whose error is within {percent(split.slack)} of the least give away fewer than "
+            f"{say_people(split.bound)} people because of their own records."
+        )
+    how = (
+        f"Error: the bound on the total variation distance of each table from the true one, weighted by use. {bound} "
+        "Shares that were chosen on the data say something about them; even shares do not."
+    )
+    table = TableBlock(f"Three ways to share {split.unit} {split.total:g}", header, rows)
+    yield Section("split", "Other ways to share the total", (split.headline,), (table, Words((how,))))
+
+
+def _check_sections(check: TogetherCheck | None) -> Iterator[Section]:
+    if check is not None:
+        rows = tuple(
+            (
+                f"{make_sentence(each.rule, '')}, {each.figure}",
+                f"{each.assessed:,.2f}",
+                f"{each.simulated:,.2f}",
+                f"{each.z:+.2f}",
+            )
+            for each in check.rows
+        )
+        header = ("In people", "Computed", "Simulated", "Difference in standard errors")
+        lead = f"{number_of(check.releases, 'release')} of all tables were simulated, and the rules applied to them."
+        yield Section("check", "A second opinion", (lead,), (TableBlock("Computed and simulated", header, rows),))
+
+
+def _basis_section(request: SetRequest) -> Section:
+    untold = [line for line in NOT_COVERED if line != UNDISTURBED]
+    blocks: tuple[Block, ...] = (
+        Facts(tuple(basis_facts(request))),
+        preparation_block(request.steps),
+        Bullets((*untold, OTHERS), "Not covered by the figures"),
+    )
+    return Section("assumptions", "Assumptions", (ATTACK,), blocks)
+
+
+def basis_facts(request: SetRequest) -> Iterator[tuple[str, str]]:
+    """What the guarantee of a set takes for granted."""
+    yield "Privacy unit", "One record. A person with several records is protected for each record alone."
+    yield "Neighbours", NEIGHBOURS[request.tables[0].mechanism.neighbours]
+    yield "Noise", "The noise on each count of each table is independent of that on every other."
+    apart = " Tables whose people exclude each other are not added up." if request.cost.apart else ""
+    how = f"{make_sentence(request.cost.operator, '')} composition"
+    yield "Several tables", f"{how}: a person is in several tables, and their losses are taken together.{apart}"
+    for threshold in dict.fromkeys(table.mechanism.threshold for table in request.tables):
+        yield "Rounding and suppression", describe_threshold(threshold)
+    yield "Values of the columns", _describe_domains(request)
+
+
+def _describe_domains(request: SetRequest) -> str:
+    if request.declared is None:
+        return "Values that were read from the data, and not declared, are not covered by the guarantee."
+    every = dict.fromkeys((request.sensitive, *(name for table in request.tables for name in table.quasi_identifiers)))
+    observed = [name for name in every if name not in request.declared]
+    if not observed:
+        return "The values that each column can take were declared beforehand."
+    return (
+        f"The values that these columns can take were not declared: {join_names(observed)}. That they occur is not "
+        "covered by the guarantee."
+    )
+
+
+def mechanisms_section(request: SetRequest) -> Section:
+    """The noise of each table, its formula and scale, and the versions of what computed the figures."""
+    rows = []
+    for table in request.tables:
+        mechanism = table.mechanism
+        delta = "-" if mechanism.pure else f"{mechanism.delta:g}"
+        scale = describe_scale(mechanism).removesuffix(", in counts")
+        rows.append((f"{table.number}", mechanism.name, f"{mechanism.epsilon:.12g}", delta, scale))
+    names = list(dict.fromkeys(table.mechanism.name for table in request.tables))
+    releasable = all(name in RELEASABLE for name in names)
+    blocks: tuple[Block, ...] = (
+        TableBlock(
+            "Noise of each table; scales are in counts",
+            ("Table", "Mechanism", "Epsilon", "Delta", "Scale"),
+            tuple(rows),
+            texts=(0, 1, 4),
+        ),
+        Facts(
+            (
+                *((f"Formula of {name}", FORMULAS[name]) for name in names),
+                ("Cost of the set", request.cost.headline),
+                ("Can it be released?", RELEASED if releasable else NOT_RELEASED),
+            )
+        ),
+        TableBlock("Versions", ("Software", "Version"), tuple(list_versions()), texts=(0, 1)),
+    )
+    return Section("mechanism", "Mechanisms and versions", (), blocks)

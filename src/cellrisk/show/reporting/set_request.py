@@ -1,0 +1,201 @@
+"""A report on a set of tables: what is asked, and whether the set keeps its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cellrisk.decide.figure_limits import CausedLimit, FigureLimit
+from cellrisk.decide.policies import Obeyed
+from cellrisk.decide.requirement import Requirement
+from cellrisk.errors import InvalidInput
+from cellrisk.repeat.together.costs import Cost
+from cellrisk.repeat.together.judging import NAMED, find_breaches, find_figure, find_policy_breaches, list_certainties
+from cellrisk.repeat.together.sets import SetTable
+from cellrisk.repeat.together.split_result import Split
+from cellrisk.repeat.together.together_result import TogetherAssessment
+from cellrisk.risk.ceilings import Ceiling
+from cellrisk.show.reporting.particulars import Particulars
+from cellrisk.show.reporting.phrases import join_names
+from cellrisk.system.text import number_of, percent
+
+OWN_NOISE, BY_ELIMINATION = "each table of a set brings its own", "a set is judged by elimination"
+ONE_TABLE = "a figure that may be published is about one table"
+REFUSED = {
+    **dict.fromkeys(("mechanism", "epsilon", "delta", "neighbours", "threshold"), OWN_NOISE),
+    **dict.fromkeys(("measure", "form", "weights", "priors"), BY_ELIMINATION),
+    **dict.fromkeys(("alpha", "sizes", "sizes_fit", "zero_truncation", "attack"), BY_ELIMINATION),
+    **dict.fromkeys(("cells", "releases", "max_tvd"), "it simulates no release, and tells the error of counts"),
+    "belief": "what an attacker believes of each table of a set is fitted to it",
+    "perturbation": "its figures hold for independent noise in every count alone",
+    **dict.fromkeys(("risk_epsilon", "released", "free_error", "may_be_missing", "observed_levels"), ONE_TABLE),
+}
+"""What a report on a set does not take, and why."""
+KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"
+ASKED = "the applicant"
+
+
+def check_set(given: Mapping[str, bool]) -> None:
+    """Refuses what a report on a set cannot have; names are those of arguments or of options."""
+    for name, is_given in given.items():
+        if is_given:
+            reason = REFUSED[name.removeprefix("--").replace("-", "_")]
+            raise InvalidInput(f"a report on a set of tables takes no {name}: {reason}", fix="leave it out")
+
+
+@dataclass(frozen=True)
+class JudgedLimit:
+    """One limit, who set it, what the set has, and whether it is kept."""
+
+    limit: str
+    by: str
+    figure: str
+    state: str
+    """kept, broken, or cannot be judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class SetRequest(Particulars):
+    """What the caller of a report on a set wants to know, and what is to be printed as it is."""
+
+    sensitive: str
+    tables: tuple[SetTable, ...]
+    cost: Cost
+    ceiling: Ceiling | None
+    found: TogetherAssessment | None
+    """None where the public is told of a set that no limit is on: no record is read then."""
+    limits: tuple[FigureLimit, ...] = ()
+    """Those that were asked for, beside the policies'."""
+    required: Requirement | None = None
+    split: Split | None = None
+    """Other ways to share the total among the tables, where they were asked for."""
+    declared: frozenset[str] | None = None
+    """Columns whose values were declared; None where that is not known."""
+    disclosures: tuple[str, ...] = ()
+    """What else was taken from the raw data, a sentence each, for the public."""
+
+    def __post_init__(self) -> None:
+        found = self.found
+        if found is None and self.limited:
+            raise InvalidInput("a set is judged by its figures", fix="hand in the answer of assess_together")
+        if found is not None and found.certain_unknown is None:
+            known = {each.certainty for each in found.certain}
+            lacking = [each for each in list_certainties(self.policies, self.limits) if each not in known]
+            if lacking:
+                raise InvalidInput(
+                    f"a limit is on a certainty of {lacking[0]:g}, for which the set was not assessed",
+                    fix=f"give assess_together certainty={lacking[0]:g}",
+                )
+        if self.split is not None and tuple(table.content for table in self.split.tables) != tuple(
+            table.content for table in self.tables
+        ):
+            raise InvalidInput("the split is that of another set", fix="split the set that the report is about")
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything has to be kept."""
+        return bool(self.limits or self.required or self.policies)
+
+    @property
+    def set_name(self) -> str:
+        """What the set is of: 3 tables of income."""
+        return f"{number_of(len(self.tables), 'table')} of {self.sensitive}"
+
+    @property
+    def columns(self) -> str:
+        """The quasi-identifiers of all tables, as a sentence has them."""
+        return join_names(list(dict.fromkeys(name for table in self.tables for name in table.quasi_identifiers)))
+
+    @property
+    def epsilon(self) -> str:
+        """What the set costs, as a sentence has it."""
+        delta = f" and delta {self.cost.delta:g}" if self.cost.delta else ""
+        return f"epsilon {self.cost.epsilon:.12g}{delta}"
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What was done to the data beforehand: the bins of the tables, and what was stated."""
+        told: dict[str, None] = {}
+        for table in self.tables:
+            for column, given in table.bins.items():
+                edges = given if isinstance(given, list | tuple) else (given,)
+                told[f"{column} in bins: {'/'.join(f'{edge:.15g}' for edge in edges)}"] = None
+        return (*told, *self.preparation)
+
+    def find_breaches(self) -> tuple[str, ...]:
+        """The limits that the set breaks, and those that cannot be judged."""
+        return (*self.find_own_breaches(), *self.find_policy_breaches())
+
+    def find_own_breaches(self) -> Iterator[str]:
+        """Those of the limits that were asked for."""
+        if self.found is not None:
+            yield from find_breaches(self.found, self.limits, self.required)
+
+    def find_policy_breaches(self) -> Iterator[str]:
+        """Those of the policies."""
+        if self.found is not None:
+            yield from find_policy_breaches(self.found, self.policies)
+
+    def judge(self) -> tuple[JudgedLimit, ...]:
+        """Every limit, with what the set has: those that were asked for, then the policies'."""
+        if self.found is None:
+            return ()
+        judged = [*_judge_all(self.found, self.limits, self.required, ASKED)]
+        for each in self.policies.obeyed:
+            judged += _judge_policy(self.found, each)
+        return tuple(judged)
+
+    def describe_limits(self) -> str:
+        """The limits in words, once each; empty where none was set."""
+        return " and ".join(dict.fromkeys(each.limit for each in self.judge()))
+
+
+def name_set_table(table: SetTable) -> str:
+    """A table by its number, its name where it has one, its columns and its people."""
+    told = table.describe()
+    return f"{table.number}: {told}" if table.name is None else f"{table.number}: {table.name} ({told})"
+
+
+def _judge_policy(found: TogetherAssessment, each: Obeyed) -> Iterator[JudgedLimit]:
+    policy = each.policy
+    file = "a policy given in Python" if each.file is None else each.file
+    named = ", ".join(filter(None, (file, policy.origin)))
+    required = policy.requirement
+    if required is not None and (policy.measure, policy.attack) != ("local", "homogeneity"):
+        risk = f"a set of tables has no {policy.measure} risk"
+        yield JudgedLimit(required.describe(), named, risk, NOT_JUDGED)
+        required = None
+    yield from _judge_all(found, policy.figure_limits, required, named)
+    most = policy.largest_delta(found.records)
+    if most is not None:
+        state = BROKEN if found.cost.delta > most else KEPT
+        yield JudgedLimit(f"a delta of at most {most:g}", named, f"delta is {found.cost.delta:g}", state)
+
+
+def _judge_all(
+    found: TogetherAssessment, limits: Sequence[FigureLimit], required: Requirement | None, by: str
+) -> Iterator[JudgedLimit]:
+    for limit in limits:
+        broken, figure = [*find_breaches(found, [limit])], find_figure(found, limit)
+        if figure is None:
+            yield JudgedLimit(limit.describe(), by, broken[0].partition("; ")[2], NOT_JUDGED)
+            continue
+        some = f" (by tables {join_names([f'{number}' for number in found.largest])} alone)"
+        more = some if isinstance(limit, CausedLimit) and len(found.largest) < len(found.tables) else ""
+        yield JudgedLimit(limit.describe(), by, f"{limit.say(figure)}{more}", BROKEN if broken else KEPT)
+    for name, most in () if required is None else vars(required).items():
+        if most is None:
+            continue
+        one = Requirement(**{name: most})
+        state = BROKEN if [*find_breaches(found, (), one)] else KEPT
+        yield JudgedLimit(f"{one.describe()} ({NAMED})", by, _say_named(found, name), state)
+
+
+def _say_named(found: TogetherAssessment, name: str) -> str:
+    """What a set has of a risk, of people, or above chance, by elimination."""
+    lead = found.rule()
+    if name == "max_people":
+        return f"it is {lead.right:,.4g}"
+    over = lead.right - (lead.chance if name == "margin" else 0.0)
+    sign = "-" if over < 0 else ""
+    return f"it is {sign}{percent(abs(over) / found.records)}"
