@@ -86,7 +86,7 @@ def report_set_file(
             **{**rule, **words}, certainty=looked_at or None, seed=asked.seed, progress=progress_bar("counting")
         )
     split = split_budget(**words, use=asked.use, progress=progress_bar("splitting")) if asked.split else None
-    named: dict[str, str | Path] = {Path(asked.set_file).name: asked.set_file, **{file.name: file for file in files[:MOST_DIGESTS]}}
+    read = [Path(asked.set_file), *files[:MOST_DIGESTS]]
     report = report_set(
         tables,
         words["sensitive"],
@@ -98,7 +98,7 @@ def report_set_file(
         declared=_list_declared(words),
         ledger=ledger,
         cohort=EVERYONE if ledger is None else choose_cohort(ledger, record.cohort),
-        inputs={} if asked.public else named,
+        inputs={} if asked.public else {file.name: file for file in read},
         policy=policies,
         source=None if "://" in words["source"] else Path(words["source"]).name,
         command=None if asked.public else context.meta.get(TYPED),
