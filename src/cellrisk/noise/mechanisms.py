@@ -131,6 +131,15 @@ class Mechanism(ABC):
         """The noise's parameter: Laplace's b or a Gaussian's sigma, in counts."""
         return self.noise.scale
 
+    @property
+    def guarantee(self) -> str:
+        """Epsilon, and delta where there is one, in words.
+
+        >>> Laplace(epsilon=0.5).guarantee, AnalyticGaussian(epsilon=1.0, delta=0.01).guarantee
+        ('epsilon 0.5', 'epsilon 1 and delta 0.01')
+        """
+        return f"epsilon {self.epsilon:g}" if self.pure else f"epsilon {self.epsilon:g} and delta {self.delta:g}"
+
     def calibrate(self) -> tuple[float, float]:
         """Scale and loss of OpenDP's noise for a release, checked with OpenDP's own privacy map.
 

@@ -72,10 +72,9 @@ class Exposure:
         return self.people.mean / self.records
 
     def sentence(self, mechanism: Mechanism) -> str:
-        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
         given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
         return (
-            f"At epsilon {mechanism.epsilon:g}{delta}, about {round(self.people.mean):,} of {self.records:,} people "
+            f"At {mechanism.guarantee}, about {round(self.people.mean):,} of {self.records:,} people "
             f"({percent(self.share)}; {self.people.spread}) would {given_away}; "
             f"the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions gets "
             f"{percent(self.guess_share)}."

@@ -71,11 +71,10 @@ class DecisionFigures:
     def sentence(self, chance_share: float) -> str:
         """The three figures, each with what it means, for somebody who reads nothing else."""
         mechanism, caused = self.mechanism, self.caused
-        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
         spread = f"; {caused.spread}" if caused.spread else ""
         given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
         parts = [
-            f"At epsilon {mechanism.epsilon:g}{delta}, about {round(caused.people):,} of {caused.records:,} people "
+            f"At {mechanism.guarantee}, about {round(caused.people):,} of {caused.records:,} people "
             f"({percent(caused.share)}{spread}) would {given_away} only because their own record is in it; about "
             f"{round(caused.exposed):,} ({percent(caused.exposed / caused.records)}) would at all, and "
             f"{percent(chance_share)} by chance."

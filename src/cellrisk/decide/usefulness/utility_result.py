@@ -140,9 +140,8 @@ class Utility(Result):
         """What a curator can repeat of the first setting: 2-way marginals where there are any, else the first way."""
         way = 2 if 2 in self.ways else self.ways[0]
         mechanism, spread = self.mechanisms[0], self._spreads[0, way]
-        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
         return (
-            f"At epsilon {mechanism.epsilon:g}{delta}, a {way}-way marginal of a released table differs from the true "
+            f"At {mechanism.guarantee}, a {way}-way marginal of a released table differs from the true "
             f"one by a TVD of {spread.mean:.2g} on average ({spread.low:.2g} to {spread.high:.2g} in 90% of releases "
             f"and marginals): {percent(spread.mean)} of the records would have to move."
         )

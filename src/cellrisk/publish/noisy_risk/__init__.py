@@ -113,14 +113,13 @@ class PublishedRisk(Result):
     def headline(self) -> str:
         """What may be said in public."""
         mechanism = self.mechanism
-        delta = "" if mechanism.pure else f" and delta {mechanism.delta:g}"
-        about = f"A release of {self.sensitive} by {', '.join(self.quasi_identifiers)} at epsilon {mechanism.epsilon:g}"
+        about = f"A release of {self.sensitive} by {', '.join(self.quasi_identifiers)} at {mechanism.guarantee}"
         gives = {
             "caused": "would give away the values of about {value} people because of their own record",
             "local": "would show one value alone, and one that is there, in about {value} cells",
         }[self.figure]
         return (
-            f"{about}{delta} ({mechanism.name} noise) {gives.format(value=_round(max(self.value, 0.0)))} "
+            f"{about} ({mechanism.name} noise) {gives.format(value=_round(max(self.value, 0.0)))} "
             f"({CONFIDENCE:.0%} interval {_round(self.low)} to {_round(self.high)}); this figure has noise, and costs "
             f"epsilon {self.epsilon:g} of its own."
         )

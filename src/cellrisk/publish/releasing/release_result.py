@@ -87,13 +87,12 @@ class Release(Result):
     @property
     def headline(self) -> str:
         """What was released, and with which guarantee."""
-        delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
         what = "all" if self.dense else "the positive ones among"
         covers = ", except for what is said below" if self.says_more else ""
         by = ", ".join(self.quasi_identifiers)
         return (
             f"{len(self.frame):,} released counts, {what} {self.domain_size:,}, of {self.sensitive} by {by}: "
-            f"differentially private with epsilon {self.mechanism.epsilon:g}{delta}{covers}."
+            f"differentially private with {self.mechanism.guarantee}{covers}."
         )
 
     @property

@@ -178,10 +178,9 @@ class Averaging(Result):
 
     def _say(self, row: Averaged) -> str:
         weights = {"uniform": ", each cell alike", "records": ", by records", None: ""}[row.weights]
-        delta = "" if self.mechanism.pure else f" and delta {self.mechanism.delta:g}"
         times = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
         said = (
-            f"{row.sensitive}: to average {times} at epsilon {self.mechanism.epsilon:g}{delta} gives an attacker a "
+            f"{row.sensitive}: to average {times} at {self.mechanism.guarantee} gives an attacker a "
             f"risk of {percent(row.averaging)} ({row.measure.replace('_', ' ')}, {row.form}{weights}); one release "
             f"alone gives {percent(row.one)}."
         )

@@ -193,11 +193,7 @@ class Explanation(Result):
         return best if best.change < 0 else None
 
     def _say_who(self) -> str:
-        if self.perturbation is not None:
-            at = f"With {self.perturbation.name}"
-        else:
-            delta = "" if self._made.pure else f" and delta {self._made.delta:g}"
-            at = f"At epsilon {self._made.epsilon:g}{delta}"
+        at = f"At {self._made.guarantee}" if self.perturbation is None else f"With {self.perturbation.name}"
         held, exposed = sum(cell.records for cell in self.riskiest), sum(cell.people for cell in self.riskiest)
         many = len(self.riskiest)
         which = f"the {many:,} riskiest cells hold" if many > 1 else "the riskiest cell holds"
