@@ -153,11 +153,13 @@ class _Atoms:
 def _take_large(laws: list[Law]) -> tuple[_Atoms, list[Law]]:
     """The total of the cells that are larger than the deviation of all smaller ones, value by value, and the others."""
     atoms = _Atoms(np.zeros(1, np.int64), np.ones(1))
+    if not laws:
+        return atoms, []
     left = [law.cells.copy() for law in laws]
     variances = [law.variance for law in laws]
     spread = sum(float(cells @ variance) for cells, variance in zip(left, variances, strict=True))
-    largest = np.concatenate([law.values.max(axis=1) for law in laws]) if laws else np.zeros(0, np.int64)
-    places = [(number, row) for number, law in enumerate(laws) for row in range(len(law.cells))] if laws else []
+    largest = np.concatenate([law.values.max(axis=1) for law in laws])
+    places = [(number, row) for number, law in enumerate(laws) for row in range(len(law.cells))]
     for place in np.argsort(-largest, kind="stable")[:MOST_ATOMS]:
         number, row = places[place]
         law = laws[number]
@@ -190,7 +192,7 @@ class _Bulk:
     above: Floats
     """P(total >= point)."""
     deviation: float
-    """Of the normal law in it; 0 where there is none."""
+    """The deviation of the normal law in it; 0 where there is none."""
 
     @property
     def exact(self) -> bool:
@@ -240,8 +242,8 @@ class _Bulk:
             return None
         number = np.arange(1, frequencies)
         points = fft.next_fast_len(4 * frequencies, real=True)
-        waves = np.zeros(points // 2 + 1, complex)
-        waves[1:frequencies] = found[1:] * np.exp(-1j * (turn * number * first % (2.0 * np.pi))) / (2j * np.pi * number)
+        waves = np.zeros(frequencies, complex)
+        waves[1:] = found[1:] * np.exp(-1j * (turn * number * first % (2.0 * np.pi))) / (2j * np.pi * number)
         wave = points * fft.irfft(np.conj(waves), points)
         below = np.arange(points) / points + (wave[0] - wave)
         return _Bulk(first, window / points, below, 1.0 - below, deviation)
