@@ -13,6 +13,7 @@ import cellrisk as cr
 from cellrisk.decide.choosing import weigh
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError
+from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.people import count_people
 from cellrisk.risk.sweep import find_limits
 from tests.near import near, same
@@ -61,6 +62,7 @@ def test_risk_that_is_not_monotone(bent: cr.FrequencyTable) -> None:
     assert choice.admissible[-1][1] == 100
     assert choice.epsilon is None
     assert "the end of the range searched" in choice.why
+    assert "by accident" not in choice.why  # it begins where the search does
     gap = (choice.admissible[0][1], choice.admissible[1][0])
     middle = float(np.sqrt(gap[0] * gap[1]))
     assert risk_at(bent, middle, "local", "exact", "records") > 0.255
@@ -175,6 +177,8 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     nothing = cr.choose(bent, max_risk=0.26, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=5, way=1)
     assert nothing.epsilon is None
     assert "the limit on the TVD asks for more than 0.5" in nothing.why
+    neither = cr.choose(bent, max_risk=0.01, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=2, way=1)
+    assert "it comes nearest at" in neither.why
 
 
 def test_frame_and_text(bent: cr.FrequencyTable) -> None:
@@ -223,6 +227,26 @@ def test_the_ends_of_what_may_be_required() -> None:
             Requirement(max_risk=huge)
     with pytest.raises(CellriskError, match=r"got 999,?999"):
         Requirement(max_risk=10**18 - 1)
+
+
+def test_what_a_perturbation_breaks(bent: cr.FrequencyTable) -> None:
+    """Rounded to 3, a count of 1 vanishes twice in three times, and one of 5 never: then 5 of 6 people are exposed."""
+    rounded = read_perturbation("random-rounding:3")
+    measured = cr.choose(bent, max_risk=0.5).measured
+    risk, people = 2 / 3 * 5 / 6, 20 * 5 * 2 / 3
+    assert Condition(Requirement(max_risk=risk + 1e-9, max_people=people + 1e-9), measured).breaches(rounded) == []
+    for limits, said in (
+        (Requirement(max_risk=risk - 1e-9), ["it is 55.6%"]),
+        (Requirement(max_people=people - 1e-9), ["it is 66.7"]),
+        (Requirement(margin=0.9), ["chance"]),
+        (Requirement(max_risk=0.1, max_people=1, margin=0.1), ["it is 55.6%", "it is 66.7", "chance"]),
+    ):
+        broken = Condition(limits, measured).breaches(rounded)
+        assert len(broken) == len(said)
+        assert all(word in line for word, line in zip(said, broken, strict=True))
+    guessed = cr.choose(bent, max_risk=0.9, attack="plurality", least_epsilon=1.0, largest_epsilon=1.1).measured
+    (line,) = Condition(Requirement(max_risk=1.0), guessed).breaches(rounded)
+    assert "homogeneity attack alone" in line
 
 
 def test_the_tighter_of_two_requirements() -> None:

@@ -281,6 +281,13 @@ def test_a_table_with_one_label_is_refused(limit: dict[str, float]) -> None:
 # Policies
 
 
+def test_a_limit_on_epsilon_at_the_ends_of_the_range() -> None:
+    """It is kept up to itself, or up to the end of the range; not at all where the range begins above it."""
+    for most, largest in ((0.5, 0.5), (0.01, 0.01), (10.0, 10.0), (20.0, 10.0), (0.009, None)):
+        (limit,) = FigureLimit.read(max_epsilon=most)
+        assert limit.find_largest([], Setting("geometric", 0.0), 0.01, 10.0) == largest
+
+
 def test_the_strictest_limit_on_each_figure_holds() -> None:
     given = FigureLimit.read(max_caused=0.03, max_certain=0.2, max_epsilon=5)
     other = FigureLimit.read(max_caused=0.02, max_certain=0.1, certainty=0.9, max_ceiling=0.8, max_epsilon=7)
