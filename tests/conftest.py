@@ -189,7 +189,14 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestRefusals::test_no_sensitive_column",
         "TestRelease",
     ),
-    "web/test_browser_charts.py": ("test_labels_that_are_pushed", "test_the_paper_s_words"),
+    "web/test_browser_charts.py": (
+        "test_a_step_looks_the_same",
+        "test_everything_at_twice_the_size",
+        "test_faults_are_seen",
+        "test_labels_that_are_pushed",
+        "test_the_other_charts",
+        "test_the_paper_s_words",
+    ),
     "web/test_browser_choices.py": (
         "TestAddress::test_a_restarted_server",
         "TestDeciding::test_what_a_policy",

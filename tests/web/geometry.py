@@ -11,10 +11,10 @@ TEXTS = """place => [...document.querySelectorAll(`${place} text`)].map((text) =
 }).filter((text) => text.right > text.left)"""
 LINES = """place => [...document.querySelectorAll(`${place} polyline`)].map((line) => {
   const points = line.getAttribute('points').split(' ').map((point) => point.split(',').map(Number));
-  const heights = points.map(([, y]) => y);
+  const [across, heights] = [points.map(([x]) => x), points.map(([, y]) => y)];
   const drawn = getComputedStyle(line);
   return { kind: line.getAttribute('class'), points: points.length, rise: Math.max(...heights) - Math.min(...heights),
-    colour: drawn.stroke, width: parseFloat(drawn.strokeWidth), left: points[0][0], right: points.at(-1)[0] };
+    colour: drawn.stroke, width: parseFloat(drawn.strokeWidth), left: Math.min(...across), right: Math.max(...across) };
 })"""
 ROUNDING = 2.0
 """Pixels by which boxes of letters may touch: they are higher than what is drawn of the letters."""
@@ -50,6 +50,28 @@ def lines(page: Any, place: str) -> dict[str, Any]:
         assert each["width"] >= 1, each
         assert each["right"] - each["left"] > 100, each
     return found
+
+
+def bars(page: Any, place: str) -> list[int]:
+    """What the bars of a chart stand for, by their heights and the scale of the axis."""
+    script = """place => {
+      const chart = document.querySelector(place);
+      const read = (text) => [Number(text.getAttribute('y')), Number(text.textContent.replaceAll(',', ''))];
+      const ticks = [...chart.querySelectorAll('text.tick:not(.x)')].map(read);
+      const [[low, zero], [high, top]] = [ticks[0], ticks.at(-1)];
+      const one = (low - high) / (top - zero);
+      return [...chart.querySelectorAll('rect.bar')].map((bar) => Math.round(bar.getAttribute('height') / one));
+    }"""
+    found: list[int] = page.evaluate(script, place)
+    return found
+
+
+def column(page: Any, place: str, number: int) -> list[str]:
+    """The texts of a column of a table; the first is the one of the rows' heads."""
+    rows = page.locator(f"{place} tbody tr").evaluate_all(
+        "(rows, number) => rows.map((row) => row.cells[number].textContent)", number
+    )
+    return [str(each) for each in rows]
 
 
 def middle(box: Any) -> float:
