@@ -105,7 +105,8 @@ def use_facts(mechanism: Mechanism, of: str = "") -> Iterator[tuple[str, str]]:
         f"Noises are independent: {of}the standard deviation of a sum of m counts is {found.sd:.3g} times the root of "
         "m. Add up as few counts as will do: a total that is published itself is better than a sum.",
     )
-    yield "Small counts", _describe_small(mechanism, found)
+    small = _describe_small(mechanism, found)
+    yield "Small counts", make_sentence(f"{of}{small[0].lower()}{small[1:]}", "") if of else small
     yield (
         "For example",
         f"{make_sentence(f'{of}a published count', '')} of {EXAMPLE_COUNT} stands for a true one from {low:,} to "

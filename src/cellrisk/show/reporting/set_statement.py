@@ -68,7 +68,7 @@ def _guarantee_section(request: SetRequest) -> Section:
 def _use_section(request: SetRequest) -> Section:
     """How far counts and sums are from the true ones; an example for the table with the most noise."""
     noisiest = max((table.mechanism for table in request.tables), key=lambda each: each.scale)
-    several = "" if len(request.tables) == 1 else "of the table with the most noise, "
+    several = "" if len(request.tables) == 1 else "in the table with the most noise, "
     facts = Facts(tuple((name, text) for name, text in use_facts(noisiest, several)))
     margins = (
         "The tables have independent noise, so that their common totals differ. Of two tables that both tell a total, "
