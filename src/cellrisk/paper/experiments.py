@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.paper.bankruptcy import Records
 from cellrisk.paper.panels import READINGS
 from cellrisk.risk.measures import fit_sizes
+from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -40,8 +41,7 @@ class Experiment:
     """SHA-256 of the data."""
 
     def __post_init__(self) -> None:
-        if self.reading not in READINGS:
-            raise UnknownName("unknown reading of a table", got=repr(self.reading), allowed=", ".join(READINGS))
+        require_word("reading of a table", self.reading, READINGS)
         if not self.deltas or not all(0 < delta < 1 for delta in self.deltas):
             raise InvalidInput("an experiment needs deltas between 0 and 1")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.system.words import NoisyCells, require_word
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class Panel:
     lines: tuple[Line, ...]
 
     def __post_init__(self) -> None:
-        if self.reading not in READINGS:
-            raise UnknownName("unknown reading of a table", got=repr(self.reading), allowed=", ".join(READINGS))
+        require_word("reading of a table", self.reading, READINGS)
         if not self.lines:
             raise InvalidInput("a panel needs a line")
 
@@ -167,7 +166,6 @@ class Statement:
     """One sentence; empty where the two agree and nothing is to be said."""
 
     def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise UnknownName("unknown verdict", got=repr(self.verdict), allowed=", ".join(VERDICTS))
+        require_word("verdict", self.verdict, VERDICTS)
         if self.verdict != AGREES and not self.why:
             raise InvalidInput("a statement that does not plainly agree needs a reason", got=self.claim)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.decide.policies import Policies
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.noisy_risk import Book, describe_policies, read_entry, record_figure
@@ -39,7 +39,7 @@ from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned
 from cellrisk.system.version import __version__
-from cellrisk.system.words import MechanismName, Neighbours
+from cellrisk.system.words import MechanismName, Neighbours, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -294,8 +294,7 @@ def choose_privately(
     breaches = policies.breaches_of_figure(made[-1], loss)
     if breaches:
         raise InvalidInput(f"the policy forbids this choice: {'; '.join(breaches)}")
-    if way not in WAYS:
-        raise UnknownName("unknown way to choose", got=repr(way), allowed=", ".join(WAYS))
+    require_word("way to choose", way, tuple(WAYS))
     require_within("max_caused_people", max_caused_people, above=0)
     noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
     covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
     GaussianNoise,
@@ -27,6 +27,7 @@ from cellrisk.noise.distributions import (
 )
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.system.arrays import Floats
+from cellrisk.system.words import require_word
 
 FIGURES = ("caused", "local")
 UNBOUNDED = ("people", "exposed")
@@ -88,8 +89,7 @@ def check_figure(figure: str) -> None:
             "one record of another label hides or exposes everybody in its cell",
             fix="publish caused, for which that is bounded",
         )
-    if figure not in FIGURES:
-        raise UnknownName("unknown figure", got=repr(figure), allowed=", ".join(FIGURES))
+    require_word("figure", figure, FIGURES)
 
 
 def find_masses(noise: Noise, first: int) -> Floats:

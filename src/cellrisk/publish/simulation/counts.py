@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures import MEASURES, NEED_PRIOR, NEED_SIZES, Dirichlet, SizeDistribution
 from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.words import require_word
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,7 @@ class CountLaw:
     sizes: SizeDistribution | None
 
     def __post_init__(self) -> None:
-        if self.measure not in MEASURES:
-            raise UnknownName("unknown measure", got=repr(self.measure), allowed=", ".join(MEASURES))
+        require_word("measure", self.measure, tuple(MEASURES))
         if (self.measure in NEED_PRIOR and self.prior is None) or (self.measure in NEED_SIZES and self.sizes is None):
             raise InvalidInput(f"the {self.measure} measure needs a prior")
 

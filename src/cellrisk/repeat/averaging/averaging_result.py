@@ -16,7 +16,7 @@ from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import aligned, number_of, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -160,12 +160,11 @@ class Averaging(Result):
 
     def _say_caused(self, found: AveragedCaused) -> str:
         """The figures to decide by, of one attribute."""
-        times = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
         told = (
-            f"{found.sensitive}: somebody who averages {times} would read off the value of about "
-            f"{round(found.averaging * found.records):,} of {found.records:,} people ({percent(found.averaging)}) only "
-            f"because of their own record; of one release alone, {round(found.one * found.records):,} "
-            f"({percent(found.one)})."
+            f"{found.sensitive}: somebody who averages {number_of(self.releases, 'release')} would read off the value "
+            f"of about {round(found.averaging * found.records):,} of {found.records:,} people "
+            f"({percent(found.averaging)}) only because of their own record; of one release alone, "
+            f"{round(found.one * found.records):,} ({percent(found.one)})."
         )
         most = self.ceiling()
         return told if most is None else f"{told} {most.of_two}"
@@ -178,11 +177,10 @@ class Averaging(Result):
 
     def _say(self, row: Averaged) -> str:
         weights = {"uniform": ", each cell alike", "records": ", by records", None: ""}[row.weights]
-        times = "1 release" if self.releases == 1 else f"{self.releases:,} releases"
         said = (
-            f"{row.sensitive}: to average {times} at {self.mechanism.guarantee} gives an attacker a "
-            f"risk of {percent(row.averaging)} ({row.measure.replace('_', ' ')}, {row.form}{weights}); one release "
-            f"alone gives {percent(row.one)}."
+            f"{row.sensitive}: to average {number_of(self.releases, 'release')} at {self.mechanism.guarantee} gives an "
+            f"attacker a risk of {percent(row.averaging)} ({row.measure.replace('_', ' ')}, {row.form}{weights}); one "
+            f"release alone gives {percent(row.one)}."
         )
         return " ".join([said, *(self._compare(row, place) for place in range(len(self.rules)))])
 
@@ -228,35 +226,20 @@ class Averaging(Result):
     def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: ``attacker`` is "one release", "averaging" or "rule", with the operator of a rule."""
         rows: list[dict[str, Any]] = []
-        for row in self.rows:
-            key = {"sensitive": row.sensitive, "measure": row.measure, "form": row.form, "weights": row.weights}
+        for row in (*self.rows, *self.caused):
+            key = {"sensitive": row.sensitive, "measure": "caused", "form": None, "weights": "records"}
+            if isinstance(row, Averaged):
+                key |= {"measure": row.measure, "form": row.form, "weights": row.weights}
             rows.append({**key, "attacker": "one release", "operator": None, "risk": row.one})
             rows.append({**key, "attacker": "averaging", "operator": None, "risk": row.averaging})
             rows += [
                 {**key, "attacker": "rule", "operator": rule.operator, "risk": risk}
                 for rule, risk in zip(self.rules, row.rules, strict=True)
             ]
-        for found in self.caused:
-            key = {"sensitive": found.sensitive, "measure": "caused", "form": None, "weights": "records"}
-            rows.append({**key, "attacker": "one release", "operator": None, "risk": found.one})
-            rows.append({**key, "attacker": "averaging", "operator": None, "risk": found.averaging})
-            rows += [
-                {**key, "attacker": "rule", "operator": rule.operator, "risk": share}
-                for rule, share in zip(self.rules, found.rules, strict=True)
-            ]
         most = self.ceiling()
         if most is not None:
-            rows.append(
-                {
-                    "sensitive": None,
-                    "measure": "ceiling",
-                    "form": None,
-                    "weights": None,
-                    "attacker": "any",
-                    "operator": None,
-                    "risk": most.even_two,
-                }
-            )
+            words = dict.fromkeys(("sensitive", "measure", "form", "weights", "attacker", "operator"))
+            rows.append({**words, "measure": "ceiling", "attacker": "any", "risk": most.even_two})
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -282,13 +265,11 @@ class Averaging(Result):
         }
 
     def _decide(self, found: AveragedCaused) -> dict[str, Any]:
-        most = self.ceiling(max(found.labels, 2))
-        told = {} if most is None else {"even_two": most.even_two, "even": most.even, "labels": most.labels}
-        return {
-            "sensitive": found.sensitive,
-            "caused": found.to_dict(),
-            "ceiling": {**told, "advantage": most.advantage, "sentence": most.of_two} if most is not None else None,
-        }
+        most, told = self.ceiling(max(found.labels, 2)), None
+        if most is not None:
+            told = {"even_two": most.even_two, "even": most.even, "labels": most.labels}
+            told |= {"advantage": most.advantage, "sentence": most.of_two}
+        return {"sensitive": found.sensitive, "caused": found.to_dict(), "ceiling": told}
 
     def _paragraphs(self) -> list[str]:
         header = ["measure", "form", "weights", "one release", "averaging"]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.errors import UnknownName
 from cellrisk.show.pictures.curves import WEIGHT_COLOURS, WEIGHT_WORDS
 from cellrisk.show.pictures.labels import Label, label_right, mark_box, place_labels, spread_right
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
@@ -28,6 +27,7 @@ from cellrisk.show.pictures.style import (
 )
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import percent
+from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,8 +81,7 @@ def draw_sequence_into(ax: Axes, sequence: RiskSequence, by: str = "loss") -> No
 def _check_view(by: str) -> None:
     from cellrisk.repeat.sequences.sequence_result import VIEWS
 
-    if by not in VIEWS:
-        raise UnknownName("unknown view of a sequence", got=repr(by), allowed=", ".join(VIEWS))
+    require_word("view of a sequence", by, VIEWS)
 
 
 def _across(sequence: RiskSequence, by: str) -> Floats:
