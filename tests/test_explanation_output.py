@@ -14,9 +14,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation import Explanation, explain
-from cellrisk.system.text import percent
+from cellrisk.system.text import CURATOR_NOTE, percent
 from tests.near import near
 from tests.test_explanation import BINS, MECHANISMS, QIDS, make_people
 

@@ -17,7 +17,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.simulation.attacks import attack_cells
-from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.system.text import CURATOR_NOTE
 from tests.auditing import oracle
 from tests.near import near, same
 

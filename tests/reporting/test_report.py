@@ -17,10 +17,9 @@ import cellrisk as cr
 from cellrisk.decide.choosing import CHOICE_NOTE, choose
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation import explain
 from cellrisk.show.reporting import Report, basis, registry, report
-from cellrisk.system.text import percent
+from cellrisk.system.text import CURATOR_NOTE, percent
 from tests.near import near
 from tests.reporting.reading import SECTIONS, SOURCE, Reader, down, pdfs, people
 

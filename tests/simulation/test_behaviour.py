@@ -25,8 +25,8 @@ from cellrisk.publish.simulation import (
 )
 from cellrisk.publish.simulation.counts import CountLaw
 from cellrisk.publish.simulation.releases import apply_post
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import MEASURES
+from cellrisk.system.text import CURATOR_NOTE
 from tests.near import same as alike
 from tests.simulation.cases import HOMOGENEOUS, THREE, TWO, make, same
 

@@ -17,7 +17,7 @@ import cellrisk as cr
 import cellrisk.decide.usefulness as package
 from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.risk.assessment import CURATOR_NOTE
+from cellrisk.system.text import CURATOR_NOTE
 from tests.usefulness.definition import DOMAINS, MECHANISMS, MODES, people
 
 LAPLACE = cr.Laplace(epsilon=1.0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from cellrisk.errors import visible
+from cellrisk.system.text import CURATOR_NOTE
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -37,8 +38,6 @@ def answer(
     What was computed from ``raw`` data carries the note that it is for the curator. ``policies``: those that were
     obeyed, where the result does not say so itself; JSON says also where there was none.
     """
-    from cellrisk.risk.assessment import CURATOR_NOTE
-
     if as_json:
         checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
         note = {"note": CURATOR_NOTE} if raw else {}

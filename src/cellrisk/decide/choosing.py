@@ -22,7 +22,6 @@ from cellrisk.decide.search import Admissible
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
@@ -35,7 +34,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import aligned, percent, round_down, show_down
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent, round_down, show_down
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:

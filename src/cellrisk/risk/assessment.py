@@ -21,15 +21,11 @@ from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
-
-CURATOR_NOTE = (
-    "For the curator: these figures are computed from the raw data and are not themselves differentially private."
-)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.attacks import AskedRisks, choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figure_lines import FIGURES, FigureLines, find_figure_lines
@@ -24,7 +23,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import STROKES, draw_lines
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 from cellrisk.system.words import (
     Attack,
     FigureName,

@@ -7,6 +7,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from cellrisk.errors import visible
 
+CURATOR_NOTE = (
+    "For the curator: these figures are computed from the raw data and are not themselves differentially private."
+)
 DIGITS = 5
 """Digits that are shown of an epsilon that was searched for."""
 

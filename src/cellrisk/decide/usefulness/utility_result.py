@@ -11,10 +11,9 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 from cellrisk.system.words import NoisyCells, list_words, require_word
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.auditing.deciding import FiguresInHand
 from cellrisk.publish.auditing.figures import FIGURES
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.pickling import NOT_KEPT, LeavesKeys
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable

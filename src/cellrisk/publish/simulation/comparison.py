@@ -278,7 +278,7 @@ class Comparison(Result):
         ]
 
     def _paragraphs(self) -> list[str]:
-        from cellrisk.risk.assessment import CURATOR_NOTE
+        from cellrisk.system.text import CURATOR_NOTE
 
         body = [
             [

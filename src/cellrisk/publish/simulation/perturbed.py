@@ -11,7 +11,6 @@ import numpy as np
 from cellrisk.counts.profiles import Block
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.people import count_people
 from cellrisk.risk.perturbed.equal_risk import find_distance
@@ -19,7 +18,7 @@ from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable

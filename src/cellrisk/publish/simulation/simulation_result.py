@@ -20,14 +20,14 @@ from cellrisk.publish.simulation.comparison import (
     compare_figures,
 )
 from cellrisk.publish.simulation.figure_attacks import FigureEstimate
-from cellrisk.risk.assessment import CURATOR_NOTE, Assessment
+from cellrisk.risk.assessment import Assessment
 from cellrisk.risk.attacks import ATTACKS, choose_risks
 from cellrisk.risk.certainty import Belief
 from cellrisk.risk.measures import MEASURES, WEIGHTS, Survival
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.accounting.ceilings import find_ceiling
 from cellrisk.repeat.averaging.mean_noise import WHOLE, MeanNoise
-from cellrisk.risk.assessment import CURATOR_NOTE, find_row
+from cellrisk.risk.assessment import find_row
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable

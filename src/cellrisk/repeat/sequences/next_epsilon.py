@@ -19,7 +19,6 @@ from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
 from cellrisk.repeat.sequences.step import Step
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.caused import Pivots
 from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
@@ -28,7 +27,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent, show_down, show_up
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent, show_down, show_up
 from cellrisk.system.words import (
     Form,
     MeasureName,

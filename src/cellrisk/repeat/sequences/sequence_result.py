@@ -12,12 +12,11 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.accounting import Composition, Loss
 from cellrisk.repeat.sequences.cumulative import find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, RisksSoFar
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.caused import Caused
 from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:

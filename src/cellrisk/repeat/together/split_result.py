@@ -8,9 +8,8 @@ from typing import Any
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.together_result import say_people
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 
 
 @dataclass(frozen=True)

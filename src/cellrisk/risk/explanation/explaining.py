@@ -10,7 +10,6 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.methods import read_method
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation.remedies import (
     AS_GIVEN,
     Coarsening,
@@ -24,7 +23,7 @@ from cellrisk.risk.explanation.risky_cells import CausedBySize, CausedCell, Cell
 from cellrisk.risk.measures import FORMS, WEIGHTS, Survival
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 from cellrisk.system.words import Form, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.noise.mechanisms import USUAL_MECHANISM
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.assessment import CURATOR_NOTE, Risk
+from cellrisk.risk.assessment import Risk
 from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, NamedPeople, why_unknown
 from cellrisk.risk.figures import Attacker
@@ -22,7 +22,7 @@ from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_caused, fin
 from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling, sum_caused
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable

@@ -11,10 +11,9 @@ import numpy as np
 from cellrisk.counts.profiles import Profiles
 from cellrisk.counts.table import Summary
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation.risky_cells import CausedBySize
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
+from cellrisk.system.text import CURATOR_NOTE, aligned
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable

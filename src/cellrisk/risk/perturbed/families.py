@@ -11,7 +11,6 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.noise.perturbations import FULLEST, Perturbation, read_perturbation
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, find_certainty, why_unknown
 from cellrisk.risk.figures import Attacker
@@ -20,7 +19,7 @@ from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsu
 from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
 from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from cellrisk.decide.policies import RiskDefinition
 from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import CURATOR_NOTE, Assessment, assess
+from cellrisk.risk.assessment import Assessment, assess
 from cellrisk.risk.curves import RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.figure_lines import FigureLines
@@ -29,7 +29,7 @@ from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.table_record import list_fields
 from cellrisk.show.reporting.verdict import board_verdict, describe_decision
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, number_of, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable

@@ -17,11 +17,10 @@ from cellrisk.errors import InvalidInput, visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Page
 from cellrisk.system.results import Result
-from cellrisk.system.text import paragraphs
+from cellrisk.system.text import CURATOR_NOTE, paragraphs
 from cellrisk.system.writing import check_writable, write_whole
 
 if TYPE_CHECKING:

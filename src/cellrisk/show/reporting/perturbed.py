@@ -10,7 +10,6 @@ from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
 from cellrisk.decide.requirement import NO_CHANCE, Condition, describe_conditions
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.explanation import Explanation
 from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment
 from cellrisk.risk.perturbed.counts import PerturbedCountsSummary
@@ -35,7 +34,7 @@ from cellrisk.show.reporting.particulars import (
 )
 from cellrisk.show.reporting.people_at_risk import people_at_risk_section
 from cellrisk.show.reporting.phrases import join_names, name_table
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, number_of, percent
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",

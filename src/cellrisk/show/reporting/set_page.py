@@ -14,7 +14,6 @@ from cellrisk.repeat.together.together_result import (
     TogetherCheck,
     say_people,
 )
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.show.reporting.basis import (
     FORMULAS,
@@ -36,7 +35,7 @@ from cellrisk.show.reporting.phrases import join_names, make_sentence
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.set_record import list_set_fields
 from cellrisk.show.reporting.set_request import KEPT, NOT_JUDGED, SetRequest, name_set_table
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, number_of, percent
 
 MOST_ON_FRONT = 7
 """Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""
