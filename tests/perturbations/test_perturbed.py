@@ -19,7 +19,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.certainty import NegativeBinomial, read_belief
 from cellrisk.risk.certainty.beliefs import TableBelief
-from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, Shrinkage, Survival
+from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage, Survival
 from cellrisk.risk.measures.sizes import PoissonSizes
 from cellrisk.risk.perturbed import assess_perturbation, find_ceiling, sum_caused
 from cellrisk.risk.perturbed.certainty import expect_behind, find_perturbed_certainty
@@ -111,18 +111,22 @@ def test_measures_are_sums_over_all_that_may_be_published(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_marginal_measure_sums_over_sizes(name: str) -> None:
-    made, rate = CASES[name], 1.3
-    survival = Survival((made.noise,), made.threshold)
-    marginal = Marginal(PoissonSizes(rate, truncated=True, source="given"))
+@pytest.mark.parametrize("alpha", [None, (0.7, 1.1)], ids=["marginal", "marginal-shrinkage"])
+def test_marginal_measures_sum_over_sizes(name: str, alpha: tuple[float, float] | None) -> None:
+    """All sizes of a cell, all cells of each size, and all that each may be published as."""
+    made, rate, forms = CASES[name], 1.3, ("exact", "tight")
+    sizes = PoissonSizes(rate, truncated=True, source="given")
+    measure = Marginal(sizes) if alpha is None else MarginalShrinkage(Dirichlet.given(alpha, n_levels=2), sizes)
     profiles = cr.Profiles.from_cells([[2, 1]], n_levels=2)
-    found = float(marginal.average(profiles, survival, ("exact",))["exact", "uniform"][0])
-    total = sum(
-        stats.poisson.pmf(n, rate)
-        * sum(stats.binom.pmf(k, n, 2 / 3) * local(made, (k, n - k))[0] for k in range(n + 1))
-        for n in range(1, 22)
-    )
-    assert found == pytest.approx(total / -math.expm1(-rate), rel=1e-9)
+    found = measure.average(profiles, Survival((made.noise,), made.threshold), forms)
+    wanted = np.zeros(2)
+    for n in range(1, 22):
+        size = stats.poisson.pmf(n, rate) / -math.expm1(-rate)
+        for k in range(n + 1):
+            drawn = stats.binom.pmf(k, n, 2 / 3) if alpha is None else stats.betabinom.pmf(k, n, *alpha)
+            wanted += size * drawn * np.array(local(made, (k, n - k)))
+    got = [float(found[form, "uniform"][0]) for form in forms]
+    assert got == pytest.approx(wanted.tolist(), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", CASES)
