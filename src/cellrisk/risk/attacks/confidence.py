@@ -10,6 +10,7 @@ import numpy as np
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.measures.measure import join_blocks
 from cellrisk.risk.measures.survival import exactly_one
 from cellrisk.system.arrays import Floats
 
@@ -54,7 +55,7 @@ def looks_homogeneous(profiles: Profiles, survival: Survival) -> Floats:
     if not profiles.blocks:
         raise InvalidInput("a table without records has no risk")
     totals = np.zeros((2, len(survival)))
-    for block in profiles.blocks:
+    for block in join_blocks(profiles):
         looks = _show_one(block, profiles.n_levels, survival)
         totals[0] += block.cells @ looks
         totals[1] += block.records @ looks

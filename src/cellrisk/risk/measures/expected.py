@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cellrisk.counts.profiles import Block, Profiles
-from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, RisksByForm, published_risk
+from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, RisksByForm, published_risk, side_by_side
 from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.risk.measures.sequences import convolve_fast
 from cellrisk.risk.measures.survival import FarTable, Survival, SurvivalTable
@@ -51,7 +51,7 @@ class Expected(Measure):
         yield from super()._pieces(Profiles(profiles.n_levels, few), survival)
         many = [block for block in profiles.blocks if block.counts.shape[1] > MANY]
         if many:
-            yield from super()._pieces(Profiles(profiles.n_levels, (_side_by_side(many),)), survival)
+            yield from super()._pieces(Profiles(profiles.n_levels, (side_by_side(many),)), survival)
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         """Label k is drawn at least once with probability 1 - (1 - p_k)^n."""
@@ -71,17 +71,6 @@ class Expected(Measure):
             exact, tight = multinomial_risk(block.counts, block.sizes, survival)
             risks.update({form: risk * absent for form, risk in (("exact", exact), ("tight", tight)) if form in forms})
         return risks
-
-
-def _side_by_side(blocks: Sequence[Block]) -> Block:
-    """One block of all, the labels that a cell lacks standing as 0."""
-    widest = max(block.counts.shape[1] for block in blocks)
-    counts = [np.pad(block.counts, ((0, 0), (0, widest - block.counts.shape[1]))) for block in blocks]
-    return Block(
-        np.concatenate(counts),
-        np.concatenate([block.cells for block in blocks]),
-        np.concatenate([block.records for block in blocks]),
-    )
 
 
 def chance_of_some(shares: ArrayLike, sizes: Integers) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import Block
 from cellrisk.risk.measures.measure import Measure, RisksByForm, published_risk
-from cellrisk.risk.measures.survival import Survival, exactly_one
+from cellrisk.risk.measures.survival import MANY_LABELS, Survival, exactly_one
 from cellrisk.system.arrays import Floats
 
 
@@ -30,22 +30,29 @@ class Local(Measure):
     """
 
     name: ClassVar[str] = "local"
+    joins: ClassVar[bool] = True
+
+    def rows_at_once(self, block: Block, survival: Survival) -> int:
+        width = block.counts.shape[1]
+        few = super().rows_at_once(block, survival)
+        return few if width <= MANY_LABELS else max(1, 4 * few // width)
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
-        return np.full(len(block), float(block.counts.shape[1])), np.ones(len(block))
+        return np.count_nonzero(block.counts, axis=1).astype(np.float64), np.ones(len(block))
 
     def risk(self, block: Block, n_levels: int, survival: Survival, forms: Sequence[str]) -> RisksByForm:
-        n_present = block.counts.shape[1]
+        width = block.counts.shape[1]
         risks: RisksByForm = {}
         if "published" in forms:
-            homogeneous = np.full(len(block), 1.0 if n_present == 1 else 0.0)
+            homogeneous = np.full(len(block), 1.0 if width == 1 else 0.0)
             risks["published"] = published_risk(homogeneous, block.sizes, n_levels, survival)
         if "exact" in forms or "tight" in forms:
             distinct, where = np.unique(block.counts, return_inverse=True)
             row = where.reshape(block.counts.shape)
             all_q, all_s = survival.vanish(distinct), survival.survive(distinct)
+            all_s = np.where(distinct[:, None] > 0, all_s, 0.0)  # a label that is absent is not there to be shown
             q, s = all_q[row.T], all_s[row.T]  # (labels, profiles, noises)
-            absent = survival.vanish_empty ** (n_levels - n_present)
+            absent = survival.vanish_empty ** (n_levels - width)
             if "exact" in forms:
                 risks["exact"] = exactly_one(q, s) * absent
             if "tight" in forms:

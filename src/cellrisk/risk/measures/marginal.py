@@ -83,6 +83,8 @@ class Marginal(Measure):
         for start in range(0, len(sizes), step):
             few = slice(start, start + step)
             likely = (shares ** float(sizes[start])).max(axis=0) > NEGLIGIBLE  # p^n of the other labels is next to none
+            if not likely.any():  # nor is it in larger cells
+                break
             all_same = np.exp(np.log(shares[:, likely, None]) * sizes[few]).sum(axis=1)
             total += all_same @ difference[few]
         return total
