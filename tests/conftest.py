@@ -125,6 +125,10 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "tables/test_spark_connect.py": ("",),
     "tables/test_spark_together.py": ("",),
     "together/test_bayes.py": ("test_what_is_drawn_is_near_what_is_enumerated[rows1",),
+    "together/test_refined.py": (
+        "test_four_gaussian_tables_beside_a_simulation",
+        "test_whole_releases_by_hand[geometric",
+    ),
     "together/test_releasing.py": (
         "test_death_at_any_line[89",
         "test_neighbours_look_alike[by a value",

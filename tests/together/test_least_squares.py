@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from scipy.stats import multivariate_normal
 
 import cellrisk as cr
+from cellrisk.repeat.together import least_squares
 from cellrisk.repeat.together.least_squares import orthant, refine, refine_observed, refine_tree
 from tests.near import near
 
@@ -160,10 +161,16 @@ def test_what_is_not_computed_says_why() -> None:
     assert ask({"qid": "a"}, {"qid": "b"}, epsilon=1.0) is None
     assert ask({"qid": ["a", "b"]}, {"qid": "b", "where": {"a": 1}}, epsilon=1.0) is None
     geometric = ask({"qid": ["a", "b"]}, {"qid": "b"}, epsilon=1.0)
-    assert (geometric.rules, geometric.shares[0]) == ({}, near(1 - 1 / (3 + 1)))
-    assert "Gaussian noise alone" in geometric.headline
-    four = [{"qid": ["a", "b"]}, {"qid": ["b", "c"]}, {"qid": "b"}, {"qid": "c"}]
-    assert "up to 3 tables" in ask(*four, mechanism="gaussian-analytic", epsilon=1.0, delta=0.01).headline
+    assert geometric.shares[0] == near(1 - 1 / (3 + 1))
+    assert geometric.why is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(least_squares, "MOST_ROWS", 1)
+        few = ask({"qid": ["a", "b"]}, {"qid": "b"}, epsilon=1.0)
+        assert (few.rows, few.observed) == ((), None)
+        assert "is left out: it is computed for up to 1 combinations" in few.headline
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(least_squares, "MOST_COUNTS", 1)
+        assert "up to 1 counts" in ask({"qid": ["a", "b"]}, {"qid": "b"}, epsilon=1.0).headline
 
 
 def test_a_tree_in_closed_form() -> None:

@@ -143,6 +143,11 @@ def test_figures_of_adult(
     assert (two.right, two.named, two.caused, two.sd) == pytest.approx(elimination, rel=5e-6)
     assert {each.raw for each in found.rules} == {raw}
     assert [each.chance / 27504 for each in found.rules] == near([0.109375, 0.578125, 0.296875])
+    if columns is PAIRS:
+        assert found.refinement is not None
+        refined = {row.what: row for row in found.refinement.rows}
+        assert refined["table 3 alone"].right == pytest.approx(1682.69, rel=3e-6)
+        assert refined["table 3 alone"].how == "exact"
     if mechanism == "geometric":
         assert [each.alone.caused for each in found.tables] == pytest.approx([28.011, 62.112, 47.919], rel=1e-5)
         unanimous = found.rule("unanimous")

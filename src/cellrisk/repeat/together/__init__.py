@@ -17,6 +17,7 @@ from cellrisk.repeat.together.bayes import find_certain, read_certainties, read_
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
 from cellrisk.repeat.together.differences import find_differences
 from cellrisk.repeat.together.least_squares import Refinement, find_refinement
+from cellrisk.repeat.together.refined import name_alone
 from cellrisk.repeat.together.rules import (
     RULES,
     Figures,
@@ -164,7 +165,9 @@ def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, see
         _make_figures(rule, found[rule], spreads[rule], chance[rule], counted.raw[rule], joint.n_records, cost)
         for rule in RULES
     )
-    refinement = find_refinement(joint, asked)
+    plain = {rule: found[rule] for rule in ("elimination", "any")}
+    plain |= {name_alone(place): collections[place,] for place in range(len(asked))}
+    refinement = find_refinement(joint, asked, plain, seed)
     every = tuple(range(len(asked)))
     rows = []
     for place, (each, own, lookup) in enumerate(zip(asked, joint.tables, lookups, strict=True)):

@@ -3,7 +3,9 @@
 Tables of the same people add up to the same margins, so that each tells something of the others' noise. Where every
 combination of values is published, the weighted least-squares estimate of a count has a smaller variance, in closed
 form, and a record still moves it by exactly 1. Labels stay independent of each other. For Gaussian noise the estimates
-are Gaussian, and the rules are exact; other noises have the variance alone. Counts are taken before any is set to 0.
+are Gaussian: the rules are exact up to three tables, and integrals of Genz (1992) with their error beyond. Under
+Laplace noise each table alone is exact; what else there is, and counts that are set to 0 before, is simulated with its
+error.
 """
 
 from __future__ import annotations
@@ -18,15 +20,29 @@ import numpy as np
 from scipy import special
 
 from cellrisk.counts.joint import JointCells
-from cellrisk.noise.distributions import GaussianNoise
+from cellrisk.noise.distributions import GaussianNoise, LaplaceNoise
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
+from cellrisk.repeat.together.refined import (
+    Fit,
+    ObservedFit,
+    ProductFit,
+    Refined,
+    assess_laplace_cells,
+    name_alone,
+    name_clamped,
+    simulate_refined,
+)
 from cellrisk.repeat.together.rules import Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.system.arrays import Floats
 
 MOST_TABLES = 3
 """Orthants of so many dimensions are computed exactly."""
-MOST_ROWS = 200_000
+SHIFTS, FEWEST_POINTS, GENZ_NUMBERS = 8, 16, 20_000_000
+"""Shifts of the points of an integral, points at least, and evaluations in all: more are simulated instead."""
+MOST_ROWS, MOST_COUNTS = 200_000, 1_000_000
+RULES = ("elimination", "any")
 MOST_CELLS = 1_200
 """Cells of all tables together up to which the normal equations of those that occur are solved: some seconds."""
 POINTS, REACH = 96, 9.0
@@ -39,24 +55,26 @@ class Observed:
 
     shares: tuple[float, ...]
     """What is left of the variance in each table, on average over its people."""
-    rules: Mapping[str, Figures]
-    """Elimination and any; empty where they are not computed."""
+    rows: tuple[Refined, ...]
+
+    @property
+    def rules(self) -> dict[str, Refined]:
+        """Elimination and any."""
+        return {row.what: row for row in self.rows if row.what in RULES}
 
     @property
     def headline(self) -> str:
         left = ", ".join(f"{100 * share:.1f}%" for share in self.shares)
-        said = f"If only the combinations that occur are published, {left} of it is left to people on average"
-        if not self.rules:
-            return f"{said} (exact)."
-        told = " and ".join(
-            f"{figures.right:,.0f} rightly, {figures.caused:,.3g} because of their own record, by {rule}"
-            for rule, figures in self.rules.items()
-        )
-        return f"{said}, and {told} (exact)."
+        said = f"If only the combinations that occur are published, {left} of it is left to people on average (exact)"
+        return f"{said}, and {_say_rules(self.rules)}."
 
     def to_dict(self) -> dict[str, Any]:
-        rules = [{"rule": rule, **vars(figures)} for rule, figures in self.rules.items()]
-        return {"variance_left": list(self.shares), "rules": rules, "sentence": self.headline}
+        return {
+            "variance_left": list(self.shares),
+            "rules": [_tell(row) for row in self.rules.values()],
+            "rows": [row.to_dict() for row in self.rows],
+            "sentence": self.headline,
+        }
 
 
 @dataclass(frozen=True)
@@ -65,12 +83,17 @@ class Refinement:
 
     shares: tuple[float, ...]
     """What is left of the variance of the noise in each table's counts."""
-    rules: Mapping[str, Figures]
-    """Elimination and any at the refined variance; empty where they are not computed."""
+    rows: tuple[Refined, ...]
+    """What each way of attack gives away then; empty where that is not computed."""
     why: str | None
-    """Why they are not."""
+    """Why it is not."""
     observed: Observed | None = None
     """The same where only combinations of values that occur are published, as with nested geography."""
+
+    @property
+    def rules(self) -> dict[str, Refined]:
+        """Elimination and any."""
+        return {row.what: row for row in self.rows if row.what in RULES}
 
     @property
     def headline(self) -> str:
@@ -79,14 +102,9 @@ class Refinement:
             "Least squares over the margins that the tables have in common, if every combination of values is "
             f"published, leaves {left} of the variance of their noise"
         )
-        if not self.rules:
-            return f"{said}. What that gives away is left out: {self.why}.{self._say_observed()}"
-        told = " and ".join(
-            f"{figures.right:,.0f} people rightly, {figures.caused:,.3g} because of their own record, by {rule}"
-            for rule, figures in self.rules.items()
-        )
-        exact = "(exact, of counts that are not set to 0)"
-        return f"{said}; the attacker then names {told} {exact}.{self._say_observed()}"
+        if not self.rows:
+            return f"{said}. What that gives away is left out: {self.why}."
+        return f"{said}; the attacker then names {_say_rules(self.rules)}.{self._say_observed()}"
 
     def _say_observed(self) -> str:
         if self.observed is None:
@@ -94,10 +112,24 @@ class Refinement:
         return f" {self.observed.headline}"
 
     def to_dict(self) -> dict[str, Any]:
-        rules = [{"rule": rule, **vars(figures)} for rule, figures in self.rules.items()]
-        return {"variance_left": list(self.shares), "rules": rules, "why": self.why, "sentence": self.headline} | (
-            {} if self.observed is None else {"observed_cells": self.observed.to_dict()}
-        )
+        return {
+            "variance_left": list(self.shares),
+            "rules": [_tell(row) for row in self.rules.values()],
+            "rows": [row.to_dict() for row in self.rows],
+            "why": self.why,
+            "sentence": self.headline,
+        } | ({} if self.observed is None else {"observed_cells": self.observed.to_dict()})
+
+
+def _say_rules(rules: Mapping[str, Refined]) -> str:
+    return " and ".join(
+        f"{row.right:,.0f} people rightly, {row.caused:,.3g} because of their own record, by {rule} ({row.how})"
+        for rule, row in rules.items()
+    )
+
+
+def _tell(row: Refined) -> dict[str, Any]:
+    return {"rule": row.what, "right": row.right, "named": row.named, "caused": row.caused, "how": row.how}
 
 
 def refine(columns: Sequence[frozenset[int]], levels: Mapping[int, int], variances: Sequence[float]) -> Floats:
@@ -133,22 +165,49 @@ def _subsets(columns: frozenset[int]) -> list[frozenset[int]]:
     return [frozenset(some) for size in range(len(columns) + 1) for some in combinations(sorted(columns), size)]
 
 
-def find_refinement(joint: JointCells, asked: Sequence[SetTable]) -> Refinement | None:
+def find_refinement(
+    joint: JointCells, asked: Sequence[SetTable], plain: Mapping[str, Figures], seed: int = 0
+) -> Refinement | None:
     """What least squares leaves of the noise, and what the rules then give away; None where no margin is in common, or
-    where the tables are not all of the same people."""
+    where the tables are not all of the same people. ``plain``: the same without least squares, by what is assessed."""
     if len(asked) < 2 or any(table.part for table in asked) or (joint.cell < 0).any():
         return None
     columns = [frozenset(table.columns) for table in joint.tables]
     if not any(one & other for one, other in combinations(columns, 2)) and not is_nested(joint):
         return None
     levels = {place: count_levels(joint, place) for own in columns for place in own}
-    variances = [MeanNoise.of(table.mechanism.noise, 1).deviation ** 2 for table in asked]
+    variances = tuple(MeanNoise.of(table.mechanism.noise, 1).deviation ** 2 for table in asked)
     covariance = refine(columns, levels, variances)
     shares = tuple(float(covariance[place, place]) / variance for place, variance in enumerate(variances))
-    why = _why_not(joint, asked)
-    thresholds = [table.mechanism.threshold for table in asked]
-    rules = {} if why else assess_refined(joint, covariance, thresholds)
-    return Refinement(shares, rules, why, find_observed(joint, variances, None if why else thresholds))
+    fit = ProductFit(joint, levels, variances)
+    why = _why_not(joint, fit)
+    if why:
+        return Refinement(shares, (), why)
+    mechanisms = [table.mechanism for table in asked]
+    rows = assess_fit(joint, fit, covariance, mechanisms, plain, seed)
+    if all(isinstance(each.noise, LaplaceNoise) for each in mechanisms):
+        scales, thresholds = [each.noise.scale for each in mechanisms], [each.threshold for each in mechanisms]
+        rows |= assess_laplace_cells(joint, levels, scales, thresholds, plain)
+    return Refinement(shares, tuple(rows.values()), None, find_observed(joint, variances, mechanisms, plain, seed))
+
+
+def assess_fit(
+    joint: JointCells,
+    fit: Fit,
+    covariance: Floats,
+    mechanisms: Sequence[Mechanism],
+    plain: Mapping[str, Figures],
+    seed: int,
+) -> dict[str, Refined]:
+    """Every way of attack on what least squares makes of the tables, exact where that can be, else simulated."""
+    noises, thresholds = [each.noise for each in mechanisms], [each.threshold for each in mechanisms]
+    divisor = np.asarray(fit.variances).reshape(1, -1, *([1] if covariance.ndim == 3 else []))
+    found = simulate_refined(joint, fit, covariance / divisor, noises, thresholds, plain, seed)
+    points = count_points(len(joint.count), len(mechanisms), joint.n_levels)
+    if all(isinstance(noise, GaussianNoise) for noise in noises) and points is not None:
+        found |= assess_refined(joint, covariance, thresholds, plain, points)
+    told = [*plain, *map(name_clamped, RULES)]
+    return {name: found[name] for name in told}
 
 
 def is_nested(joint: JointCells) -> bool:
@@ -160,17 +219,26 @@ def is_nested(joint: JointCells) -> bool:
     return False
 
 
-def find_observed(joint: JointCells, variances: Sequence[float], thresholds: Sequence[float] | None) -> Observed | None:
+def find_observed(
+    joint: JointCells,
+    variances: tuple[float, ...],
+    mechanisms: Sequence[Mechanism],
+    plain: Mapping[str, Figures],
+    seed: int,
+) -> Observed | None:
     """Least squares where only cells that occur are published; None where they are too many."""
-    if sum(table.n_cells for table in joint.tables) > MOST_CELLS:
+    cells = [table.n_cells for table in joint.tables]
+    if sum(cells) > MOST_CELLS:
         return None
-    covariance = refine_observed(joint.cell, [table.n_cells for table in joint.tables], variances)
+    whole = project_observed(joint.cell, cells, variances)
+    covariance = choose_own(whole, joint.cell, cells)
     people = joint.count.astype(np.float64)
     shares = tuple(
         float(np.sum(people * covariance[table, table]) / people.sum() / variance)
         for table, variance in enumerate(variances)
     )
-    return Observed(shares, {} if thresholds is None else assess_refined(joint, covariance, thresholds))
+    fit = ObservedFit(joint, whole / np.repeat(variances, cells), variances)
+    return Observed(shares, tuple(assess_fit(joint, fit, covariance, mechanisms, plain, seed).values()))
 
 
 def refine_observed(cell: Any, cells: Sequence[int], variances: Sequence[float]) -> Floats:
@@ -180,6 +248,11 @@ def refine_observed(cell: Any, cells: Sequence[int], variances: Sequence[float])
     the matrix of these sums over all cells and V the variances, the normal equations leave the estimates the covariance
     V^1/2 P V^1/2, P the projection onto the columns of V^-1/2 A: it is found from A V^-1 A', cells by cells.
     """
+    return choose_own(project_observed(cell, cells, variances), cell, cells)
+
+
+def project_observed(cell: Any, cells: Sequence[int], variances: Sequence[float]) -> Floats:
+    """(cells, cells): the covariances of the least-squares estimates of all cells of all tables."""
     starts = np.concatenate([[0], np.cumsum(cells)])
     atoms = np.unique(np.asarray(cell), axis=1)
     scale = np.repeat(1.0 / np.sqrt(np.asarray(variances, np.float64)), cells)
@@ -191,9 +264,14 @@ def refine_observed(cell: Any, cells: Sequence[int], variances: Sequence[float])
     product *= np.outer(scale, scale)
     values, vectors = np.linalg.eigh(product)
     kept = vectors[:, values > values[-1] * 1e-10]
-    projection = (kept @ kept.T) / np.outer(scale, scale)
-    own = [rows + start for rows, start in zip(cell, starts[:-1], strict=True)]
-    return np.array([[projection[one, other] for other in own] for one in own])
+    return np.asarray((kept @ kept.T) / np.outer(scale, scale))
+
+
+def choose_own(whole: Floats, cell: Any, cells: Sequence[int]) -> Floats:
+    """(tables, tables, rows): of each row's own cells."""
+    starts = np.concatenate([[0], np.cumsum(cells)])[:-1]
+    own = [rows + start for rows, start in zip(cell, starts, strict=True)]
+    return np.array([[whole[one, other] for other in own] for one in own])
 
 
 def refine_tree(parents: Sequence[int | None], variances: Sequence[float]) -> Floats:
@@ -227,21 +305,58 @@ def count_levels(joint: JointCells, column: int) -> int:
     return joint.widths[column]
 
 
-def _why_not(joint: JointCells, asked: Sequence[SetTable]) -> str | None:
-    if not all(isinstance(table.mechanism.noise, GaussianNoise) for table in asked):
-        return "the estimates have a law that can be computed for Gaussian noise alone"
-    if len(asked) > MOST_TABLES:
-        return f"it is computed for up to {MOST_TABLES} tables"
+def _why_not(joint: JointCells, fit: Fit) -> str | None:
     if len(joint.count) > MOST_ROWS:
-        return f"it is computed for up to {MOST_ROWS:,} combinations of values"
+        return f"it is computed for up to {MOST_ROWS:,} combinations of values that occur"
+    if sum(fit.sizes) * joint.n_levels > MOST_COUNTS:
+        return f"it is computed for up to {MOST_COUNTS:,} counts"
     return None
 
 
-def assess_refined(joint: JointCells, covariance: Floats, thresholds: Sequence[float]) -> dict[str, Figures]:
-    """Elimination and any where the estimates of each label are Gaussian with these covariances: orthants.
+def count_points(rows: int, tables: int, labels: int) -> int | None:
+    """Points for each integral in more than three dimensions; 0 where there is none, None where they are too many."""
+    if tables <= MOST_TABLES:
+        return 0
+    integrals = sum(math.comb(tables, size) for size in range(MOST_TABLES + 1, tables + 1)) * 3 * labels
+    points = GENZ_NUMBERS // (integrals * rows * tables * SHIFTS)
+    return min(points, 512) if points >= FEWEST_POINTS else None
 
-    ``covariance`` is (tables, tables) where it is the same for everybody, or (tables, tables, rows).
+
+def assess_refined(
+    joint: JointCells,
+    covariance: Floats,
+    thresholds: Sequence[float],
+    plain: Mapping[str, Figures],
+    points: int = 0,
+) -> dict[str, Refined]:
+    """Elimination, any and each table alone where the estimates of each label are Gaussian: orthants.
+
+    ``covariance`` is (tables, tables) where it is the same for everybody, or (tables, tables, rows). Orthants of more
+    than three dimensions are integrated over ``points`` points, shifted at random several times: the figures differ by
+    their error.
     """
+    known: dict[Any, Floats] = {}
+    found = []
+    for shift in range(SHIFTS if points else 1):
+        known = {key: value for key, value in known.items() if len(key[0]) <= MOST_TABLES}
+        found.append(_assess_gaussian(joint, covariance, thresholds, known, points, shift))
+    rows = {}
+    for name in found[0]:
+        numbers = np.array([[each[name].right, each[name].named, each[name].caused] for each in found])
+        mean = [float(number) for number in numbers.mean(axis=0)]
+        error = numbers.std(axis=0, ddof=1) / math.sqrt(SHIFTS) if points else np.zeros(3)
+        rows[name] = Refined(name, mean[0], mean[1], max(mean[2], 0.0), plain[name], float(error[0]), float(error[2]))
+    return rows
+
+
+def _assess_gaussian(
+    joint: JointCells,
+    covariance: Floats,
+    thresholds: Sequence[float],
+    known: dict[Any, Floats],
+    points: int,
+    shift: int,
+) -> dict[str, Figures]:
     tables = range(len(joint.tables))
     labels = joint.n_levels
     counts = [table.counts[own].astype(np.int64) for table, own in zip(joint.tables, joint.cell, strict=True)]
@@ -251,6 +366,9 @@ def assess_refined(joint: JointCells, covariance: Floats, thresholds: Sequence[f
 
     def chance(some: tuple[int, ...], label: int, *, vanish: bool = False, less: int = 0) -> Floats:
         """How likely one label survives, or vanishes, in all of some tables, for each row of people."""
+        asked = some, label, vanish, less
+        if asked in known:
+            return known[asked]
         values = np.stack([counts[table][:, label] - less for table in some])
         distinct, place = values, np.arange(values.shape[1])
         if alike:  # people with the same counts have the same chance
@@ -259,33 +377,34 @@ def assess_refined(joint: JointCells, covariance: Floats, thresholds: Sequence[f
             [(thresholds[table] - row) / deviation[table] for table, row in zip(some, distinct, strict=True)]
         )
         inner = correlation[np.ix_(some, some)]
-        return orthant(-bounds if vanish else bounds, inner)[place.ravel()]
+        signed = -bounds if vanish else bounds
+        found = orthant(signed, inner) if len(some) <= MOST_TABLES else integrate_orthant(signed, inner, points, shift)
+        known[asked] = found[place.ravel()]
+        return known[asked]
 
     every = tuple(tables)
     people, level = joint.count.astype(np.float64), joint.level
     stays = [chance(every, label) for label in range(labels)]
     found = {"elimination": _eliminate(joint, stays, [chance(every, label, less=1) for label in range(labels)])}
-    right, named, without = np.zeros(len(people)), np.zeros(len(people)), np.zeros(len(people))
+    total = np.zeros((3, len(people)))
+    alone = {}
     for size in range(1, len(every) + 1):
         for some in combinations(tables, size):
-            sign = (-1.0) ** (size - 1)
+            shown = np.zeros((3, len(people)))
             gone = [chance(some, label, vanish=True) for label in range(labels)]
             for label in range(labels):
                 others = np.ones(len(people))
                 for other in range(labels):
                     if other != label:
                         others = others * gone[other]
-                shown = sign * chance(some, label) * others
-                own = level == label
-                named += shown
-                right += np.where(own, shown, 0.0)
-                without += np.where(own, sign * chance(some, label, less=1) * others, 0.0)
-    found["any"] = Figures(
-        float(np.sum(people * right)),
-        float(np.sum(people * named)),
-        max(float(np.sum(people * (right - without))), 0.0),
-    )
-    return found
+                one, own = chance(some, label) * others, level == label
+                without = chance(some, label, less=1) * others
+                shown += np.stack([np.where(own, one, 0.0), one, np.where(own, one - without, 0.0)])
+            total += (-1.0) ** (size - 1) * shown
+            if size == 1:
+                alone[name_alone(some[0])] = Figures(*(float(each @ people) for each in shown))
+    found["any"] = Figures(*(float(each @ people) for each in total))
+    return found | alone
 
 
 def _eliminate(joint: JointCells, stays: list[Floats], less: list[Floats]) -> Figures:
@@ -301,6 +420,36 @@ def _eliminate(joint: JointCells, stays: list[Floats], less: list[Floats]) -> Fi
         named += float(np.sum(people * own * others))
         caused += float(np.sum(mine * (own - less[label]) * others))
     return Figures(right, named, max(caused, 0.0))
+
+
+def integrate_orthant(bounds: Floats, correlation: Floats, points: int, shift: int) -> Floats:
+    """The same in any number of dimensions, by the transformation of Genz (1992) over a lattice that is shifted at
+    random and folded: what shifts differ by is the error.
+
+    >>> half = 0.5 * np.eye(4) + 0.5
+    >>> found = [integrate_orthant(np.zeros((4, 1)), half, 500, shift)[0] for shift in range(8)]
+    >>> round(float(np.mean(found)), 3)  # 1/(r + 1)
+    0.2
+    """
+    size = len(bounds)
+    matrix = np.moveaxis(correlation, -1, 0) if correlation.ndim == 3 else correlation[None]
+    root = np.linalg.cholesky(matrix + 1e-9 * np.eye(size))
+    primes = np.array(
+        [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0, 31.0, 37.0, 41.0, 43.0, 47.0, 53.0, 59.0]
+    )
+    start = np.random.default_rng(shift).random(size - 1)
+    lattice = (np.arange(1, points + 1)[:, None] * np.sqrt(primes[: size - 1]) + start) % 1.0
+    total = np.zeros(bounds.shape[1])
+    for point in np.abs(2.0 * lattice - 1.0):
+        inside = special.ndtr(-bounds[0] / root[:, 0, 0])
+        product, drawn = inside, []
+        for row in range(1, size):
+            drawn.append(special.ndtri(np.clip(point[row - 1] * inside, 1e-300, 1.0 - 1e-16)))
+            used = sum(root[:, row, column] * each for column, each in enumerate(drawn))
+            inside = special.ndtr((-bounds[row] - used) / root[:, row, row])
+            product = product * inside
+        total += product
+    return np.asarray(total / points)
 
 
 def orthant(bounds: Floats, correlation: Floats) -> Floats:

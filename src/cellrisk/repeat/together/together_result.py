@@ -14,10 +14,9 @@ from cellrisk.repeat.together.differences import Difference
 from cellrisk.repeat.together.least_squares import Refinement
 from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.risk.assessment import CURATOR_NOTE
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 
 SAYS = {
     "elimination": "the one value that vanishes in none of the person's cells",
@@ -227,7 +226,7 @@ class TogetherAssessment(Result):
         several = len(self.tables) > 1
         blocks = [self._rules_table() if several else "", self._tables_table(), self.say_parts()]
         blocks.append("\n".join(each.headline for each in self.differences))
-        blocks.append("" if self.refinement is None else self.refinement.headline)
+        blocks += [] if self.refinement is None else [self.refinement.headline, *self._refined_tables(self.refinement)]
         blocks += [f"{self.cost.headline} {self.say_ceiling()}", "\n".join(f"- {each}" for each in self.statements)]
         blocks.append(self._say_certain())
         blocks += ["" if self.check is None else str(self.check), CURATOR_NOTE]
@@ -272,6 +271,28 @@ class TogetherAssessment(Result):
             rows.append([name, f"{each.table.mechanism.epsilon:g}", f"{each.cells:,}", *numbers, *rest])
         head = ["each table alone", "epsilon", "cells", "right", "named", "sd", "caused", "raw"]
         return aligned([*head, "set without it: right", "caused"], rows)
+
+    def _refined_tables(self, refined: Refinement) -> list[str]:
+        """A row for each way of attack after least squares: what it gives away, and how that is known."""
+        tables = [("every combination published", refined.rows)]
+        tables += [] if refined.observed is None else [("those that occur published", refined.observed.rows)]
+        head = ["right", "as published", "caused", "as published", "how (right and caused)"]
+        return [
+            aligned(
+                [f"least squares, {title}", *head],
+                [
+                    [
+                        row.what,
+                        *(say_people(number) for number in (row.right, row.plain.right)),
+                        *(say_people(number) for number in (row.caused, row.plain.caused)),
+                        row.how,
+                    ]
+                    for row in rows
+                ],
+            )
+            for title, rows in tables
+            if rows
+        ]
 
     def _say_certain(self) -> str:
         """The attacker who does the mathematics on all tables."""
