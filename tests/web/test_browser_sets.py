@@ -110,7 +110,7 @@ def test_tables_are_added_one_by_one_and_the_numbers_are_those_of_the_library(vi
     page.get_by_label("Column of condition 1 of table 2").select_option("sex")
     page.get_by_label("Values of condition 1 of table 2").fill("f")
     count_set(page)
-    tables = [
+    tables: list[dict[str, Any]] = [
         {"qid": ["sex", "age"], "bin": {"age": 5}},
         {"qid": "age", "bin": {"age": 10}, "where": {"sex": "f"}, "epsilon": 0.5},
     ]

@@ -58,7 +58,7 @@ def answer(client: Any, source: str) -> Any:
 class TestNumbers:
     def test_they_are_those_of_the_library(self, server: Running, answer: Any) -> None:
         bins = {"age": 10}
-        tables = [
+        tables: list[dict[str, Any]] = [
             {"qid": ["sex", "age"], "bin": bins},
             {
                 "name": "the older ones",
