@@ -133,7 +133,7 @@ def test_a_record_is_added_to_those_that_are_there(tmp_path: Path) -> None:
 def test_another_results_file_is_left_alone(content: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(cr.InvalidInput, match="none of ACRO"):
+    with pytest.raises(cr.InvalidInput, match="was not written by ACRO"):
         audit().save_acro(path)
     assert path.read_text(encoding="utf-8") == content
     assert list(tmp_path.iterdir()) == [path]
