@@ -15,7 +15,9 @@ A mutant with which a test takes many times its processor time is taken for endl
 than ``LONGEST`` seconds are left out, and all tests of a mutant together take no more than ``--patience``: so the share
 that is printed is a lower bound.
 
-The survivors are in build/mutants/ROOM.json, with the change that nothing noticed.
+The survivors are in build/mutants/ROOM.json, with the change that nothing noticed. Those that were read and make no
+difference are in tools/equivalent_mutants.json, each with the reason; they are drawn like all others, but not run, and
+the share of the others is printed beside that of all.
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = "src/cellrisk"
 COPIED = ("src", "tests", "tools", "docs", "examples", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
+JUDGED = "tools/equivalent_mutants.json"
+"""Mutants that make no difference. A line is known by its text, so that it may move."""
 LONGEST = 4.0
 """Seconds of processor time: a longer test helps little and costs much."""
 EXAMPLES = 40
@@ -62,7 +66,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ["noise"],
         [
             *("tests/test_noise.py", "tests/test_mechanisms.py", "tests/test_mechanism_given.py"),
-            *("tests/test_precision.py", "tests/perturbations"),
+            *("tests/test_precision.py", "tests/perturbations", "tests/opendp"),
         ],
     ),
     "measures": (["risk/measures"], ["tests/measures"]),
@@ -114,6 +118,7 @@ OPPOSITES = {
     for one, other in (pair, pair[::-1])
 }
 SYMMETRIC = {
+    "clip",
     "min",
     "max",
     "minimum",
@@ -139,6 +144,15 @@ class Mutant:
     function: tuple[str, int] | None
     """Name and first line of the outermost function that it is in, if any."""
     change: str
+    text: str
+    """The line, as it was."""
+    which: int
+    """Of several equal changes of equal lines, which one."""
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What it is known by, in the same code and in code that has moved."""
+        return self.path, self.text, self.change, self.which
 
 
 def find_changes(node: ast.AST) -> Iterator[ast.AST | None]:
@@ -253,6 +267,8 @@ def find_mutants(path: str) -> list[Mutant]:
     """Every mutant of a file."""
     tree = ast.parse(read_source(path))
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
+    lines = ["", *read_source(path).splitlines()]
+    alike: Counter[tuple[str, str]] = Counter()
     found = []
     for node, function in find_mutable(tree):
         for choice, changed in enumerate(find_changes(node)):
@@ -263,17 +279,33 @@ def find_mutants(path: str) -> list[Mutant]:
             first = None
             if function is not None:
                 first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+            line, change = getattr(node, "lineno", 0), f"{before}  ->  {after}"
+            text = lines[line].strip()
             found.append(
                 Mutant(
                     path=path,
-                    line=getattr(node, "lineno", 0),
+                    line=line,
                     node=numbers[id(node)],
                     choice=choice,
                     function=None if function is None or first is None else (function.name, first),
-                    change=f"{before}  ->  {after}",
+                    change=change,
+                    text=text,
+                    which=alike[text, change],
                 )
             )
+            alike[text, change] += 1
     return found
+
+
+@cache
+def read_judged() -> dict[tuple[str, str, str, int], str]:
+    """Why some mutants make no difference, by their keys."""
+    groups = json.loads((REPOSITORY / JUDGED).read_text(encoding="utf-8"))
+    return {
+        (group["path"], each["text"], each["change"], each.get("which", 0)): group["why"]
+        for group in groups
+        for each in group["mutants"]
+    }
 
 
 def make_mutant(mutant: Mutant) -> ast.Module:
@@ -479,6 +511,8 @@ class Room:
 
     def judge(self, mutant: Mutant, items: dict[str, pytest.Item], seen: dict[str, Seen]) -> dict[str, Any]:
         """Runs the tests that reach a mutant."""
+        if mutant.key in read_judged():
+            return {**vars(mutant), "outcome": "no difference", "tests": 0}
         place = (str(self.folder / mutant.path), mutant.line)
         usable = {name: test for name, test in seen.items() if test.passed and test.seconds < LONGEST}
         if mutant.function is None:
@@ -562,7 +596,11 @@ class Room:
         return said or ("endless" if status else "")
 
 
-PLAIN = ("-n0", "-p", "no:cacheprovider", "-p", "no:randomly", *(f"--ignore={path}" for path in LEFT_OUT))
+PLAIN = (
+    *("-n0", "-p", "no:cacheprovider", "-p", "no:randomly", "-o", "faulthandler_timeout=0"),
+    *(f"--ignore={path}" for path in LEFT_OUT),
+)
+"""What hangs is ended here by processor time; the clock of a busy machine would end what does not."""
 
 
 def quieten(config: pytest.Config) -> None:
@@ -581,9 +619,9 @@ def draw(room: str, number: int, seed: int, again: bool) -> list[Mutant]:
     """Some of the room's mutants; all of them where there are fewer, or none is asked for."""
     if again:
         last = json.loads((REPOSITORY / "build" / "mutants" / f"{room}.json").read_text(encoding="utf-8"))
-        wanted = {tuple(each[key] for key in ("path", "node", "choice", "change")) for each in last["survivors"]}
+        wanted = {tuple(each[key] for key in ("path", "text", "change", "which")) for each in last["survivors"]}
         every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
-        return [each for each in every if (each.path, each.node, each.choice, each.change) in wanted]
+        return [each for each in every if each.key in wanted]
     every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
     print(f"{room}: {len(every)} mutants", flush=True)
     if not 0 < number < len(every):
@@ -618,14 +656,16 @@ def run_room(room: str, mutants: list[Mutant], patience: float) -> list[dict[str
 def summarise(room: str, results: list[dict[str, Any]], again: bool) -> None:
     outcomes = Counter(result["outcome"] for result in results)
     share = outcomes["killed"] / max(len(results), 1)
+    among = outcomes["killed"] / max(len(results) - outcomes["no difference"], 1)
     print(
         f"{room}: {len(results)} mutants, {outcomes['killed']} killed ({share:.1%}), "
+        f"{outcomes['no difference']} make no difference ({among:.1%} of the others killed), "
         f"{outcomes['survived']} survived, {outcomes['not reached']} not reached",
         flush=True,
     )
     folder = REPOSITORY / "build" / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
-    alive = [result for result in results if result["outcome"] != "killed"]
+    alive = [result for result in results if result["outcome"] in ("survived", "not reached")]
     kept = {"room": room, "drawn": len(results), "outcomes": outcomes, "survivors": alive}
     name = f"{room}-again.json" if again else f"{room}.json"
     (folder / name).write_text(json.dumps(kept, indent=1), encoding="utf-8")
