@@ -1,12 +1,19 @@
 """Queries of OpenDP over Polars frames as `from_opendp` reads them, as JSON: run in an environment that has both.
 
-PYTHONPATH=src python tests/opendp/frame_queries.py
+PYTHONPATH=src python tests/opendp/frame_queries.py [--few]
+
+OpenDP searches the scale of each query, which takes seconds; `--few` stops after four. Where private-pgm is installed
+too (`opendp[mbi]`), a contingency table is released and its marginals are read.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 import warnings
+from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import opendp.prelude as dp
@@ -19,9 +26,13 @@ FRAME = pl.LazyFrame({"age": ["a", "b", "a", "c"] * 50, "sick": ["y", "n", "n", 
 KEYS = pl.LazyFrame({"age": ["a", "b", "c", "d"], "sick": ["y", "n", "y", "n"]})
 
 
-def query(loss: Any, unit: Any = None, parts: int = 2) -> Any:
+def query(loss: Any, unit: Any = None, parts: int = 2, margins: Any = ()) -> Any:
     context = dp.Context.compositor(
-        data=FRAME, privacy_unit=unit or dp.unit_of(contributions=1), privacy_loss=loss, split_evenly_over=parts
+        data=FRAME,
+        privacy_unit=unit or dp.unit_of(contributions=1),
+        privacy_loss=loss,
+        split_evenly_over=parts,
+        margins=[*margins],
     )
     return context.query()
 
@@ -42,18 +53,50 @@ def main() -> None:
     warnings.simplefilter("ignore")
     dp.enable_features("contrib")
     epsilon, rho = dp.loss_of(epsilon=1.0), dp.loss_of(rho=0.5)
-    found = {
-        "declared keys": read(counts(query(epsilon)).with_keys(KEYS)),
-        "keys of the data": read(counts(query(dp.loss_of(epsilon=1.0, delta=1e-7)))),
-        "keys of the data, looked at": read(counts(query(dp.loss_of(epsilon=1.0, delta=1e-7))), observed_keys=True),
-        "concentrated": read(counts(query(rho)).with_keys(KEYS), delta=1e-6),
-        "changes": read(counts(query(epsilon, dp.unit_of(changes=1))).with_keys(KEYS)),
-        "three records": read(counts(query(epsilon, dp.unit_of(contributions=3))).with_keys(KEYS)),
-        "two counts": read(
+    small = dp.loss_of(epsilon=1.0, delta=1e-7)
+    public = [dp.polars.Margin(by=["age", "sick"], invariant="keys")]
+    known = [dp.polars.Margin(by=["age", "sick"], invariant="lengths")]
+    cases: dict[str, Callable[[], dict[str, Any]]] = {
+        "declared keys": lambda: read(counts(query(epsilon)).with_keys(KEYS)),
+        "keys of the data, looked at": lambda: read(counts(query(small)), observed_keys=True),
+        "keys of one column": lambda: read(
+            counts(query(epsilon, margins=public)).with_keys(KEYS.select("sick").unique())
+        ),
+        "concentrated": lambda: read(counts(query(rho)).with_keys(KEYS), delta=1e-6),
+        "public keys, declared all the same": lambda: read(counts(query(epsilon, margins=public)).with_keys(KEYS)),
+        "public keys": lambda: read(counts(query(epsilon, margins=public))),
+        "public counts": lambda: read(counts(query(epsilon, margins=known)).with_keys(KEYS)),
+        "keys of the data": lambda: read(counts(query(small))),
+        "changes": lambda: read(counts(query(epsilon, dp.unit_of(changes=1))).with_keys(KEYS)),
+        "three records": lambda: read(counts(query(epsilon, dp.unit_of(contributions=3))).with_keys(KEYS)),
+        "two counts": lambda: read(
             query(epsilon).group_by("age").agg(dp.len(), pl.col("sick").dp.len()).with_keys(KEYS.select("age").unique())
         ),
     }
+    few = "--few" in sys.argv
+    found = {name: ask() for name, ask in islice(cases.items(), 4 if few else None)}
+    if not few and importlib.util.find_spec("mbi") is not None:
+        found |= read_contingency_tables()
     print(json.dumps(found))  # noqa: T201
+
+
+def read_contingency_tables() -> dict[str, Any]:
+    """A fixed workload of one marginal, which so gets all of the budget, and what is refused."""
+    from opendp.extras.mbi import Count, Fixed
+
+    keys = {"age": ["a", "b", "c"], "sick": ["y", "n"]}
+    workload = Fixed(queries=[Count(by=("age", "sick"))])
+    found = {}
+    for name, loss in (("epsilon", dp.loss_of(epsilon=1.0)), ("rho", dp.loss_of(rho=0.5))):
+        asked = query(loss, parts=1).select("age", "sick").contingency_table(keys=keys, algorithm=workload)
+        found[f"contingency query, {name}"] = read(asked)
+        table = asked.release()
+        how: dict[str, Any] = {"mechanism": "geometric"} if name == "epsilon" else {"mechanism": "discrete-gaussian"}
+        how |= {"neighbours": "add-remove", "delta": None if name == "epsilon" else 1e-6}
+        found[f"contingency table, {name}"] = read(table, marginal=["sick", "age"], **how)
+        found[f"contingency table, no marginal, {name}"] = read(table)
+        found[f"contingency table, not measured, {name}"] = read(table, marginal=["age"], **how)
+    return found
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ from cellrisk.noise.mechanisms import (
     zcdp_log_delta,
 )
 from cellrisk.system.checks import require_within
-from cellrisk.system.words import Neighbours, require_word
+from cellrisk.system.words import MechanismName, Neighbours, require_word
 
 TOLERANCE = 1e-9
 """Relative: OpenDP rounds its losses to the safe side."""
@@ -37,6 +38,10 @@ METRICS: Mapping[str, Neighbours] = {
     "ChangeOneDistance": "replace",
     "HammingDistance": "replace",
 }
+OF_MARGINALS = ("geometric", "discrete-gaussian")
+"""What OpenDP adds to the marginals of a contingency table: integer Laplace noise, or integer Gaussian noise."""
+COLUMN = re.compile(r'col\("((?:[^"\\]|\\.)*)"\)')
+"""A column in what Polars tells of a plan."""
 SENSITIVITIES = ("L1Distance", "L2Distance", "AbsoluteDistance", "L01InfDistance")
 
 
@@ -60,32 +65,42 @@ def from_opendp(
     neighbours: Neighbours | None = None,
     delta: float | None = None,
     observed_keys: bool = False,
+    marginal: Sequence[str] | None = None,
+    mechanism: MechanismName | None = None,
 ) -> Mechanism:
     """The mechanism of a count query or a measurement of OpenDP, to give to `assess`, `ceiling`, `audit` and the rest.
 
     Nothing is released and no budget is spent. Epsilon is that of one record, and a person has one record here: a query
-    whose privacy unit is several records is refused, and so is whatever does not publish plain noisy counts, such as
-    the fitted cells of a ``ContingencyTable``.
+    whose privacy unit is several records is refused, and so is whatever does not publish plain noisy counts. The cells
+    of a ``ContingencyTable`` are fitted to noisy marginals and are no such counts; one of its marginals is.
 
     Parameters
     ----------
     given
-        A query of a ``Context``, over a Polars frame or a list, that counts; or a ``Measurement`` that adds Laplace or
-        Gaussian noise to counts.
+        A query of a ``Context``, over a Polars frame or a list, that counts; a ``Measurement`` that adds Laplace or
+        Gaussian noise to counts; or a ``ContingencyTable`` that was released.
     neighbours
-        "add-remove" or "replace", for a measurement on counts alone, which does not say how far one record moves them;
-        anything else says it itself.
+        "add-remove" or "replace", for a measurement on counts alone, which does not say how far one record moves them,
+        and for a contingency table; anything else says it itself.
     delta
         At which delta Gaussian noise is stated as an epsilon, unless the measurement fixes one.
     observed_keys
         Whether a query that publishes the keys of the data above a threshold is taken, too. Its guarantee has a delta
         beside epsilon, for keys that one person alone has, which the mechanism does not tell of; the probability that a
         key that is not in the data is shown, 0 in truth, is at most about that delta in the figures.
+    marginal
+        The columns of the marginal of a contingency table that is asked about. It must have been measured, once, as
+        ``marginals`` of the table tells.
+    mechanism
+        "geometric" or "discrete-gaussian", for a contingency table: it tells the size of its noise, but not the law,
+        which is the former in a session that spends an epsilon, and the latter in one that spends a rho.
 
     >>> from_opendp(Geometric(epsilon=0.5).to_opendp(), neighbours="add-remove")
     Geometric(epsilon=0.5, delta=0.0, neighbours='add-remove', threshold=0.5)
     """
     kind = type(given).__name__
+    if kind != "ContingencyTable" and (marginal is not None or mechanism is not None):
+        _refuse("marginal and mechanism are for a contingency table alone", got=kind, fix="leave them out")
     if type(given).__module__.partition(".")[0] != "opendp":
         raise InvalidInput(
             "this is no query or measurement of OpenDP",
@@ -101,9 +116,11 @@ def from_opendp(
     elif kind == "Measurement":
         measurement, noise = given, _read_measurement(given)
     elif kind == "ContingencyTable":
+        return _make(_read_marginal(given, marginal, mechanism), _ask_neighbours(neighbours), delta)
+    elif kind == "ContingencyTableQuery":
         _refuse(
-            "the cells of a ContingencyTable are fitted to several noisy marginals: none of them is a count plus noise",
-            fix="give the count query of one marginal, as it was released",
+            "the query of a contingency table does not say which marginals it will measure, nor with which noise",
+            fix="release it, and give the ContingencyTable with one of its marginals",
         )
     else:
         _refuse("this object of OpenDP is no count query and no measurement", got=kind)
@@ -147,10 +164,12 @@ def _read_frame_query(query: Any) -> tuple[Any, _NoiseOfCounts]:
         inner = object.__getattribute__(query, "_query")
     except AttributeError:
         _refuse("this version of OpenDP does not say what the query protects", fix="use opendp 0.14 to 0.16")
+    from opendp.accuracy import summarize_polars_measurement
+
     _check_unit(vars(inner))
     measurement = _resolve(query)
     try:
-        rows = query.summarize().to_dicts()
+        rows = summarize_polars_measurement(measurement).to_dicts()  # as summarize() does, which would search again
     except Exception as error:  # OpenDP's own, of many kinds; its text may hold data
         _refuse("OpenDP does not describe the query: is it finished?", got=type(error).__name__)
     if len(rows) != 1 or rows[0].get("aggregate") not in LENGTHS:
@@ -163,10 +182,84 @@ def _read_frame_query(query: Any) -> tuple[Any, _NoiseOfCounts]:
     integer, _, law = str(row["distribution"]).partition(" ")
     if integer != "Integer" or law not in ("Laplace", "Gaussian"):
         _refuse("noise of this distribution is not known here", got=row["distribution"])
+    if not float(row["scale"]) > 0:
+        _refuse("the query adds no noise: a margin calls the counts themselves public")
     threshold = row.get("threshold")
     keys_of_data = threshold is not None and not math.isnan(float(threshold))
+    if not keys_of_data:
+        _check_keys_are_declared(query)
     kept = float(threshold) + 0.5 if keys_of_data else USUAL_THRESHOLD  # what is above it is kept
     return measurement, _NoiseOfCounts(law == "Gaussian", True, float(row["scale"]), kept, keys_of_data)
+
+
+def _check_keys_are_declared(query: Any) -> None:
+    """Refuses a query without a threshold that publishes keys of the data as they are.
+
+    A margin may call them public, and OpenDP takes keys of some grouping columns for all. A combination that nobody has
+    is then seen to be missing, without noise: more cells look homogeneous than noise alone would let. Every key is
+    declared where the last step of the plan is a join that keeps all rows of a frame with all grouping columns
+    (with_keys).
+    """
+    plan = object.__getattribute__(query, "polars_plan").explain(optimized=False)
+    grouped = [line.rpartition(" BY [")[2] for line in plan.splitlines() if " BY [" in line]
+    if not grouped and "AGGREGATE" not in plan:
+        return  # one count of all records
+    kind, _, rest = plan.partition(":\n")
+    left, _, right = rest.partition("\nRIGHT PLAN ON: [")
+    counted = {"LEFT JOIN": right, "RIGHT JOIN": left}.get(kind, "")
+    joined = set(COLUMN.findall(rest.partition("\n")[0]))
+    if len(grouped) != 1 or "AGGREGATE" not in counted or not joined.issuperset(COLUMN.findall(grouped[0])):
+        _refuse(
+            "the query publishes keys of the data as they are: a combination that nobody has is seen to be missing, "
+            "without noise",
+            fix="declare every combination of all grouping columns, as the last step: with_keys(...)",
+        )
+
+
+def _read_marginal(table: Any, marginal: Sequence[str] | None, mechanism: str | None) -> _NoiseOfCounts:
+    """The noise of one measured marginal of a contingency table."""
+    if marginal is None:
+        _refuse(
+            "the cells of a ContingencyTable are fitted to several noisy marginals: none of them is a count plus noise",
+            fix='name a marginal that was measured, such as marginal=["age", "income"], or audit the fitted counts',
+        )
+    if mechanism is None:
+        _refuse(
+            "a contingency table does not say which noise its marginals have",
+            fix='say it: mechanism="geometric" where the session spends an epsilon, "discrete-gaussian" where it '
+            "spends a rho",
+        )
+    require_word("mechanism", mechanism, OF_MARGINALS)
+    measured = getattr(table.marginals, "by_clique", table.marginals)  # since 0.16, a list for each
+    found = next((each for clique, each in measured.items() if sorted(clique) == sorted(marginal)), None)
+    if found is None:
+        known = "; ".join(", ".join(clique) for clique in measured)
+        raise InvalidInput("this marginal was not measured", got=", ".join(marginal), allowed=known)
+    observations = found if isinstance(found, list) else [found]
+    whole = all(float(count).is_integer() for each in observations for count in each.noisy_measurement)
+    if len(observations) != 1 or not whole:
+        _refuse("this marginal was measured several times: together, they are no counts with one noise")
+    discovered = [column for column in marginal if column in table.thresholds]
+    if discovered:
+        _refuse(
+            "the keys of a column were found in the data: whether one is there has a delta of its own",
+            got=", ".join(discovered),
+            fix="declare them: contingency_table(keys=..., cuts=...)",
+        )
+    gaussian = mechanism == "discrete-gaussian"
+    deviation = float(observations[0].stddev)
+    return _NoiseOfCounts(gaussian, True, deviation if gaussian else deviation / math.sqrt(2.0))
+
+
+def _ask_neighbours(given: Neighbours | None) -> Neighbours:
+    """What whoever asks says of neighbours, where the object does not."""
+    if given is None:
+        _refuse(
+            "a measurement on counts alone does not say how far one record moves them",
+            fix='say it: neighbours="add-remove", or "replace"',
+        )
+    require_word("neighbours", given, NEIGHBOURS)
+    return given
 
 
 def _read_measurement(measurement: Any) -> _NoiseOfCounts:
@@ -219,12 +312,7 @@ def _find_neighbours(measurement: Any, noise: _NoiseOfCounts, given: Neighbours 
         require_word("neighbours", given, NEIGHBOURS)
     metric = str(measurement.input_metric).partition("(")[0].partition("<")[0]
     if metric in SENSITIVITIES:
-        if given is None:
-            _refuse(
-                "a measurement on counts alone does not say how far one record moves them",
-                fix='say it: neighbours="add-remove", or "replace"',
-            )
-        return given
+        return _ask_neighbours(given)
     if metric not in METRICS:
         _refuse("neighbouring tables of this kind are not known here", got=metric)
     if given not in (None, METRICS[metric]):
