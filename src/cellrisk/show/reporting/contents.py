@@ -41,7 +41,7 @@ FOR_THE_BOARD = (
 )
 PUBLIC_NOTE = "Publish the version for the public in place of this one: --public, or public=True."
 HOLD = "This table alone, unless something was published before."
-FRONT_POINTS, CURVE_POINTS = 61, 201
+FRONT_POINTS, CURVE_POINTS = 36, 201
 """Epsilons of the picture on the first page, and of the curve."""
 HOW_TO_READ = (
     "Before: what the raw table gives away. After: the average over releases; 95% of releases expose a number of "
