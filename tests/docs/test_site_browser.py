@@ -43,6 +43,7 @@ def visit(window: Any, built: Path) -> Iterator[Any]:
     def open_page(name: str, width: int = 1280, theme: str = "light") -> Any:
         page = window.new_page()
         opened.append(page)
+        page.set_default_timeout(120_000)
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=theme)
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
@@ -74,7 +75,7 @@ def test_the_search_works_from_a_disk(visit: Any, name: str) -> None:
     page = visit(name)
     page.locator(".md-search__input").click()
     page.locator(".md-search__input").press_sequentially("homogeneity")
-    page.locator(".md-search-result__item").first.wait_for(timeout=60_000)
+    page.locator(".md-search-result__item").first.wait_for()
     assert page.locator(".md-search-result__item").count() >= 3
 
 
