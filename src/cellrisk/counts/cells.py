@@ -192,7 +192,12 @@ def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
         if bound * width >= LARGEST_KEY:  # beyond 64 bits, so the numbers are taken that occur
             distinct, key = np.unique(key, return_inverse=True)
             bound = len(distinct)
-        key, bound = key * width + column, bound * width
+        if key.shape == np.shape(column):  # in place: for millions of rows, making room takes longest
+            key *= width
+            key += column
+        else:
+            key = key * width + column
+        bound *= width
     return key
 
 

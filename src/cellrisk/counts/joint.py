@@ -437,8 +437,8 @@ def join_tables(
             [rows.codes[place] for place in mine], [rows.widths[place] for place in mine], member
         )
         cell = cell[kept]
-        here = cell >= 0
-        flat = cell[here].astype(np.int64) * len(labels) + level[here]
+        here: Any = slice(None) if member.all() else cell >= 0
+        flat = number_keys([cell[here], level[here]], [len(codes), len(labels)])
         summed = np.bincount(flat, count[here], minlength=len(codes) * len(labels))
         cells.append(cell)
         found.append(TableCells(mine, codes, narrow(summed).reshape(len(codes), len(labels))))
@@ -474,26 +474,27 @@ def number_cells(codes: Sequence[Integers], widths: Sequence[int], member: Any) 
     """The cell of each row, -1 for those who are not in the table, and the codes of each cell, in their order."""
     import pyarrow as pa
 
-    rows = len(member)
     every = bool(member.all())
-    key = np.broadcast_to(number_keys([code if every else code[member] for code in codes], widths), int(member.sum()))
+    own = list(codes) if every else [code[member] for code in codes]
+    key = np.broadcast_to(number_keys(own, widths), int(member.sum()))
     addresses = prod(widths)
-    if addresses <= max(ROOM * rows, ADDRESSES):
+    if addresses <= max(ROOM * len(member), ADDRESSES):
         taken = np.zeros(addresses, bool)
         taken[key] = True
         number = np.cumsum(taken, dtype=np.int32) - 1
-        cell = number[key]
-        n_cells = int(taken.sum())
+        cell = short(number.take(key))
+        cells = short(np.stack(np.unravel_index(np.flatnonzero(taken), tuple(widths)), axis=1))
     else:
         encoded = pa.array(key).dictionary_encode()
         order = np.argsort(np.asarray(encoded.dictionary))
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        cell = rank[integers(encoded.indices)]
-        n_cells = len(order)
-    first = np.zeros(n_cells, np.int64)
-    places = np.arange(rows) if every else np.flatnonzero(member)
-    first[cell] = places
-    found = short(np.full(rows, -1))
-    found[places] = cell
-    return found, np.stack([code[first] for code in codes], axis=1)
+        cell = short(rank.take(integers(encoded.indices)))
+        first = np.zeros(len(order), np.int64)
+        first[cell] = np.arange(len(cell))
+        cells = np.stack([code[first] for code in own], axis=1)
+    if every:
+        return cell, cells
+    found = short(np.full(len(member), -1))
+    found[member] = cell
+    return found, cells
