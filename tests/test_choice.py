@@ -11,7 +11,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.decide.choosing import weigh
-from cellrisk.decide.requirement import Condition, Requirement
+from cellrisk.decide.requirement import Condition, Requirement, describe_conditions
 from cellrisk.errors import CellriskError
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.people import count_people
@@ -24,6 +24,11 @@ def bent() -> cr.FrequencyTable:
     """Twenty cells of the profile 5+1, K = 3: the exact risk rises from 0.25, then falls to 0."""
     rows = [{"q": cell, "y": "abbbbb"[place]} for cell in range(20) for place in range(6)]
     return cr.tabulate(pd.DataFrame(rows), "q", "y", levels={"y": ["a", "b", "c"]})
+
+
+def number_after(words: str, text: str) -> float:
+    """The number that stands in a text after some words."""
+    return float(text.partition(f"{words} ")[2].split()[0].rstrip(",;"))
 
 
 def risk_at(table: cr.FrequencyTable, epsilon: float, measure: str, form: str, weights: str) -> float:
@@ -177,6 +182,8 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     nothing = cr.choose(bent, max_risk=0.26, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=5, way=1)
     assert nothing.epsilon is None
     assert "the limit on the TVD asks for more than 0.5" in nothing.why
+    allowed = nothing.options[0].within_risk_limits[-1][1]
+    assert number_after("the other limits allow epsilon up to", nothing.why) == pytest.approx(allowed, rel=1e-3)
     neither = cr.choose(bent, max_risk=0.01, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=2, way=1)
     assert "it comes nearest at" in neither.why
 
@@ -247,6 +254,44 @@ def test_what_a_perturbation_breaks(bent: cr.FrequencyTable) -> None:
     guessed = cr.choose(bent, max_risk=0.9, attack="plurality", least_epsilon=1.0, largest_epsilon=1.1).measured
     (line,) = Condition(Requirement(max_risk=1.0), guessed).breaches(rounded)
     assert "homogeneity attack alone" in line
+
+
+def test_the_limit_that_allows_least_is_named(bent: cr.FrequencyTable) -> None:
+    """The risk falls below 15% beyond both: a ceiling of 0.7 is reached at ln(7/3), the limit on epsilon at 0.5."""
+    choice = cr.choose(bent, max_risk=0.15, form="exact", max_epsilon=0.5, max_ceiling=0.7)
+    asked = cr.choose(bent, max_risk=0.15, form="exact").admissible[0][0]
+    assert asked > np.log(7.0 / 3.0)
+    assert choice.epsilon is None
+    assert "the limit on epsilon allows up to 0.5" in choice.why
+    assert number_after("the limit on the risk asks for epsilon", choice.why) == pytest.approx(asked, rel=1e-3)
+
+
+def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> None:
+    """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001, which is more than 0.50001."""
+    choice = cr.choose(bent, max_ceiling=0.50001)
+    assert (choice.epsilon, choice.admissible) == (None, ())
+    assert "already at epsilon 0.001, somebody could tell" in choice.why
+    assert number_after("equally likely values apart", choice.why) == pytest.approx(
+        100 / (1 + np.exp(-0.001)), abs=0.01
+    )
+
+
+def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
+    rows = [{"q": cell, "x": "ab"[place % 2], "y": "cd"[place == 0]} for cell in range(9) for place in range(6)]
+    both = cr.tabulate(pd.DataFrame(rows), "q", ["x", "y"])
+    choice = cr.choose(both, max_risk=0.9, max_epsilon=1.0)
+    found = cr.assess(both, cr.Geometric(epsilon=1.0), measures="local").to_frame()
+    tight = found[(found["form"] == "tight") & (found["weights"] == "records")]["risk"]
+    assert tight.min() < tight.max()
+    assert choice.risk == near(tight.max())
+    (line,) = Condition(Requirement(max_risk=0.5), choice.measured).breaches(read_perturbation("random-rounding:3"))
+    assert "it is 55.6%" in line  # of y; three and three are never shown alone
+
+
+def test_limits_on_two_risks_are_both_said(bent: cr.FrequencyTable) -> None:
+    one, other = (cr.choose(bent, max_risk=0.5, measure=name).measured for name in ("local", "expected"))
+    said = describe_conditions([Condition(Requirement(max_risk=0.3), one), Condition(Requirement(max_risk=0.2), other)])
+    assert said == f"a risk of at most 30.0%, and a risk of at most 20.0% ({other.name})"
 
 
 def test_the_tighter_of_two_requirements() -> None:

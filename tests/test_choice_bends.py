@@ -266,3 +266,6 @@ def test_where_the_largest_of_two_is_least() -> None:
     largest = np.maximum(np.cos(dense), 0.25 * dense - 1.0)
     assert least == pytest.approx(float(largest.min()), abs=0.02)
     assert where == pytest.approx(float(dense[np.argmin(largest)]), abs=0.02)
+    for sign, end in ((1.0, -1.0), (-1.0, 5.0)):  # a slope is least at an end, and nowhere beyond it
+        least, where = piece.find_least(sign * x[None, :])
+        assert (least, where) == (pytest.approx(sign * end, abs=1e-9), pytest.approx(end, abs=1e-9))

@@ -272,6 +272,7 @@ def test_a_large_delta_needs_no_epsilon() -> None:
             "a loss with a delta and no known mechanism has no bounded Renyi divergence",
         ),
         ("zcdp", [pure(0.1)], "probabilistic", 1e-6, "it gives approximate DP, not probabilistic DP"),
+        ("zcdp", [pure(1e200)], "approximate", 1e-6, "the losses are too large for their squares"),
         (
             "rdp",
             [probabilistic(0.1, 1e-6)],
@@ -306,7 +307,7 @@ def test_a_large_delta_needs_no_epsilon() -> None:
     ids=[
         *("basic: concentrated", "basic: too many deltas"),
         *("advanced: concentrated", "advanced: no slack", "advanced: pure", "advanced: delta 0"),
-        *("zcdp: no mechanism", "zcdp: probabilistic", "rdp: no mechanism", "rdp: delta 0"),
+        *("zcdp: no mechanism", "zcdp: probabilistic", "zcdp: huge", "rdp: no mechanism", "rdp: delta 0"),
         *("gaussian: other noise", "gaussian: delta 0", "pld: pure", "pld: concentrated"),
     ],
 )

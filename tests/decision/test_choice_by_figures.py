@@ -18,6 +18,7 @@ from cellrisk.cli import main
 from cellrisk.decide.figure_limits import CertainLimit, FigureLimit, join_figure_limits
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
+from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.sweep import Setting
 from cellrisk.system.arrays import Floats
 
@@ -286,6 +287,47 @@ def test_a_limit_on_epsilon_at_the_ends_of_the_range() -> None:
     for most, largest in ((0.5, 0.5), (0.01, 0.01), (10.0, 10.0), (20.0, 10.0), (0.009, None)):
         (limit,) = FigureLimit.read(max_epsilon=most)
         assert limit.find_largest([], Setting("geometric", 0.0), 0.01, 10.0) == largest
+
+
+def test_limits_on_what_a_perturbation_gives_away() -> None:
+    """Rounded to 3: one of 1 is shown once in three times, two of 2 twice; the cell of 4 and 3 always shows both."""
+    attributes = make_table([[1, 0], [0, 2], [4, 3]]).attributes
+    rounded = read_perturbation("random-rounding:3")
+    caused = (1 / 3 + 2 * (2 / 3 - 1 / 3)) / 10
+    for most, broken in ((caused + 1e-9, False), (caused - 1e-9, True)):
+        (limit,) = FigureLimit.read(max_caused=most)
+        assert limit.find(attributes, rounded) == pytest.approx(caused, rel=1e-12)
+        assert (limit.breach(attributes, rounded) is not None) == broken
+    (guessed,) = FigureLimit.read(max_caused=1.0, attack="plurality")
+    assert "homogeneity attack alone" in str(guessed.breach(attributes, rounded))
+    (epsilon,) = FigureLimit.read(max_epsilon=100.0)
+    assert "states no epsilon" in str(epsilon.breach(attributes, rounded))
+
+
+def test_who_is_named_for_certain_after_rounding() -> None:
+    """Thirty and none, published so, were 28 to 32 and 0 to 2: at least 28 of 30 have the value."""
+    attributes = make_table([[30, 0], [0, 30]]).attributes
+    rounded = read_perturbation("random-rounding:3")
+    (limit,) = FigureLimit.read(max_certain=0.9, certainty=0.9)
+    assert limit.find(attributes, rounded) == pytest.approx(1.0, abs=1e-9)
+    assert "100% of people" in str(limit.breach(attributes, rounded))
+    (loose,) = FigureLimit.read(max_certain=1.0, certainty=0.9)
+    assert loose.breach(attributes, rounded) is None
+
+
+def test_a_limit_that_is_kept_only_farther_on_is_not_kept() -> None:
+    """The cell (2, 0) is above 0.1 at ln 3 and below it at 5: nothing up to 5 keeps the limit from the start."""
+    attributes, setting = make_table([[2, 0]]).attributes, Setting("geometric", 0.0)
+    (limit,) = FigureLimit.read(max_caused=0.1)
+    assert limit.find_largest(attributes, setting, math.log(3.0), 5.0) is None
+    assert limit.find_largest(attributes, setting, math.log(3.0), 1.2) is None
+
+
+def test_figures_are_said_in_words() -> None:
+    given = FigureLimit.read(max_caused=0.03, max_certain=0.2, max_ceiling=0.8, max_epsilon=5)
+    said = [limit.say(figure) for limit, figure in zip(given, (0.25, 0.0075, 0.75, 2.5), strict=True)]
+    for words, figure in zip(said, ("25% of people are", "0.75% of people can", "75 times in 100", "2.5"), strict=True):
+        assert figure in words
 
 
 def test_the_strictest_limit_on_each_figure_holds() -> None:
