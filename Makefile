@@ -48,15 +48,12 @@ run: $(RUNTIME)
 # Screenshots of the page are kept in build/screenshots. What is compiled is kept, for the many processes that tests start.
 RUN_TESTS = PYTHONDONTWRITEBYTECODE= CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
 
-# What is to be installed is downloaded side by side.
+# What is to be installed is downloaded side by side; meanwhile style and types are checked.
 ready:
-	@$(MAKE) --no-print-directory -j 3 style peers browser
+	@$(MAKE) --no-print-directory -j 3 lint peers browser
 
-# Types are checked beside the tests, which leave a processor free now and then; what they found is told at the end.
 test: ready
-	@mkdir -p build; { $(CHECK_TYPES); } >build/types.txt 2>&1 & types=$$!; \
-	$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS); tests=$$?; \
-	wait $$types; types=$$?; cat build/types.txt; test $$tests -eq 0 && test $$types -eq 0
+	@$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS)
 
 check: test full
 
@@ -80,11 +77,9 @@ docs: setup
 soak: setup
 	CELLRISK_SOAK=full $(BIN)/python -m pytest -n0 -q -s -o faulthandler_timeout=7200 tests/ledger/test_soak.py
 
-CHECK_TYPES = if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
-	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
-
 lint: style
-	@$(CHECK_TYPES)
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then echo $(BIN)/mypy; $(BIN)/mypy; \
+	else echo 'Skipped: mypy. Python 3.10 gets an older numpy, whose types differ; use 3.11 or later to check types.'; fi
 
 style: setup
 	$(BIN)/ruff check .
