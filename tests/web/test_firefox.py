@@ -18,7 +18,7 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 if FIREFOX is None:
     pytest.skip("Firefox is not installed (Debian: firefox-esr): no tests in it", allow_module_level=True)
-SECONDS = 90
+SECONDS = 180
 
 
 def find_driver() -> str | None:
@@ -35,6 +35,9 @@ def firefox(server: Running) -> Iterator[Any]:
         pytest.skip("there is no geckodriver: no tests in Firefox")
     options = webdriver.FirefoxOptions()
     options.add_argument("-headless")
+    options.add_argument(
+        "-remote-allow-system-access"
+    )  # to turn the zoom, which belongs to the browser and not to the page
     options.binary_location = FIREFOX
     with webdriver.Firefox(options=options, service=webdriver.FirefoxService(driver)) as browser:
         browser.set_window_size(1280, 900)
@@ -53,19 +56,46 @@ def click(browser: Any, place: str) -> None:
     browser.execute_script(f"document.querySelector('{place}').click()")
 
 
+def choose(browser: Any, place: str, value: str) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    Select(browser.find_element("css selector", place)).select_by_value(value)
+
+
+def find_overlaps(browser: Any, place: str) -> list[tuple[str, str]]:
+    """The texts of a chart that lie over each other, or reach out of the window."""
+    found = browser.execute_script(f"return ({TEXTS})('{place}')")
+    assert found
+    wide = browser.execute_script("return document.documentElement.clientWidth")
+    outside = [(each["words"], "the edge") for each in found if each["right"] > wide + ROUNDING or each["left"] < 0]
+    return outside + [
+        (one["words"], other["words"])
+        for one, other in combinations(found, 2)
+        if min(one["right"], other["right"]) - max(one["left"], other["left"]) > ROUNDING
+        and min(one["bottom"], other["bottom"]) - max(one["top"], other["top"]) > ROUNDING
+    ]
+
+
+def zoom(browser: Any, factor: float) -> None:
+    """What the user's View > Zoom does."""
+    with browser.context(browser.CONTEXT_CHROME):
+        browser.execute_script("gBrowser.selectedBrowser.fullZoom = arguments[0]", factor)
+    wait(browser, f"Math.abs(devicePixelRatio - {factor}) < 0.01")
+    wait(browser, DRAWN)
+
+
+DRAWN = """[...document.querySelectorAll('.open .chart svg')].every((picture) => !picture.parentElement.clientWidth
+  || picture.viewBox.baseVal.width === picture.parentElement.clientWidth)"""
+WIDER = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
 def test_from_a_file_to_an_epsilon(firefox: Any) -> None:
     wait(firefox, "document.querySelector('#folder-file').value !== ''")
     click(firefox, "#open-file")
     wait(firefox, "document.querySelector('#source-title').textContent.startsWith('people.csv: 400 rows')")
     click(firefox, "#count-table")
     assert wait(firefox, "document.querySelectorAll('#curve polyline').length >= 2")
-    found = firefox.execute_script(f"return ({TEXTS})('#curve')")
-    assert [
-        (one["words"], other["words"])
-        for one, other in combinations(found, 2)
-        if min(one["right"], other["right"]) - max(one["left"], other["left"]) > ROUNDING
-        and min(one["bottom"], other["bottom"]) - max(one["top"], other["top"]) > ROUNDING
-    ] == []
+    assert find_overlaps(firefox, "#curve") == []
     click(firefox, "#see .next")
     firefox.find_element("id", "max-ceiling").send_keys("75")
     wait(firefox, "document.querySelector('#verdict').textContent.includes('Admissible: epsilon 0.001 to 1.09')")
@@ -81,3 +111,33 @@ def test_from_a_file_to_an_epsilon(firefox: Any) -> None:
       return Math.abs(thumb - marker.left - 1);
     })()"""
     assert firefox.execute_script(f"return {aligned}") < 2
+
+
+def test_a_zoom_of_200_percent(firefox: Any) -> None:
+    """The window stays as it is, and everything in it is twice as large: nothing reaches out, nothing overlaps."""
+    click(firefox, "#see-fold")
+    wide = firefox.execute_script("return innerWidth")
+    zoom(firefox, 2.0)
+    try:
+        assert abs(firefox.execute_script("return innerWidth") - wide / 2) <= 1
+        for step, chart in (("see", "#curve"), ("decide", "#limits")):
+            click(firefox, f"#{step}-fold")
+            wait(firefox, DRAWN)
+            assert find_overlaps(firefox, chart) == []
+            assert firefox.execute_script(WIDER) == 0
+        for step in ("load", "act", "ledger"):
+            click(firefox, f"#{step}-fold")
+            assert firefox.execute_script(WIDER) == 0
+    finally:
+        zoom(firefox, 1.0)
+
+
+def test_a_perturbation(firefox: Any) -> None:
+    click(firefox, "#see-fold")
+    firefox.execute_script("document.querySelector('#advanced').open = true")
+    choose(firefox, "#protection", "perturbation")
+    wait(firefox, "document.querySelector('#perturbed-sentence').textContent.startsWith('With cell-key')")
+    assert find_overlaps(firefox, "#equal") == []
+    assert firefox.execute_script("return document.querySelectorAll('#equal polyline').length") == 1
+    choose(firefox, "#protection", "noise")
+    wait(firefox, "document.querySelector('#curve svg')?.checkVisibility()")
