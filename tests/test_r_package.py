@@ -21,7 +21,7 @@ from tests.near import near
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "r"
 NEEDED = ("jsonlite", "knitr", "reticulate", "rmarkdown", "testthat")
-INSTALL = "on Debian: apt install r-base-core " + " ".join(f"r-cran-{name}" for name in NEEDED)
+INSTALL = "on Debian: make r, or apt install r-base-core " + " ".join(f"r-cran-{name}" for name in NEEDED)
 
 PEOPLE = b'"sex","age","job"\n"f",31,"cook"\n"f",,"cook"\n,52,"smith"\n"",52,"smith"\n"m",40,"a, ""b"""\n'
 KINDS = {"sex": "text", "age": "whole", "job": "text"}
@@ -88,7 +88,7 @@ def test_the_two_packages_have_one_version() -> None:
 
 def run_r(arguments: list[str | Path], surroundings: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        arguments, env=surroundings, cwd=folder, capture_output=True, text=True, timeout=600, check=False
+        arguments, env=surroundings, cwd=folder, capture_output=True, text=True, timeout=800, check=False
     )
 
 
@@ -130,19 +130,25 @@ def read_console(text: str) -> list[str]:
     return [line.rstrip() for block in blocks for line in block.splitlines()]
 
 
-@pytest.mark.full
-def test_r_cmd_check_is_clean(surroundings: dict[str, str], tmp_path: Path) -> None:
-    """Code, documentation, examples and tests; building it runs the vignette."""
-    built = run_r(["R", "CMD", "build", PACKAGE], surroundings, tmp_path)
+@pytest.fixture(scope="module")
+def checked(surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of `R CMD check`, with the package as it installs it, and what it printed."""
+    folder = tmp_path_factory.mktemp("check")
+    built = run_r(["R", "CMD", "build", PACKAGE], surroundings, folder)
     assert built.returncode == 0, built.stdout + built.stderr
-    (archive,) = tmp_path.glob("cellrisk_*.tar.gz")
-    checked = run_r(["R", "CMD", "check", "--no-manual", "--ignore-vignettes", archive], surroundings, tmp_path)
-    tested = "\n".join(
-        path.read_text(encoding="utf-8") for path in tmp_path.glob("cellrisk.Rcheck/tests/testthat.Rout*")
-    )
-    assert checked.stdout.rstrip().endswith("Status: OK"), checked.stdout + tested
+    (archive,) = folder.glob("cellrisk_*.tar.gz")
+    said = run_r(["R", "CMD", "check", "--no-manual", "--ignore-vignettes", archive], surroundings, folder)
+    return folder / "cellrisk.Rcheck", said.stdout
+
+
+@pytest.mark.full
+def test_r_cmd_check_is_clean(surroundings: dict[str, str], checked: tuple[Path, str]) -> None:
+    """Code, documentation, examples and tests; building it runs the vignette."""
+    folder, said = checked
+    tested = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("tests/testthat.Rout*"))
+    assert said.rstrip().endswith("Status: OK"), said + tested
     assert "[ FAIL 0 | WARN 0 | SKIP 0 |" in tested, tested
-    vignette = (tmp_path / "cellrisk.Rcheck" / "cellrisk" / "doc" / "cellrisk.html").read_text(encoding="utf-8")
+    vignette = (folder / "cellrisk" / "doc" / "cellrisk.html").read_text(encoding="utf-8")
     assert "where the Python package is not found" not in vignette
     assert "is the largest epsilon" in vignette
     left = [path for path in Path(surroundings["TMPDIR"]).rglob("*") if path.is_file()]
@@ -150,19 +156,15 @@ def test_r_cmd_check_is_clean(surroundings: dict[str, str], tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_the_page_shows_what_r_prints(surroundings: dict[str, str], tmp_path: Path) -> None:
+def test_the_page_shows_what_r_prints(surroundings: dict[str, str], checked: tuple[Path, str], tmp_path: Path) -> None:
     """CELLRISK_WRITE_PAGE=1 puts what R prints into the page."""
-    library = tmp_path / "library"
-    library.mkdir()
-    made = run_r(["R", "CMD", "INSTALL", "--no-docs", "--library", library, PACKAGE], surroundings, tmp_path)
-    assert made.returncode == 0, made.stderr
     page = PAGE.read_text(encoding="utf-8")
     shown = read_console(page)
     commands = tmp_path / "commands.R"
     commands.write_text("".join(f"{line[2:]}\n" for line in shown if line[:2] in ("> ", "+ ")), encoding="utf-8")
     run = run_r(
         ["R", "--quiet", "--no-save", "--no-restore", "-f", commands],
-        {**surroundings, "R_LIBS": str(library)},
+        {**surroundings, "R_LIBS": str(checked[0])},
         tmp_path,
     )
     assert run.returncode == 0, run.stderr

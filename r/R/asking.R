@@ -98,6 +98,18 @@ as_rules <- function(given) {
   lapply(unname(given), function(rule) lapply(by_column(rule, "exclude"), I))
 }
 
+# An object of package ptable says in its slots whether it is for counts; its data frame alone does not.
+as_perturbation <- function(given) {
+  if (!isS4(given) || !methods::.hasSlot(given, "pTable")) {
+    return(given)
+  }
+  made_for <- if (methods::.hasSlot(given, "table")) given@table else given@pParams@table
+  if (!identical(as.character(made_for), "cnts")) {
+    refuse("this ptable is not for counts; make one with create_cnt_ptable")
+  }
+  as.data.frame(given@pTable)[c("i", "j", "p")]
+}
+
 # What is to be read: the path of a file, or a data frame with the kinds of its columns.
 describe_source <- function(data, argument, used = character()) {
   if (is.character(data) && length(data) == 1 && !is.na(data)) {

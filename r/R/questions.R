@@ -29,6 +29,7 @@ cellrisk_assess <- function(data, quasi_identifiers, sensitive, epsilon = NULL, 
     refuse("a perturbation has no epsilon; leave epsilon or perturbation out")
   }
   sent <- list()
+  perturbation <- as_perturbation(perturbation)
   if (is.data.frame(perturbation)) {
     sent$perturbation <- encode(perturbation, describe_source(perturbation, "perturbation"))
     perturbation <- list(frame = TRUE)

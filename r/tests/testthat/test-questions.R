@@ -155,5 +155,33 @@ test_that("perturbations are rules, or tables as ptable makes them", {
   }))
   given <- cellrisk_assess(people, keys, "job", perturbation = table)
   expect_equal(as.data.frame(given)$risk, as.data.frame(rule)$risk, tolerance = 1e-9)
+  # As create_cnt_ptable gives it: the slot is a data.table with more columns, and says elsewhere that it is for counts.
+  upper <- ave(table$p, table$i, FUN = cumsum)
+  slot <- cbind(table, v = table$j - table$i, p_int_lb = upper - table$p, p_int_ub = upper, type = "all")
+  class(slot) <- c("data.table", "data.frame")
+  make <- methods::setClass("ptableLike", representation(pTable = "ANY", table = "character"))
+  found <- cellrisk_assess(people, keys, "job", perturbation = make(pTable = slot, table = "cnts"))
+  expect_equal(as.data.frame(found)$risk, as.data.frame(rule)$risk, tolerance = 1e-9)
+  expect_error(
+    cellrisk_assess(people, keys, "job", perturbation = make(pTable = slot, table = "nums")), "create_cnt_ptable",
+    class = "cellrisk_error"
+  )
   expect_error(cellrisk_assess(people, keys, "job", 1, perturbation = "cell-key"), "has no epsilon", class = "cellrisk_error")
+})
+
+test_that("what sdcMicro has changed is audited beside the original", {
+  skip_without_cellrisk()
+  # As createSdcObj and extractManipData give them: key variables are factors, and what is suppressed is NA.
+  original <- data.frame(urbrur = rep(c(1L, 2L), c(7, 5)), sex = people$sex, job = people$job, sampling_weight = 100)
+  changed <- data.frame(
+    urbrur = factor(original$urbrur), sex = factor(original$sex), job = original$job, sampling_weight = 100
+  )
+  changed$sex[8] <- NA # the one woman of town 2
+  frame <- as.data.frame(cellrisk_audit(original, changed, c("urbrur", "sex"), "job"))
+  of <- function(figure, which) frame$value[frame$figure == figure & frame$of == which]
+  # By hand: three women cooks of town 1 and the woman of town 2 are alone with their job; she is not to be found after.
+  expect_equal(of("disco", "original"), 4 / 12, tolerance = 1e-9)
+  expect_equal(of("disco", "released"), 3 / 12, tolerance = 1e-9)
+  expect_equal(of("repu", "original"), 1 / 12, tolerance = 1e-9)
+  expect_equal(of("repu", "released"), 0)
 })
