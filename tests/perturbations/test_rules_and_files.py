@@ -65,7 +65,7 @@ def read(folder: Path, text: str | bytes) -> Perturbation:
 def test_files(tmp_path: Path) -> None:
     plain = read(tmp_path, PLAIN)
     assert (row_of(plain, 1), plain.last, plain.period) == ({0: near(0.5), 2: near(0.5)}, 2, 0)
-    with pytest.raises(InvalidInput, match="ends before the largest count; got its last row is for 2"):
+    with pytest.raises(InvalidInput, match="ends before the largest count; got a last row for 2"):
         plain.check_reach(3)
     ptable = read(tmp_path, PTABLE)
     assert row_of(ptable, 50) == {49: near(0.3), 51: near(0.7)}  # the last row holds for all larger counts
@@ -76,7 +76,7 @@ def test_files(tmp_path: Path) -> None:
     assert "rows for counts from 0 to 2, and nothing is known of larger ones" in keys.describe()
     assert "rows for counts from 0 to 2, and larger ones like the last" in ptable.describe()
     for ends in (keys, read_perturbation(f"{tmp_path / 'table.csv'},suppress-below:3")):
-        with pytest.raises(InvalidInput, match="ends before the largest count; got its last row is for 2"):
+        with pytest.raises(InvalidInput, match="ends before the largest count; got a last row for 2"):
             ends.row(3)
     assert read_perturbation(keys) is keys
 

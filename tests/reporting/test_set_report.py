@@ -189,7 +189,7 @@ def test_limits_are_judged_as_the_set_is(found: cr.TogetherAssessment, limits: d
     rows = [row for row in read(made).rows if row[-1] in ("kept", "broken", "cannot be judged")]
     assert len(rows) == len(limits)
     assert sum(row[-1] == "broken" for row in rows) == len(broken)
-    assert all(row[1] == "the applicant" for row in rows)
+    assert all(row[1] == "applicant" for row in rows)
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -76,7 +76,7 @@ class Perturbation:
         if not self.period:
             raise InvalidInput(
                 "the perturbation table ends before the largest count",
-                got=f"its last row is for {self.last:,}",
+                got=f"a last row for {self.last:,}",
                 fix="add rows up to the largest count",
             )
         base = self.last - self.period + 1 + (count - self.last - 1) % self.period

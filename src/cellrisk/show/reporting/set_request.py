@@ -32,7 +32,7 @@ REFUSED = {
 }
 """What a report on a set does not take, and why."""
 KEPT, BROKEN, NOT_JUDGED = "kept", "broken", "cannot be judged"
-ASKED = "the applicant"
+ASKED = "applicant"
 
 
 def check_set(given: Mapping[str, bool]) -> None:
