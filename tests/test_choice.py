@@ -266,6 +266,24 @@ def test_the_limit_that_allows_least_is_named(bent: cr.FrequencyTable) -> None:
     assert number_after("the limit on the risk asks for epsilon", choice.why) == pytest.approx(asked, rel=1e-3)
 
 
+def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
+    """Five and one are never alone in the raw table, so that its own risk is 0."""
+    loose = cr.choose(bent, max_risk=0.9, largest_epsilon=50.0).why
+    assert number_after("no limit binds, as even epsilon", loose) == near(50.0)
+    assert "gives a risk of at most 90.0% (the raw table's own risk is 0.0%)" in loose
+    looser = cr.choose(bent, max_ceiling=1.0).why
+    assert "gives nobody able to tell" in looser
+    assert "the raw table" not in looser
+    both = cr.choose(bent, max_risk=0.9, max_epsilon=0.5).why
+    assert both.startswith("admissible is epsilon from 0.001 to 0.5, where the limit on epsilon binds")
+    assert "binds" not in cr.choose(bent, max_epsilon=0.5).why
+
+
+def test_a_range_may_begin_below_the_usual_one(bent: cr.FrequencyTable) -> None:
+    choice = cr.choose(bent, max_ceiling=0.5001, least_epsilon=1e-4)
+    assert choice.epsilon == pytest.approx(np.log(0.5001 / 0.4999), rel=1e-6)
+
+
 def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> None:
     """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001, which is more than 0.50001."""
     choice = cr.choose(bent, max_ceiling=0.50001)
