@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,15 @@ from cellrisk.repeat.together import rules as rules_module
 from cellrisk.repeat.together import spread
 from tests.examples import examples
 from tests.near import near
-from tests.together.oracle import Key, enumerate_caused, enumerate_set, geometric, laplace
+from tests.together.oracle import (
+    Key,
+    count_cells,
+    enumerate_caused,
+    enumerate_person,
+    enumerate_set,
+    geometric,
+    laplace,
+)
 
 RULES = ("elimination", "any", "unanimous")
 TWO = [
@@ -98,6 +107,46 @@ def test_every_pattern_of_noise(case: str, rule: str) -> None:
     expected = enumerate_set(people, keys, "job", labels, survive, rule)
     assert {"right": found.right, "named": found.named, "sd": found.sd} == near(expected)
     assert found.caused == near(enumerate_caused(people, keys, "job", labels, survive, rule))
+    assert found.precision == near(expected["right"] / expected["named"])
+    counts = count_cells(people, keys, "job")
+    without_noise = [lambda count: float(count > 0)] * len(keys)
+    exposed = sum(enumerate_person(person, counts, keys, "job", labels, without_noise, rule) for person in people)
+    assert found.raw == round(exposed)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_chance_is_what_endless_noise_leaves(case: str) -> None:
+    people, tables, _, _ = CASES[case]
+    found = assess(people, tables)
+    drowned = assess(people, [{**table, "epsilon": 1e-9} for table in tables])
+    for rule in RULES:
+        assert found.rule(rule).chance == pytest.approx(drowned.rule(rule).right, rel=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_collection_is_the_set_of_these_tables_alone(case: str) -> None:
+    """Each table beside the set, the set without it, the largest figure caused, and the table that adds most."""
+    people, tables, _, _ = CASES[case]
+    found = assess(people, tables)
+    numbers = range(1, len(tables) + 1)
+    some = [each for size in numbers for each in combinations(numbers, size)]
+    assert set(found.collections) == set(some)
+    alone = {each: assess(people, [tables[number - 1] for number in each]).rule() for each in some}
+    for each, rule in alone.items():
+        figures = found.collections[each]
+        assert (figures.right, figures.named, figures.caused) == near((rule.right, rule.named, rule.caused))
+    for row in found.tables:
+        own = alone[row.table.number,]
+        assert (row.alone.right, row.alone.named, row.alone.caused) == near((own.right, own.named, own.caused))
+        assert (row.alone.sd, row.alone.chance, row.alone.raw) == near((own.sd, own.chance, own.raw))
+        rest = alone[tuple(number for number in numbers if number != row.table.number)]
+        assert row.without is not None
+        assert (row.without.right, row.without.caused) == near((rest.right, rest.caused))
+    assert alone[found.largest].caused == near(max(rule.caused for rule in alone.values()))
+    most = found.adds_most
+    assert most is not None
+    assert most.without is not None
+    assert most.without.caused == near(min(row.without.caused for row in found.tables if row.without))
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +264,8 @@ def test_caused_is_never_negative_and_within_its_bound(data: st.DataObject) -> N
     for each in found.rules:
         assert 0 <= each.caused <= each.bound * (1 + 1e-9) + 1e-12
         assert each.right <= each.named * (1 + 1e-9)
+        assert found.ceiling is not None
+        assert each.caused <= found.records * found.ceiling.advantage * (1 + 1e-9) + 1e-12
         assert each.low is not None
         assert each.high is not None
         assert each.low <= each.right <= each.high or each.sd < 1
@@ -269,6 +320,17 @@ def test_many_people_at_once_and_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch
         assert {key: one[key] for key in ("right", "named", "sd", "caused")} == near(
             {key: other[key] for key in ("right", "named", "sd", "caused")}
         )
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian-analytic", "discrete-gaussian"])
+def test_caused_is_within_its_bound_where_there_is_a_delta(mechanism: str) -> None:
+    """caused <= (1 - e^-epsilon) right + e^-epsilon delta n, epsilon and delta being those of all tables."""
+    tables = [{"qid": "sex"}, {"qid": "town"}]
+    found = assess(TWO, tables, mechanism=mechanism, epsilon=0.3, delta=1e-3)
+    for each in found.rules:
+        free = math.exp(-found.cost.epsilon) * found.cost.delta * len(TWO)
+        assert 0 < each.caused <= -math.expm1(-found.cost.epsilon) * each.right + free
+        assert each.caused <= each.bound
 
 
 def test_noise_with_a_limit_has_more_than_chance() -> None:
