@@ -226,8 +226,14 @@ class Averaging(Result):
     def _numbers(self) -> list[dict[str, Any]]:
         """One number a row: ``attacker`` is "one release", "averaging" or "rule", with the operator of a rule."""
         rows: list[dict[str, Any]] = []
-        for row in (*self.rows, *self.caused):
-            key = {"sensitive": row.sensitive, "measure": "caused", "form": None, "weights": "records"}
+        every: list[Averaged | AveragedCaused] = [*self.rows, *self.caused]
+        for row in every:
+            key: dict[str, str | None] = {
+                "sensitive": row.sensitive,
+                "measure": "caused",
+                "form": None,
+                "weights": "records",
+            }
             if isinstance(row, Averaged):
                 key |= {"measure": row.measure, "form": row.form, "weights": row.weights}
             rows.append({**key, "attacker": "one release", "operator": None, "risk": row.one})
@@ -265,10 +271,11 @@ class Averaging(Result):
         }
 
     def _decide(self, found: AveragedCaused) -> dict[str, Any]:
-        most, told = self.ceiling(max(found.labels, 2)), None
+        most = self.ceiling(max(found.labels, 2))
+        told: dict[str, Any] | None = None
         if most is not None:
-            told = {"even_two": most.even_two, "even": most.even, "labels": most.labels}
-            told |= {"advantage": most.advantage, "sentence": most.of_two}
+            told = {name: getattr(most, name) for name in ("even_two", "even", "labels", "advantage")}
+            told["sentence"] = most.of_two
         return {"sensitive": found.sensitive, "caused": found.to_dict(), "ceiling": told}
 
     def _paragraphs(self) -> list[str]:
