@@ -12,6 +12,7 @@ import pytest
 import cellrisk as cr
 from tests.web.conftest import PEOPLE, start, stop, welcome
 from tests.web.geometry import lines, outside, overlaps
+from tests.web.test_browser_looks import scan
 from tests.web.walking import (
     ROLES,
     count_table,
@@ -134,6 +135,13 @@ class TestDeciding:
         expect(page.locator("#verdict")).to_contain_text("No limit binds: nothing is recommended.")
         expect(page.locator("#verdict")).to_contain_text("75 under “Nobody tells two values apart”")
         expect(page.locator("#use-epsilon")).to_be_hidden()
+        page.get_by_label("Exposed, at most").fill("150")
+        expect(page.locator("#max-risk-lock")).to_have_text("Not used: it is not from 0 to 100.")
+        expect(page.locator("#verdict")).to_contain_text("No limit is set")
+        page.get_by_label("Exposed, at most").fill("")
+        page.get_by_label("Because of their own record, at most").fill("0.05")  # finer than the arrows of the box
+        expect(page.locator("#verdict")).to_contain_text("0.05% of people given away because of their own record")
+        expect(page.locator("#max-caused-lock")).to_be_empty()
 
     def test_what_a_policy_fixes_is_locked(self, browser: Any, tmp_path: Path) -> None:
         policy = '[policy]\nmax-risk = 0.2\nmax-people = 90\nmargin = 0.3\nmax-ceiling = 0.75\nform = "exact"\n'
@@ -184,6 +192,7 @@ class TestPerturbation:
             assert (overlaps(page, "#equal"), outside(page, "#equal"), wider_than_screen(page)) == ([], [], 0)
             assert set(lines(page, "#equal")) == {"side-A"}
             page.screenshot(path=pictures / f"perturbation-{width}.png", full_page=True)
+            assert scan(page) == []
         for place in ("#epsilon", "#curve", "#delta", "#neighbours"):
             expect(page.locator(place)).to_be_hidden()
         expect(page.locator("#see")).to_contain_text("A perturbation has no epsilon to draw a curve along.")
