@@ -216,6 +216,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestLongWork::test_a_new_question_ends_the_one_before",
         "TestLongWork::test_after_a_cancel",
         "TestLongWork::test_cancel",
+        "TestLongWork::test_the_curve_is_there",
         "TestManyAndLarge",
         "TestRefusals::test_a_file_that_is_too_large",
         "TestRefusals::test_no_sensitive_column",

@@ -192,6 +192,30 @@ class TestLongWork:
         expect(page.locator("#map-area")).to_be_hidden()
         assert client.get(f"/api/jobs/{job}").json()["state"] == "cancelled"
 
+    def test_the_curve_is_there_before_what_takes_longer(self, visit: Visit) -> None:
+        """The intervals and what an attacker is sure of are filled in once they come."""
+        page = visit()
+        held: list[Any] | None = []
+
+        def hold(route: Any) -> None:
+            if held is None:
+                route.continue_()
+            else:
+                held.append(route)
+
+        for what in ("certainty", "figures"):
+            page.route(f"**/{what}", hold)
+        open_people(page)
+        page.get_by_role("button", name="Count the table").click()
+        expect(page.locator("#curve polyline")).to_have_count(2)
+        expect(page.locator("#certainty-status")).to_contain_text("Counting whom an attacker can be sure of")
+        expect(page.locator("#risk-figures")).to_contain_text("counting")
+        waiting, held = held, None
+        for route in waiting:
+            route.continue_()
+        wait_until_shown(page)
+        expect(page.locator("#curve polyline")).to_have_count(3)
+
     def test_a_new_question_ends_the_one_before(self, visit: Visit) -> None:
         page = show_people(visit())
         unfold(page, "Advanced")
@@ -302,6 +326,8 @@ class TestLedger:
         assert re.fullmatch(r"Mar 1, 2026, \d+:\d\d.[AP]M", cells[0])
         expect(page.locator("#ledger-area .cohort")).to_have_text("people: epsilon 0.5 spent of 2")
         assert page.get_by_role("meter").get_attribute("value") == "0.5"
+        page.get_by_role("button", name="Copy the digest that begins with 0123abcd").click()
+        expect(page.locator("#ledger-area .digest button")).to_have_text("Copied")
         page.locator("#ledger").screenshot(path=pictures / "ledger.png")
 
     def test_a_loss_that_is_a_rho_alone(self, visit: Visit) -> None:
