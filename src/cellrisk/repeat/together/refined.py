@@ -26,6 +26,10 @@ from cellrisk.system.arrays import Floats, Integers
 MOST_NUMBERS = 20_000_000
 """Numbers that are drawn and compared in all: some tenths of a second."""
 FEWEST_DRAWS, MOST_DRAWS = 60, 500
+NUMBERS_AT_ONCE = 1 << 15
+"""Numbers of one kind of a table that are worked on at once."""
+TIE = 1e-9
+"""Estimates from whole numbers can meet the threshold exactly: as for means, such a count survives."""
 MOST_NODES = 1 << 18
 """Nodes of the integral that turns a characteristic function into probabilities."""
 
@@ -197,31 +201,35 @@ def simulate_refined(
         whole[:, places[table]] = joint.tables[table].counts.T
         counts.append(whole)
     cells = [places[table].take(joint.cell[table]) for table in tables]
-    person = np.arange(rows)
     names = list(plain)
     refined, clamped, control = (np.zeros((draws, len(names), 3)) for _ in range(3))
 
     def assess(published: Sequence[Floats], moved: Floats) -> Floats:
-        fitted = [each[:, cell] for each, cell in zip(fit.estimate(published), cells, strict=True)]
-        shift = np.einsum("tun,un->tn" if pull.ndim == 3 else "tu,un->tn", pull, moved)
-        own = [each[level, person] - step for each, step in zip(fitted, shift, strict=True)]
-        return tell(fitted, own)
+        fitted = fit.estimate([each.reshape(-1, each.shape[-1]) for each in published])
+        seen = [each.reshape(labels, -1, each.shape[-1])[:, :, cell] for each, cell in zip(fitted, cells, strict=True)]
+        shift = np.einsum("tun,ubn->tbn" if pull.ndim == 3 else "tu,ubn->tbn", pull, moved)
+        return tell(seen, [_pick(each, level) - step for each, step in zip(seen, shift, strict=True)], TIE)
 
-    def tell(values: Sequence[Floats], without: Sequence[Floats]) -> Floats:
-        shown = [each > limit for each, limit in zip(values, thresholds, strict=True)]
-        less = [each > limit for each, limit in zip(without, thresholds, strict=True)]
+    def tell(values: Sequence[Floats], without: Sequence[Floats], tie: float = 0.0) -> Floats:
+        shown = [each > limit - tie for each, limit in zip(values, thresholds, strict=True)]
+        less = [each > limit - tie for each, limit in zip(without, thresholds, strict=True)]
         return _apply_rules(shown, less, level, people)
 
-    for draw in range(draws):
-        drawn = [whole + noise.sample(generator, whole.shape) for whole, noise in zip(counts, noises, strict=True)]
-        seen = [each[:, cell] for each, cell in zip(drawn, cells, strict=True)]
-        own = np.stack([each[level, person] for each in seen])
-        control[draw] = tell(seen, list(own - 1.0))
-        refined[draw] = assess(drawn, np.ones_like(own))
-        limits = np.array(thresholds)[:, None]
+    limits = np.array(thresholds)[:, None, None]
+    step = max(1, NUMBERS_AT_ONCE // (labels * max(rows, *fit.sizes)))
+    for start in range(0, draws, step):
+        part = slice(start, min(start + step, draws))
+        drawn = [
+            whole[:, None, :] + noise.sample(generator, (labels, part.stop - start, whole.shape[1]))
+            for whole, noise in zip(counts, noises, strict=True)
+        ]
+        seen = [each[:, :, cell] for each, cell in zip(drawn, cells, strict=True)]
+        own = np.stack([_pick(each, level) for each in seen])
+        control[part] = tell(seen, list(own - 1.0))
+        refined[part] = assess(drawn, np.ones_like(own))
         moved = np.where(own > limits, own, 0.0) - np.where(own - 1.0 > limits, own - 1.0, 0.0)
         cut = [np.where(each > limit, each, 0.0) for each, limit in zip(drawn, thresholds, strict=True)]
-        clamped[draw] = assess(cut, moved)
+        clamped[part] = assess(cut, moved)
     found = {}
     for place, name in enumerate(names):
         for numbers, title in ((refined, name), (clamped, name_clamped(name))):
@@ -246,18 +254,22 @@ def _control(numbers: Floats, control: Floats, mean: float, people: float) -> tu
     return max(float(rest.mean()) + slope * mean, 0.0), error
 
 
+def _pick(values: Any, level: Integers) -> Any:
+    """(draws, rows): what is told of each row's own label, from (labels, draws, rows)."""
+    return np.take_along_axis(values, np.broadcast_to(level, (1, *values.shape[1:])), axis=0)[0]
+
+
 def _apply_rules(shown: Sequence[Any], less: Sequence[Any], level: Integers, people: Floats) -> Floats:
-    """(ways, 3): people named rightly, at all, and because of their own record: by elimination, by any, by each table.
+    """(draws, ways, 3): people named rightly, at all, and because of their own record: by elimination, any, each table.
 
-    ``shown``: (labels, rows), what each table shows; ``less``: (rows,), whether it shows the own label with a record
-    less.
+    ``shown``: (labels, draws, rows), what each table shows; ``less``: (draws, rows), whether it shows the own label
+    with a record less.
     """
-    person = np.arange(len(people))
 
-    def count(right: Any, named: Any, without: Any) -> list[float]:
-        return [float(people @ right), float(people @ named), float(people @ right) - float(people @ without)]
+    def count(right: Any, named: Any, without: Any) -> Floats:
+        return np.stack([right @ people, named @ people, right @ people - without @ people], axis=1)
 
-    own = [each[level, person] for each in shown]
+    own = [_pick(each, level) for each in shown]
     many = [each.sum(axis=0) for each in shown]
     quiet = [number == mine for number, mine in zip(many, own, strict=True)]
     stays = np.logical_and.reduce(shown)
@@ -266,10 +278,10 @@ def _apply_rules(shown: Sequence[Any], less: Sequence[Any], level: Integers, peo
     alone = [each & (number == 1) for each, number in zip(shown, many, strict=True)]
     still = [each & nobody for each, nobody in zip(less, quiet, strict=True)]
     somewhere = np.logical_or.reduce(alone)
-    found.append(count(somewhere[level, person], somewhere.sum(axis=0), np.logical_or.reduce(still)))
+    found.append(count(_pick(somewhere, level), somewhere.sum(axis=0), np.logical_or.reduce(still)))
     for each, rest in zip(alone, still, strict=True):
-        found.append(count(each[level, person], each.any(axis=0), rest))
-    return np.array(found)
+        found.append(count(_pick(each, level), each.any(axis=0), rest))
+    return np.stack(found, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
