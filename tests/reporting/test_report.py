@@ -294,6 +294,28 @@ def test_the_curve_tells_of_the_epsilon_that_is_asked_for(table: cr.FrequencyTab
     assert f"At epsilon 0.37 the risk for trade is {risk}" in " ".join(found.html.split())
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_the_first_page_says_which_limit_binds_and_how_often_it_is_released(table: cr.FrequencyTable) -> None:
+    found = report(table, max_epsilon=0.4, max_ceiling=0.99)
+    choice = choose(table, max_epsilon=0.4, max_ceiling=0.99)
+    front = Reader(found.html).text.split("Sign-off")[0]
+    assert "the limit on epsilon binds" in choice.why
+    assert choice.why[1:] in front
+    assert "Once, or a series One release of this table." in front
+    asked = Reader(report(table, epsilon=0.2, max_epsilon=0.4, max_ceiling=0.99).html).text.split("Sign-off")[0]
+    assert "where the limit on epsilon binds" in asked
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_attackers_confidence_and_the_curve_at_the_epsilon_asked_for(table: cr.FrequencyTable) -> None:
+    page = Reader(report(table, epsilon=0.37).html)
+    assessment = cr.assess(table, epsilon=0.37, measures="local")
+    (row,) = [row for row in page.rows if row[-1] == percent(assessment.exposures[0].confidence.people_precision)]
+    assert row[0] == "trade"
+    assert f"{percent(assessment.value())} at epsilon 0.37, " in page.text
+    assert "At epsilon 1, " not in page.text
+
+
 def test_who_set_the_limits_and_when(table: cr.FrequencyTable) -> None:
     policy = cr.Policy(max_ceiling=0.9, set_by="the review board", set_on="2026-05-04")
     found = report(table, epsilon=0.5, policy=policy)

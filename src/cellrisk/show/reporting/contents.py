@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ from cellrisk.decide.policies import RiskDefinition
 from cellrisk.decide.usefulness import Utility, utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.assessment import Assessment, assess
-from cellrisk.risk.curves import RiskCurve, curve
+from cellrisk.risk.assessment import Assessment, Exposure, assess
+from cellrisk.risk.curves import Line, RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.risk.measures import FORMS
@@ -41,13 +42,15 @@ FOR_THE_BOARD = (
 )
 PUBLIC_NOTE = "Publish the version for the public in place of this one: --public, or public=True."
 HOLD = "This table alone, unless something was published before."
+ONE_RELEASE = "One release of this table. What repeating it reveals is told by: cellrisk average."
 FRONT_POINTS, CURVE_POINTS = 36, 201
 """Epsilons of the picture on the first page, and of the curve."""
 HOW_TO_READ = (
     "Before: what the raw table gives away. After: the average over releases; 95% of releases expose a number of "
     "people within the interval. By chance: what is still read off correctly where noise has drowned the counts. By "
     "guessing: a value drawn for everybody from the overall proportions, without any table; a yardstick, since the "
-    "guesser is not told for whom it is right."
+    "guesser is not told for whom it is right. Right when it names a value: the attacker's confidence, the share of "
+    "people in cells that show one value alone who have it."
 )
 
 
@@ -154,7 +157,7 @@ def board_page(findings: Findings) -> Page:
             figures_table(findings.assessment.figures),
             *(_front_picture(each, decision.shown_epsilon) for each in findings.figures.figures[:1]),
             limit_facts(request.describe_limits(), request.policies),
-            threat_facts(request, _say_known(request.table), HOLD),
+            threat_facts(request, _say_known(request.table), HOLD, ONE_RELEASE),
         ),
         sections=(
             risk_section(findings),
@@ -191,6 +194,7 @@ def risk_section(findings: Findings) -> Section:
         "95% interval",
         "By chance: noise alone",
         "By guessing",
+        "Right when it names a value",
     )
     rows = tuple(
         (
@@ -201,6 +205,7 @@ def risk_section(findings: Findings) -> Section:
             f"{exposure.people.low:,} to {exposure.people.high:,}",
             percent(chance),
             percent(exposure.guess_share),
+            _say_confidence(exposure),
         )
         for exposure, chance in zip(exposures, findings.chance, strict=True)
     )
@@ -213,6 +218,12 @@ def risk_section(findings: Findings) -> Section:
     if decision.kind == "unbound":
         lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
     return Section("risk", "Risk before, after and by chance", tuple(lead), (*blocks, Words((HOW_TO_READ,))))
+
+
+def _say_confidence(exposure: Exposure) -> str:
+    """How often the attack is right where it names a value; a dash where no cell would show one value alone."""
+    precision = exposure.confidence.people_precision
+    return percent(precision) if math.isfinite(precision) else "-"
 
 
 def _asked_grid(findings: Findings) -> TableBlock:
@@ -244,7 +255,18 @@ def curve_section(findings: Findings) -> Section:
     words = tuple(line for line in found.words.split("\n") if line not in told)
     if words:
         blocks.append(Words(words))
-    return Section("curve", "Risk along epsilon", tuple(found.headline.split("\n")), tuple(blocks))
+    lead = tuple(_say_along(line, findings.decision.shown_epsilon) for line in found.leading)
+    return Section("curve", "Risk along epsilon", lead, tuple(blocks))
+
+
+def _say_along(line: Line, asked: float) -> str:
+    """The risk at the epsilon that is asked for, and ten times below and above it."""
+    shown = sorted({line.nearest(epsilon) for epsilon in (asked / 10, asked, 10 * asked)})
+    risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.4g}" for epsilon in shown)
+    return (
+        f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; {line.setting.lower_end} is "
+        f"{percent(line.limits.chance)}, the raw table {percent(line.limits.raw)}."
+    )
 
 
 def utility_section(findings: Findings) -> Section:

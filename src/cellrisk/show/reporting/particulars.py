@@ -38,11 +38,13 @@ class Particulars:
         return tuple((name, value) for name, value in lines if value)
 
 
-def threat_facts(request: Particulars, known: str, hold: str, what: str = "the table", ledger: bool = True) -> Facts:
+def threat_facts(
+    request: Particulars, known: str, hold: str, series: str, what: str = "the table", ledger: bool = True
+) -> Facts:
     """Who is guarded against, and what was assumed of him; what only the house knows is left to fill in.
 
-    ``known`` and ``hold`` are what he knows and has; ``what`` he gets; ``ledger`` is whether one could tell what was
-    published before.
+    ``known`` and ``hold`` are what he knows and has, ``series`` says how often it is released, and ``what`` is what he
+    gets; ``ledger`` is whether one could tell what was published before.
     """
     before = request.earlier or f"{TO_FILL}: no ledger was given (--ledger)"
     return Facts(
@@ -50,6 +52,7 @@ def threat_facts(request: Particulars, known: str, hold: str, what: str = "the t
             (f"Who gets {what}", request.audience or f"{TO_FILL}: everybody, or whom (--audience)"),
             ("Assumed to know", f"{known} For the last figure, everything about everybody else."),
             ("Assumed to hold", hold),
+            ("Once, or a series", series),
             *([("Published before", before)] if ledger else []),
             *request.budget,
         )

@@ -120,6 +120,7 @@ def perturbed_page(
                 request,
                 f"A person's {known}, that the person is in the table, and the table of probabilities, but no key.",
                 HOLD,
+                "One publication. Cell keys give the same cell the same perturbation every time.",
                 ledger=False,
             ),
         ),

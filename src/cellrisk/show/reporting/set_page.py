@@ -68,6 +68,7 @@ def set_page(request: SetRequest, found: TogetherAssessment) -> Page:
                 request,
                 f"A person's {request.columns}, that the person is in the tables, and how the noise was made.",
                 HOLD,
+                "One release of each table, all at once. What repeating one reveals is told by: cellrisk average.",
                 "the tables",
             ),
         ),

@@ -39,14 +39,14 @@ def board_verdict(decision: Decision) -> Verdict:
     required = f"Required: {decision.request.describe_limits()}."
     texts: tuple[str, ...] = (required, risk)
     if decision.kind == "recommended" and choice is not None:
-        texts = (choice.headline,)
+        texts = (choice.headline, make_sentence(choice.why))
     elif decision.kind == "none" and choice is not None:
         texts = tuple(_explain_none(decision, choice))
     elif decision.kind == "unbound" and choice is not None:
         texts = (make_sentence(choice.why),)
     elif decision.kind == "open":
         texts = (risk, "Whether that will do is for the board to decide.")
-    elif decision.kind == "broken" and choice is not None:
+    elif decision.kind in ("kept", "broken") and choice is not None:
         texts = (*texts, make_sentence(explain_allowed(choice)))
     return Verdict(decision.kind, _title(decision), texts)
 
