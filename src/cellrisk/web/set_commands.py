@@ -31,7 +31,7 @@ def spell_set(choice: SetChoice) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     for each in tables:
         own = {name: bins for name, bins in each.pop("bin").items() if name not in common}
         each |= {"bin": own} if own else {}
-    shared = {"sensitive": choice.sensitive}
+    shared: dict[str, Any] = {"sensitive": choice.sensitive}
     shared |= {name: getattr(choice, name) for name in SHARED if getattr(choice, name) is not None}
     deltas = [each.get("delta") for each in tables]
     if choice.delta is not None and all(each == choice.delta for each in deltas):
