@@ -188,6 +188,14 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     assert "it comes nearest at" in neither.why
 
 
+@pytest.mark.parametrize(("most", "asks"), [(0.2, True), (1.0, False)])
+def test_a_limit_on_use_is_told_where_it_asks_for_more(bent: cr.FrequencyTable, most: float, asks: bool) -> None:
+    choice = cr.choose(bent, max_risk=0.99, max_tvd=most, releases=2, way=1, largest_epsilon=5.0)
+    assert choice.options[0].open_ended
+    assert (choice.admissible[0][0] > 1e-3) == asks
+    assert ("the limit on the TVD asks for" in choice.why) == asks
+
+
 def test_frame_and_text(bent: cr.FrequencyTable) -> None:
     choice = cr.choose(bent, ["laplace", "geometric"], max_risk=0.255, form="exact")
     frame = choice.to_frame()
@@ -304,6 +312,14 @@ def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
     assert choice.risk == near(tight.max())
     (line,) = Condition(Requirement(max_risk=0.5), choice.measured).breaches(read_perturbation("random-rounding:3"))
     assert "it is 55.6%" in line  # of y; three and three are never shown alone
+
+
+def test_the_ends_are_those_of_the_attribute_with_the_highest_raw_risk() -> None:
+    """In every cell all have the same z, and half of them either x."""
+    rows = [{"q": cell, "x": "ab"[place % 2], "z": "cd"[cell % 2]} for cell in range(4) for place in range(6)]
+    for sensitive in (["x", "z"], ["z", "x"]):
+        choice = cr.choose(cr.tabulate(pd.DataFrame(rows), "q", sensitive), max_epsilon=1.0)
+        assert choice.options[0].limits.raw == near(1.0)
 
 
 def test_limits_on_two_risks_are_both_said(bent: cr.FrequencyTable) -> None:

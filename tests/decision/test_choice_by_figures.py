@@ -311,6 +311,9 @@ def test_who_is_named_for_certain_after_rounding() -> None:
     (limit,) = FigureLimit.read(max_certain=0.9, certainty=0.9)
     assert limit.find(attributes, rounded) == pytest.approx(1.0, abs=1e-9)
     assert "100% of people" in str(limit.breach(attributes, rounded))
+    nobody = make_table([[3, 3], [3, 3]]).attributes
+    assert limit.find(nobody, rounded) == pytest.approx(0.0, abs=1e-9)
+    assert limit.find([*nobody, *attributes], rounded) == pytest.approx(1.0, abs=1e-9)
     (loose,) = FigureLimit.read(max_certain=1.0, certainty=0.9)
     assert loose.breach(attributes, rounded) is None
 
@@ -327,6 +330,9 @@ def test_figures_are_said_in_words() -> None:
     given = FigureLimit.read(max_caused=0.03, max_certain=0.2, max_ceiling=0.8, max_epsilon=5)
     said = [limit.say(figure) for limit, figure in zip(given, (0.25, 0.0075, 0.75, 2.5), strict=True)]
     for words, figure in zip(said, ("25% of people are", "0.75% of people can", "75 times in 100", "2.5"), strict=True):
+        assert figure in words
+    asked = [limit.describe() for limit in given]
+    for words, figure in zip(asked, ("3% of people", "20% of people", "80 times in 100", "at most 5"), strict=True):
         assert figure in words
 
 

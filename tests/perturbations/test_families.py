@@ -45,7 +45,7 @@ def test_keys_have_the_mean_the_variance_and_the_largest_entropy(most: int, vari
     "given",
     [
         *("cell-key:", "cell-key:5", "cell-key:5/", "cell-key:5/x", "cell-key:0/1", "cell-key:5/0", "cell-key:5/-1"),
-        *("cell-key:5/5", "cell-key:5/nan", "cell-key:5/inf", "cell-key:1000/2", "cell-key:99999999999999999999/2"),
+        *("cell-key:5/5", "cell-key:5/nan", "cell-key:5/inf", "cell-key:101/2", "cell-key:99999999999999999999/2"),
         *("cell-key:5/2/3", "cell-key:\u00b2/1"),
     ],
 )

@@ -79,9 +79,7 @@ def join(low: float, high: float, value: Floats, ends: list[float]) -> tuple[tup
 
 def _between(low: float, high: float, points: int) -> Floats:
     """Evenly spaced in the logarithm, with the ends exact."""
-    grid = np.geomspace(low, high, points)
-    grid[0], grid[-1] = low, high
-    return grid
+    return np.geomspace(low, high, points)
 
 
 def _near_bends(epsilon: Floats, value: Floats) -> Floats:
