@@ -167,3 +167,20 @@ def test_other_refusals(tmp_path: Path) -> None:
     for values, chances in (([], []), ([0, 1], [1.0]), ([1, 1], [0.5, 0.5])):
         with pytest.raises(InvalidInput, match="each published value once; got the row of 0"):
             cr.Perturbation("wrong", ((np.array(values, dtype=np.int64), np.array(chances)),))
+
+
+def test_published_values_have_an_end() -> None:
+    """Up to 10^9, beyond which no count is."""
+    stays = (np.array([0]), np.ones(1))
+    far = Perturbation("far", (stays, (np.array([10**9]), np.ones(1))))
+    assert far.to_dict() == {"name": "far", "last": 1, "period": 0}
+    for value in (10**9 + 1, -1):
+        with pytest.raises(InvalidInput, match="nor beyond all counts"):
+            Perturbation("farther", (stays, (np.array([value]), np.ones(1))))
+
+
+def test_counts_of_a_file_begin_at_0(tmp_path: Path) -> None:
+    path = tmp_path / "below.csv"
+    path.write_text("count,released,probability\n-1,0,1\n0,0,1\n1,1,1\n")
+    with pytest.raises(InvalidInput, match="must be from 0 on"):
+        read_perturbation(path)
