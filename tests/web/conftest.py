@@ -201,7 +201,8 @@ def table(client: Any, finish: Callable[[Any], Any]) -> str:
     """The address of a small table of the folder."""
     source = client.post("/api/sources", json={"path": "people.csv"}).json()["source"]
     chosen = {"source": source, "quasi_identifiers": ["sex", "age"], "sensitive": ["job"], "bins": {"age": "5"}}
-    return "/api/tables/" + finish(client.post("/api/tables", json=chosen))["table"]
+    made = finish(client.post("/api/tables", json=chosen))
+    return f"/api/tables/{made['table']}"
 
 
 @pytest.fixture(scope="session")
@@ -216,7 +217,8 @@ def upload(client: Any, text: str, name: str = "data.csv") -> Any:
 
 def load(client: Any, finish: Callable[..., Any], text: str, **chosen: Any) -> str:
     source = upload(client, text).json()["source"]
-    return "/api/tables/" + finish(client.post("/api/tables", json={"source": source, **chosen}))["table"]
+    made = finish(client.post("/api/tables", json={"source": source, **chosen}))
+    return f"/api/tables/{made['table']}"
 
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")

@@ -195,10 +195,11 @@ class TestLongWork:
     def test_the_curve_is_there_before_what_takes_longer(self, visit: Visit) -> None:
         """The intervals and what an attacker is sure of are filled in once they come."""
         page = visit()
-        held: list[Any] | None = []
+        held: list[Any] = []
+        free: list[bool] = []
 
         def hold(route: Any) -> None:
-            if held is None:
+            if free:
                 route.continue_()
             else:
                 held.append(route)
@@ -210,8 +211,8 @@ class TestLongWork:
         expect(page.locator("#curve polyline")).to_have_count(2)
         expect(page.locator("#certainty-status")).to_contain_text("Counting whom an attacker can be sure of")
         expect(page.locator("#risk-figures")).to_contain_text("counting")
-        waiting, held = held, None
-        for route in waiting:
+        free.append(True)
+        for route in held:
             route.continue_()
         wait_until_shown(page)
         expect(page.locator("#curve polyline")).to_have_count(3)

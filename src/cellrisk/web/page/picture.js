@@ -35,12 +35,8 @@ export function frame(place, { x, y, right = 16 }) {
     svg.append(shape("line", { class: "grid", x1: left, x2: made.right, y1: at, y2: at }),
       shape("text", { class: "tick", x: left - 6, y: at + 4, "text-anchor": "end" }, y.text(tick)));
   }
-  let free = -Infinity;
-  for (const [tick, words] of x.ticks) {
-    const [at, half] = [made.x.to(tick), (LETTER * words.length) / 2];
-    svg.append(shape("line", { class: "axis", x1: at, x2: at, y1: bottom, y2: bottom + 5 }));
-    if (at - half < free + 6 || at + half > width) continue;
-    free = at + half;
+  for (const [tick] of x.ticks) svg.append(shape("line", { class: "axis", x1: made.x.to(tick), x2: made.x.to(tick), y1: bottom, y2: bottom + 5 }));
+  for (const { at, words } of thinOut(x.ticks.map(([tick, words]) => ({ at: made.x.to(tick), half: (LETTER * words.length) / 2, words })), width)) {
     svg.append(shape("text", { class: "tick x", x: at, y: bottom + 19, "text-anchor": "middle" }, words));
   }
   svg.append(shape("line", { class: "axis", x1: left, x2: made.right, y1: bottom, y2: bottom }),
@@ -48,6 +44,16 @@ export function frame(place, { x, y, right = 16 }) {
   if (y.title) svg.append(shape("text", { class: "title", transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, y.title));
   place.prepend(svg);
   return made;
+}
+
+// Every label, or every second, third and so on: as many as fit beside each other, at even steps.
+function thinOut(labels, width) {
+  const inside = labels.filter(({ at, half }) => at + half <= width);
+  const fit = (chosen) => chosen.every(({ at, half }, place) => place === 0 || at - half >= chosen[place - 1].at + chosen[place - 1].half + 6);
+  const every = (step) => inside.filter((_, place) => place % step === 0);
+  let step = 1;
+  while (step < inside.length && !fit(every(step))) step += 1;
+  return every(step);
 }
 
 export function niceTicks(high, most) {
