@@ -55,7 +55,7 @@ def set_page(request: SetRequest, found: TogetherAssessment) -> Page:
     broken = request.find_breaches()
     return Page(
         title=request.title or f"Disclosure review of {request.set_name}",
-        about=(*request.about, ("Set", f"{number_of(len(request.tables), 'table')} about {people}")),
+        about=(*request.about, ("Set", f"{number_of(len(request.tables), 'table')}, {people}")),
         banner=FOR_THE_BOARD,
         decision=describe_set(request, "Approve publication of"),
         verdict=_verdict(request, broken),
