@@ -101,11 +101,11 @@ def load_airflow(monkeypatch: pytest.MonkeyPatch) -> tuple[Task, type[Exception]
         return tasks[-1]
 
     fail = type("AirflowFailException", (Exception,), {})
-    exceptions, sdk = ModuleType("airflow.exceptions"), ModuleType("airflow.sdk")
+    exceptions, sdk = ModuleType("airflow.sdk.exceptions"), ModuleType("airflow.sdk")
     exceptions.AirflowFailException = fail  # type: ignore[attr-defined]
     sdk.task, sdk.dag = task, lambda **_: lambda function: function  # type: ignore[attr-defined]
-    for name, module in (("airflow", ModuleType("airflow")), ("airflow.exceptions", exceptions), ("airflow.sdk", sdk)):
-        monkeypatch.setitem(sys.modules, name, module)
+    for module in (ModuleType("airflow"), sdk, exceptions):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
     importlib.import_module("airflow_dag")
     return tasks[0], fail
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from airflow.exceptions import AirflowFailException
 from airflow.sdk import dag, task
+from airflow.sdk.exceptions import AirflowFailException
 from gate import run_gate
 
 
