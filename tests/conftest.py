@@ -280,6 +280,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "web/test_connections.py": ("test_connections_that_say_nothing_or_half_keep_nobody_out",),
     "web/test_firefox.py": ("",),
+    "web/test_perturbations.py": ("test_commands_and_report_give",),
     "web/test_recipes.py": ("test_only_the_last_of_large_tables_keeps_its_keys",),
     "web/test_sets.py": (
         "TestNumbers::test_counts_in_a_column",
