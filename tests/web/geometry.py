@@ -41,6 +41,12 @@ def outside(page: Any, place: str) -> list[str]:
     return [each["words"] for each in found if each["left"] < box["x"] - ROUNDING or each["right"] > right]
 
 
+def repeated(page: Any, place: str) -> list[str]:
+    """The words that stand at two heights of one axis: rounded so far that they say nothing."""
+    words = page.locator(f"{place} text.tick:not(.x)").all_text_contents()
+    return sorted({each for each in words if words.count(each) > 1})
+
+
 def lines(page: Any, place: str) -> dict[str, Any]:
     """The lines of a chart by their kind; each has points, a colour and a width, or the chart is as good as empty."""
     found = {each["kind"].split()[-1]: each for each in page.evaluate(LINES, place)}

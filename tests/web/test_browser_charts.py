@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.web.conftest import SCREEN
-from tests.web.geometry import bars, column, lines, middle, outside, overlaps
+from tests.web.geometry import bars, column, lines, middle, outside, overlaps, repeated
 from tests.web.pictures import SAME, difference, painted
 from tests.web.walking import epsilon, expect, open_step, show_people, unfold, wait_until_shown, wider_than_screen
 
@@ -42,6 +42,7 @@ def wait_until_drawn(page: Any) -> None:
 
 def check_chart(page: Any, place: str, kinds: set[str]) -> None:
     assert overlaps(page, place) == []
+    assert repeated(page, place) == []
     assert outside(page, place) == []
     assert set(lines(page, place)) == kinds
 

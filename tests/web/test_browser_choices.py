@@ -11,7 +11,7 @@ import pytest
 
 import cellrisk as cr
 from tests.web.conftest import PEOPLE, start, stop, welcome
-from tests.web.geometry import lines, outside, overlaps
+from tests.web.geometry import lines, outside, overlaps, repeated
 from tests.web.test_browser_looks import scan
 from tests.web.walking import (
     ROLES,
@@ -190,6 +190,7 @@ class TestPerturbation:
             expect(page.locator("#equal svg")).to_have_attribute("width", "100%")
             page.wait_for_function("() => equal.querySelector('svg').viewBox.baseVal.width === equal.clientWidth")
             assert (overlaps(page, "#equal"), outside(page, "#equal"), wider_than_screen(page)) == ([], [], 0)
+            assert repeated(page, "#equal") == []
             assert set(lines(page, "#equal")) == {"side-A"}
             page.screenshot(path=pictures / f"perturbation-{width}.png", full_page=True)
             assert scan(page) == []

@@ -1,6 +1,6 @@
 // The charts, and the marks that move over them.
 import { at, make } from "./elements.js";
-import { count, percent, short } from "./numbers.js";
+import { count, ofPeople, people as writePeople, percent, short } from "./numbers.js";
 import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
 import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
 import { offerValues } from "./readout.js";
@@ -138,9 +138,10 @@ export function drawEqual() {
   drawn.set("equal", drawEqual);
   const { name, equal: [{ epsilons, people, figure, epsilon, mechanism }] } = page.perturbed;
   const wide = isWide("equal");
+  const told = figure < 0 ? count(figure) : writePeople(figure);
   const labels = [{ kind: "side-A", value: people.at(-1), words: wide ? `${mechanism} noise` : "noise" },
-    { kind: "side-B", value: figure, words: wide ? `${name.length < 22 ? name : "perturbation"} ${count(figure)}` : count(figure) }];
-  const made = frame(at("equal"), { x: epsilonAxis(epsilons, wide), y: { range: [0, 1.1 * Math.max(...people, figure, 1)], text: count, title: "people" },
+    { kind: "side-B", value: figure, words: wide ? `${name.length < 22 ? name : "perturbation"} ${told}` : told }];
+  const made = frame(at("equal"), { x: epsilonAxis(epsilons, wide), y: { range: [0, 1.1 * Math.max(...people, figure, 1)], text: writePeople, title: "people" },
     right: widthOf(labels.map(({ words }) => words)) });
   if (!made) return;
   line(made, epsilons, people, "side-A");
@@ -151,7 +152,7 @@ export function drawEqual() {
     dot(made, epsilon, figure, "side-B");
     made.svg.append(shape("text", { class: "label side-B", x: x + (fits ? -9 : 12), y: Math.max(made.y.to(figure) - 9, made.top + 8), "text-anchor": fits ? "end" : "start" }, words));
   }
-  offerValues(made, epsilons.map((each, place) => [made.x.to(each), [`epsilon ${short(each)}`, `${mechanism} noise ${count(people[place])} people`, `${name} ${count(figure)} people`]]));
+  offerValues(made, epsilons.map((each, place) => [made.x.to(each), [`epsilon ${short(each)}`, `${mechanism} noise ${ofPeople(people[place])}`, `${name} ${ofPeople(figure)}`]]));
   labelRight(made, labels);
 }
 

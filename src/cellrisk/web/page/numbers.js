@@ -6,6 +6,25 @@ const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴"
 
 export const count = (number) => whole.format(number);
 
+// Rounded as the command rounds: what lies just between two numbers goes to the even one. Such a number is a fraction of a
+// power of two, which is looked at first, because to multiply by ten may round.
+function round(number, places) {
+  const scaled = number * 10 ** places;
+  const between = Number.isInteger(number * 2 ** (places + 1)) && scaled % 1 === 0.5;
+  return between ? (2 * Math.round(scaled / 2)) / 10 ** places : Number(number.toFixed(places));
+}
+
+// A number of people as the command writes it: whole, and with digits where there are few.
+export function people(number) {
+  if (number < 0.01) return number > 0 ? "under 0.01" : "0";
+  return number >= 100 ? count(round(number, 0)) : String(round(number, (number >= 1 ? 2 : 1) - Math.floor(Math.log10(number))));
+}
+
+export function ofPeople(number) {
+  const told = number < 0 ? count(number) : people(number);
+  return `${told} ${told === "1" ? "person" : "people"}`;
+}
+
 // As the command line writes it: one decimal, and more where that would hide a small risk.
 export function percent(share) {
   if (share > 0 && share < 0.001) return share >= 1e-6 ? `${Number((100 * share).toPrecision(1))}%` : "under 0.0001%";

@@ -4,7 +4,7 @@ import { showRiskiest } from "./cells.js";
 import { drawEqual, drawHistogram, sizeLabels } from "./charts.js";
 import { checkBoxes, showLocks } from "./decide.js";
 import { announce, at, later, make, makeTable, setFigures, showError, showNote, write } from "./elements.js";
-import { count, percent, short, size } from "./numbers.js";
+import { count, ofPeople, percent, short, size } from "./numbers.js";
 import { loadPositions } from "./see.js";
 import { ask, askTable, work } from "./server.js";
 import { isPerturbed, page, presentPerturbation, titleOf } from "./state.js";
@@ -83,7 +83,7 @@ function showFigures() {
   write("equal-lead", `People given away because of their own record: ${titleOf("mechanisms", first.mechanism)} noise along epsilon, and ${name} as a level line.`);
   const interval = people.low === null ? "" : `95% of releases: ${count(people.low)} to ${count(people.high)} people`;
   setFigures(at("perturbed-figures"), [
-    ["Because of their own record", percent(caused.share), caused.people < 0 ? "their own record hides people" : `${count(caused.people)} people`, "first caused"],
+    ["Because of their own record", percent(caused.share), caused.people < 0 ? "their own record hides people" : ofPeople(caused.people), "first caused"],
     ["Named with certainty", named ? percent(named.right / records) : "–", named ? `rightly, and ${100 * named.certainty}% sure or more` : `not computed: ${decision.certainty_unknown ?? ""}`, "sure"],
     ["Exposed: own value revealed", percent(people.mean / records), interval, "exposed"],
     ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],

@@ -1,24 +1,8 @@
 // What a set gives away: the sentence, the matrix of tables by figures, the pictures, and the same elsewhere.
 import { announce, at, make, makeTable, showNote, write } from "./elements.js";
-import { short } from "./numbers.js";
+import { count, people, short } from "./numbers.js";
 import { shape } from "./picture.js";
 import { known } from "./set_state.js";
-
-const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-
-// Rounded as the command rounds: what lies just between two numbers goes to the even one. Such a number is a fraction of a
-// power of two, which is looked at first, because to multiply by ten may round.
-function round(number, places) {
-  const scaled = number * 10 ** places;
-  const between = Number.isInteger(number * 2 ** (places + 1)) && scaled % 1 === 0.5;
-  return between ? (2 * Math.round(scaled / 2)) / 10 ** places : Number(number.toFixed(places));
-}
-
-// A number of people as the command writes it: whole, and with digits where there are few.
-function people(number) {
-  if (number < 0.01) return number > 0 ? "under 0.01" : "0";
-  return number >= 100 ? whole.format(round(number, 0)) : String(round(number, (number >= 1 ? 2 : 1) - Math.floor(Math.log10(number))));
-}
 
 const signed = (number) => (number < 0 ? `−${people(-number)}` : `+${people(number)}`);
 const times = (share) => (share === null ? "–" : (100 * share).toFixed(1));
@@ -32,7 +16,7 @@ function makeRow(title, more, numbers, kind = null) {
 
 function showMatrix({ tables, rules, ceiling, epsilon, delta }) {
   const rows = tables.map((table) => makeRow(`${table.number}: ${table.title}`,
-    [table.title === table.described ? "" : table.described, `${whole.format(table.records)} people in ${whole.format(table.cells)} cells`].filter(Boolean).join("; "),
+    [table.title === table.described ? "" : table.described, `${count(table.records)} people in ${count(table.cells)} cells`].filter(Boolean).join("; "),
     [short(table.epsilon), ...FIGURES.map((name) => people(table.alone[name])), times(table.ceiling),
       ...(table.without ? [people(table.without.right), people(table.without.caused), signed(table.without.adds_caused)] : ["–", "–", "–"])]));
   const [lead] = rules;
