@@ -283,7 +283,7 @@ def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
     assert "gives nobody able to tell" in looser
     assert "the raw table" not in looser
     both = cr.choose(bent, max_risk=0.9, max_epsilon=0.5).why
-    assert both.startswith("admissible is epsilon from 0.001 to 0.5, where the limit on epsilon binds")
+    assert both.startswith("the limits allow epsilon from 0.001 to 0.5, where the limit on epsilon binds")
     assert "binds" not in cr.choose(bent, max_epsilon=0.5).why
 
 

@@ -110,7 +110,7 @@ class SearchedRange:
 
     def explain_largest(self, within: Intervals, trade_off: TradeOff | None) -> str:
         spans = ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in within)
-        why = f"admissible is epsilon {spans}"
+        why = f"the limits allow epsilon {spans}"
         binding = [each.limit.about for each in self.reaches if each.largest == within[-1][1]]
         if binding and len(self.reaches) + len(self.conditions) > 1:
             why += f", where the limit on {' and '.join(binding)} binds"

@@ -387,7 +387,7 @@ def decide(
         return Decided(None, together, (), why)
     end = " (the end of the range searched)" if not binding else ""
     binds = f", where {' and '.join(binding)} binds" if binding and len(allowed) > 1 else ""
-    return Decided(epsilon, together, binding, f"admissible is epsilon {_say(together)}{end}{binds}; {stands}")
+    return Decided(epsilon, together, binding, f"the limits allow epsilon {_say(together)}{end}{binds}; {stands}")
 
 
 def intersect(one: Intervals, other: Intervals) -> Intervals:
