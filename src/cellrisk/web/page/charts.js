@@ -1,6 +1,6 @@
 // The charts, and the marks that move over them.
 import { at, make } from "./elements.js";
-import { count, ofPeople, people as writePeople, percent, short } from "./numbers.js";
+import { count, ofPeople, percent, short, writePeople } from "./numbers.js";
 import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
 import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
 import { offerValues } from "./readout.js";

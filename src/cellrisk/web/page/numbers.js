@@ -15,13 +15,13 @@ function round(number, places) {
 }
 
 // A number of people as the command writes it: whole, and with digits where there are few.
-export function people(number) {
+export function writePeople(number) {
   if (number < 0.01) return number > 0 ? "under 0.01" : "0";
   return number >= 100 ? count(round(number, 0)) : String(round(number, (number >= 1 ? 2 : 1) - Math.floor(Math.log10(number))));
 }
 
 export function ofPeople(number) {
-  const told = number < 0 ? count(number) : people(number);
+  const told = number < 0 ? count(number) : writePeople(number);
   return `${told} ${told === "1" ? "person" : "people"}`;
 }
 

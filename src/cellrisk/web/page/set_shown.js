@@ -1,10 +1,10 @@
 // What a set gives away: the sentence, the matrix of tables by figures, the pictures, and the same elsewhere.
 import { announce, at, make, makeTable, showNote, write } from "./elements.js";
-import { count, people, short } from "./numbers.js";
+import { count, short, writePeople } from "./numbers.js";
 import { shape } from "./picture.js";
 import { known } from "./set_state.js";
 
-const signed = (number) => (number < 0 ? `−${people(-number)}` : `+${people(number)}`);
+const signed = (number) => (number < 0 ? `−${writePeople(-number)}` : `+${writePeople(number)}`);
 const times = (share) => (share === null ? "–" : (100 * share).toFixed(1));
 const FIGURES = ["right", "named", "caused", "chance", "raw"];
 const HEAD = ["epsilon", ...FIGURES, "ceiling", "right without it", "caused without it", "adds to caused"];
@@ -17,19 +17,19 @@ function makeRow(title, more, numbers, kind = null) {
 function showMatrix({ tables, rules, ceiling, epsilon, delta }) {
   const rows = tables.map((table) => makeRow(`${table.number}: ${table.title}`,
     [table.title === table.described ? "" : table.described, `${count(table.records)} people in ${count(table.cells)} cells`].filter(Boolean).join("; "),
-    [short(table.epsilon), ...FIGURES.map((name) => people(table.alone[name])), times(table.ceiling),
-      ...(table.without ? [people(table.without.right), people(table.without.caused), signed(table.without.adds_caused)] : ["–", "–", "–"])]));
+    [short(table.epsilon), ...FIGURES.map((name) => writePeople(table.alone[name])), times(table.ceiling),
+      ...(table.without ? [writePeople(table.without.right), writePeople(table.without.caused), signed(table.without.adds_caused)] : ["–", "–", "–"])]));
   const [lead] = rules;
   const all = makeRow(tables.length === 1 ? "The set" : `All ${tables.length} together`, delta ? `at delta ${short(delta)}` : "",
-    [short(epsilon), ...FIGURES.map((name) => people(lead[name])), times(ceiling), "", "", ""], "all");
+    [short(epsilon), ...FIGURES.map((name) => writePeople(lead[name])), times(ceiling), "", "", ""], "all");
   at("matrix").replaceChildren(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Table"), ...HEAD.map((label) => make("th", { scope: "col", class: "right" }, label)))),
     make("tbody", {}, ...rows, all));
 }
 
 function showRules({ rules }) {
-  const rows = rules.map((rule) => [rule.rule, ...[rule.right, rule.named].map(people), rule.precision === null ? "–" : `${(100 * rule.precision).toFixed(1)}%`,
+  const rows = rules.map((rule) => [rule.rule, ...[rule.right, rule.named].map(writePeople), rule.precision === null ? "–" : `${(100 * rule.precision).toFixed(1)}%`,
     rule.sd.toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) + (rule.sd_error === null ? "" : ` (± ${short(rule.sd_error)})`),
-    ...[rule.caused, rule.chance, rule.raw].map(people)]);
+    ...[rule.caused, rule.chance, rule.raw].map(writePeople)]);
   at("rules-table").replaceChildren(makeTable("Three rules", ["all tables together"], ["right", "named", "precision", "sd", "caused", "chance", "raw"], rows));
   at("rules-say").replaceChildren(...rules.map(({ rule, says }) => make("li", {}, `${rule}: ${says}.`)));
 }
@@ -52,9 +52,9 @@ export function showAnswer(answer) {
   write("cost", `${answer.cost} ${answer.nobody}`);
   listItems(at("statements"), answer.statements);
   const known = new Map(answer.growth.map((each) => [each.tables, each]));
-  const cell = (each, name) => (each ? people(each[name]) : "–");
+  const cell = (each, name) => (each ? writePeople(each[name]) : "–");
   at("growth-numbers").replaceChildren(makeTable("How it grows", ["table"], ["caused, with all above it", "caused, by itself", "right, with all above it", "right, by itself"],
-    answer.tables.map(({ number, title, alone }) => [`${number}: ${title}`, cell(known.get(number), "caused"), people(alone.caused), cell(known.get(number), "right"), people(alone.right)])));
+    answer.tables.map(({ number, title, alone }) => [`${number}: ${title}`, cell(known.get(number), "caused"), writePeople(alone.caused), cell(known.get(number), "right"), writePeople(alone.right)])));
   write("growth-help", answer.growth.length === answer.tables.length ? "Each table with all above it, and by itself." : "Each table by itself, and with all above it where that was counted: of more than six tables, the first ones are not.");
   at("shown").hidden = false;
   drawGrowth();
@@ -77,7 +77,7 @@ function drawRows(id, name) {
     ...(number > 1 && together.has(number) ? [{ kind: name, value: together.get(number), words: width > 420 ? "with all above" : "with above", height: THICK }] : []),
     { kind: number > 1 ? "alone" : name, value: alone[name], words: "by itself", height: number > 1 ? THIN : THICK }] }));
   const bars = rows.flatMap((row) => row.bars);
-  const words = ({ value, words: said }) => `${people(value)} ${said}`;
+  const words = ({ value, words: said }) => `${writePeople(value)} ${said}`;
   const room = 10 + LETTER * Math.max(...bars.map((bar) => words(bar).length));
   const largest = Math.max(...bars.map(({ value }) => value)) || 1;
   const drawn = [];
