@@ -135,7 +135,7 @@ def test_none_and_all(table: cr.FrequencyTable) -> None:
         ({"way": "guess"}, "exponential, permute-and-flip, sparse-vector"),
         ({"grid": lambda table: [1.0]}, "do not depend on the data; got function"),
         ({"grid": "1,2"}, "do not depend on the data"),
-        ({"grid": []}, "needs some epsilons"),
+        ({"grid": []}, "needs at least one epsilon"),
         ({"grid": [1.0, 1.0]}, "ascending"),
         ({"grid": [0.0, 1.0]}, "ascending"),
         ({"grid": ["a"]}, "ascending"),
