@@ -269,7 +269,7 @@ HARM = {
     "a number for a text": ("sensitive = 1\n" + ONE, "'sensitive' in set.toml must be a text"),
     "a text for a number": (HEAD + ONE + 'epsilon = "zanzibar"\n', "'epsilon' in table 1 of set.toml must be a number"),
     "an epsilon beyond all": (HEAD + ONE + "epsilon = 1e9\n", "'epsilon' in table 1 of set.toml"),
-    "no number": (HEAD + ONE + "epsilon = nan\n", "'epsilon' in table 1 of set.toml must be a number"),
+    "no number": (HEAD + ONE + "epsilon = nan\n", "table 1 of set.toml must be a number; got one that is not finite"),
     "a query": (HEAD + ONE + 'where = "1=1; drop table"\n', "“People in it” of table 1 must map columns"),
     "a word that is no condition": (HEAD + ONE + "where = {age = {like = 1}}\n", "“People in it” of table 1 cannot be"),
     "a list in a list": (HEAD + ONE + "where = {age = [[1]]}\n", "“People in it” of table 1 cannot be read"),

@@ -74,6 +74,8 @@ def require(given: Any, kind: type, key: str, where: str) -> Any:
 
 
 def require_number(given: Any, key: str, where: str) -> Any:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not abs(given) < 1e300:
+    if isinstance(given, bool) or not isinstance(given, int | float):
         raise InvalidInput(f"'{key}' in {where} must be a number", got=f"a {type(given).__name__}")
+    if not abs(given) < 1e300:
+        raise InvalidInput(f"'{key}' in {where} must be a number", got="one that is not finite, or too large")
     return given
