@@ -17,7 +17,7 @@ import typer
 
 import cellrisk as cr
 from cellrisk.cli import COMPLETION, app, main
-from cellrisk.cli.help_panels import EXAMPLES, PANELS, fold, list_examples
+from cellrisk.cli.help_panels import EXAMPLES, PANELS, SET_FILE, fold, list_examples
 from cellrisk.publish.noisy_risk.private_choice import USUAL_GRID, choose_privately
 from cellrisk.repeat.averaging import average
 from cellrisk.repeat.sequences import assess_sequence
@@ -27,15 +27,6 @@ FIRST = ("demo", "ledger create", "release")
 """What writes the files that other examples read."""
 NOT_RUN = ("serve", "reproduce", "ledger abandon", "ledger plan")
 """What waits for Ctrl-C, takes minutes, needs a reservation, or ends with code 3 as it may; their words are read."""
-SET = """
-source = "adult.parquet"
-sensitive = "income"
-epsilon = 1.0
-[[table]]
-qid = ["sex"]
-[[table]]
-qid = ["race"]
-"""
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -73,7 +64,7 @@ def test_the_words_of_examples_are_read() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the examples were run that write files."""
     made = tmp_path_factory.mktemp("examples")
-    (made / "set.toml").write_text(SET, encoding="utf-8")
+    (made / "set.toml").write_text(SET_FILE, encoding="utf-8")
     with contextlib.chdir(made) if hasattr(contextlib, "chdir") else pytest.MonkeyPatch.context() as patch:
         if patch is not None:
             patch.chdir(made)

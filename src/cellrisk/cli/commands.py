@@ -46,8 +46,8 @@ def inspect_command(
 ) -> None:
     """What the table gives away before any noise.
 
-    Cells, homogeneous ones, people exposed; with --perturbation, what becomes of the counts. Without --qid and
-    --sensitive: the columns of the file, and which of them are likely to be what.
+    It counts the cells, those in which everybody has the same value, and the people in these. Without --qid and
+    --sensitive it lists the columns and suggests which are which. With --perturbation it shows what becomes of counts.
     """
     if not table.qid and not table.sensitive and table.is_file and perturbation is None:
         from cellrisk.counts.preview import preview_file
@@ -80,24 +80,27 @@ def assess_command(
     attacker: AttackerOptions,
     output: OutputOptions,
     max_caused: Annotated[
-        Number, number("Exit with code 3 where more people are given away because of their own record.", "R")
+        Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
     ] = None,
-    max_certain: Annotated[Number, number("Exit with code 3 where more are named with --certainty.", "R")] = None,
-    max_ceiling: Annotated[Number, number("Exit with code 3 where the ceiling of two values is above R.", "R")] = None,
-    max_risk: Annotated[Number, number("Exit with code 3 where the risk is above R.", "R")] = None,
-    domain: Annotated[bool, typer.Option("--domain", help="Count the empty cells of the domain in, too.")] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Simulate releases as a second opinion; print z-scores.")
-    ] = False,
+    max_certain: Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")] = None,
+    max_ceiling: Annotated[
+        Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
+    ] = None,
+    max_risk: Annotated[
+        Number, number("Exit with code 3 if a larger share is exposed, or the risk by --measure is larger.", "R")
+    ] = None,
+    domain: Annotated[bool, typer.Option("--domain", help="Include the empty cells of the domain.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare with simulated releases; print z-scores.")] = False,
     releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
     seed: Annotated[int, whole("Seed of --check.")] = 0,
     perturbation: PerturbationText = None,
     plot: Annotated[Text, option("Picture of the answer: .svg, .png or .pdf.", "FILE")] = None,
 ) -> None:
-    """What a table would give away if it were published at this epsilon, or with a perturbation that has none.
+    """What a table would give away if it were published at this epsilon, or with a perturbation.
 
-    People given away because of their own record, those an attacker can be sure of, what nobody exceeds; then every
-    measure of what the homogeneity attack would reveal.
+    It prints how many people are given away because of their own record, how many an attacker can be sure of, and how
+    often anybody could be right at most; then every measure of the homogeneity attack, which looks for cells that show
+    one value alone.
     """
     from cellrisk.decide.figure_limits import FigureLimit
     from cellrisk.risk.assessment import assess
@@ -147,10 +150,8 @@ def assess_command(
 
 def demo_command(
     output: OutputOptions,
-    epsilon: Annotated[float, number("Privacy loss.")] = 1,
-    save: Annotated[
-        Text, option("Write the whole table there (Parquet), to try the other commands on.", "FILE")
-    ] = None,
+    epsilon: Annotated[float, number("Privacy loss: smaller is more private.")] = 1,
+    save: Annotated[Text, option("Also write the data to this Parquet file, to try other commands on.", "FILE")] = None,
 ) -> None:
     """Assess UCI Adult, which comes with the package."""
     from cellrisk.counts import datasets

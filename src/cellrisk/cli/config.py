@@ -215,7 +215,7 @@ TYPED = "cellrisk.typed"
 """Where a command finds what was typed, among what its context knows."""
 CONFIG: Any = typer.Option(
     metavar="FILE",
-    help=f"Settings file; {SETTINGS_FILE} in this folder otherwise.",
+    help=f"Settings file; without it, {SETTINGS_FILE} in this folder.",
     callback=read_config,
     is_eager=True,
 )

@@ -49,6 +49,16 @@ Csv = Annotated[Text, option("The numbers as a CSV file.", "FILE")]
 
 
 @dataclass(frozen=True)
+class ReportedLedgerOptions(RecordOptions):
+    """The ledger whose budget a report shows."""
+
+    ledger: Annotated[
+        Text,
+        option("Show what this ledger has spent; with --risk-epsilon, record the figure's loss in it.", "LEDGER"),
+    ] = None
+
+
+@dataclass(frozen=True)
 class CurveRiskOptions(RiskOptions):
     """Which risks and which figures to decide by."""
 
@@ -69,7 +79,12 @@ class CurveMechanismOptions(SeveralMechanismOptions):
 
     epsilon: Annotated[
         Numbers,
-        option("Privacy loss: between commas, or low:high:points.", "NUMBERS", parsing.parse_points, "0.001:100:201"),
+        option(
+            "Privacy loss: numbers between commas, or low:high:points.",
+            "NUMBERS",
+            parsing.parse_points,
+            "0.001:100:201",
+        ),
     ] = None
 
 
@@ -84,10 +99,10 @@ def curve_command(
     csv: Csv = None,
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
-    """Risk along epsilon, as numbers and as a picture.
+    """The risk along epsilon, as numbers and as a picture.
 
-    --epsilon 0.001:100:501 is low:high:points; several mechanisms and deltas go between commas.
-    --measure caused,certainty,ceiling shows the figures to decide by.
+    --measure caused,certainty,ceiling shows the figures to decide by. --mechanism and --delta take several, between
+    commas.
     """
     from cellrisk.risk.curves import curve
 
@@ -103,7 +118,7 @@ class SearchedMechanismOptions(SeveralMechanismOptions):
     """How the noise is made, and between which epsilons the largest is looked for."""
 
     epsilon: Annotated[
-        Numbers, option("Privacy loss: the range searched.", "LOW:HIGH", parsing.parse_range, "0.001:100")
+        Numbers, option("Range of epsilons to search.", "LOW:HIGH", parsing.parse_range, "0.001:100")
     ] = None
 
     def arguments(self) -> dict[str, Any]:
@@ -123,14 +138,14 @@ def choose_command(
     simulation: SimulationOptions,
     private: PrivateOptions,
     output: OutputOptions,
-    way: Annotated[int, whole("Marginals that --max-tvd looks at: 1-, 2- or 3-way.")] = 2,
+    way: Annotated[int, whole("How many columns the marginals of --max-tvd have: 1, 2 or 3.")] = 2,
     plot: Plot = None,
 ) -> None:
     """The largest epsilon within a limit.
 
-    --max-caused 0.01, --max-certain 0.05, --max-ceiling 0.75 or --max-epsilon 1, under which more privacy is never
-    inadmissible; or the paper's measure: --max-risk 0.3, --max-people 500, --margin 0.05. Several must all hold.
-    --epsilon 0.01:10 narrows the range searched. Where no limit binds, nothing is recommended.
+    If several limits are given, all must hold. Within --max-caused, --max-certain, --max-ceiling and --max-epsilon a
+    smaller epsilon is always allowed too; within the others, which limit the paper's measure, it may not be. Where no
+    limit binds, nothing is recommended.
     """
     from cellrisk.decide.choosing import choose
 
@@ -167,19 +182,19 @@ def utility_command(
     ways: Annotated[
         Numbers,
         option(
-            "How many columns a marginal has, several between commas.",
+            "How many columns the marginals have, between commas.",
             "NUMBERS",
             parsing.parse_whole_numbers,
-            "1,2,3, as far as the table has so many",
+            "1,2,3, up to the columns there are",
         ),
     ] = None,
     plot: Plot = None,
     csv: Csv = None,
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
-    """What noise leaves of the table's use.
+    """How useful the table stays under noise.
 
-    Distance of the released marginals from the true ones, by simulation.
+    It simulates releases, and prints how far their marginals are from the true ones.
     """
     from cellrisk.decide.usefulness import utility
 
@@ -196,16 +211,17 @@ def explain_command(
     mechanism: MechanismOptions,
     risk: OneRiskOptions,
     output: OutputOptions,
-    top: Annotated[int, whole("How many of the riskiest cells.")] = 20,
+    top: Annotated[int, whole("How many of the riskiest cells to list.")] = 20,
     merge: Annotated[
-        Parsed, option("What if: education:school=9th|10th makes these values one.", "MERGE", parsing.parse_merge)
+        Parsed, option("Try merging values: education:school=9th|10th.", "MERGE", parsing.parse_merge)
     ] = None,
     perturbation: PerturbationText = None,
     plot: Plot = None,
 ) -> None:
     """Who is at risk, and what would help.
 
-    The riskiest cells, and quasi-identifiers left out or made coarser; with --perturbation one cell step by step.
+    It lists the riskiest cells, and the local risk if a quasi-identifier were left out or made coarser. With
+    --perturbation it also goes through one cell step by step.
     """
     from cellrisk.risk.explanation import explain
 
@@ -238,38 +254,38 @@ def report_command(
     limits: LimitOptions,
     attacker: AttackerOptions,
     simulation: SimulationOptions,
-    record: RecordOptions,
+    record: ReportedLedgerOptions,
     settings: OutputOptions,
     output: Annotated[Text, option("The report: .html or .pdf.", "FILE")] = None,
     public: Annotated[bool, typer.Option(help="Leave out everything that was computed from the raw data.")] = False,
     title: Annotated[Text, option("Title of the report.", "TEXT")] = None,
     organisation: Annotated[Text, option("Who publishes the table.", "TEXT")] = None,
     risk_epsilon: Annotated[
-        Number, number("With --public: print how risky the release is, with noise, at this cost.")
+        Number, number("With --public: also print a figure of the risk, with noise at this epsilon.")
     ] = None,
     released: Annotated[
-        Text, option("With --public: the release that was made; print what its own counts tell of the risk.", "FILE")
+        Text, option("With --public: the release that was made; print what its counts tell of the risk.", "FILE")
     ] = None,
     free_error: Annotated[
-        Number, number("With --released: how large the standard error may be, as a share of the figure; default 0.1.")
+        Number, number("With --released: largest standard error, as a share of the figure; default 0.1.")
     ] = None,
     may_be_missing: Annotated[
         Texts, option("With --risk-epsilon: column that can hold missing values.", "COLUMN")
     ] = None,
     observed_levels: Annotated[
-        Texts, option("With --risk-epsilon: column with labels as they occur.", "COLUMN")
+        Texts, option("With --risk-epsilon: column whose levels are taken from the data.", "COLUMN")
     ] = None,
     audience: Annotated[Text, option("Who gets the table, for the threat model.", "TEXT")] = None,
-    date: Annotated[Text, option("Date to print; none otherwise.", "DATE")] = None,
-    registry: Annotated[Text, option("Write the record for the deployments registry here too.", "FILE.yaml")] = None,
-    template: Annotated[Text, option("Jinja template of your own.", "FILE")] = None,
+    date: Annotated[Text, option("Date to print; without it there is none.", "DATE")] = None,
+    registry: Annotated[Text, option("Also write a record for the registry of deployments.", "FILE.yaml")] = None,
+    template: Annotated[Text, option("Your own Jinja template.", "FILE")] = None,
     logo: Annotated[Text, option("PNG or JPEG for the head of the report.", "FILE")] = None,
     perturbation: PerturbationText = None,
     set_file: Annotated[
-        Text, typer.Option("--set", metavar="SET", help="Report on every table of a set file, released together.")
+        Text, typer.Option("--set", metavar="SET", help="Report on all tables of a set file, released together.")
     ] = None,
     split: Annotated[
-        bool, typer.Option("--split", help="With --set: also other ways to share what the set costs.")
+        bool, typer.Option("--split", help="With --set: also compare ways to share the budget among the tables.")
     ] = False,
     use: Annotated[
         Numbers, option("With --split: how much each table is used, between commas.", "NUMBERS", read_numbers)
@@ -277,7 +293,7 @@ def report_command(
 ) -> None:
     """A report for a disclosure review board, or with --public a statement for everybody.
 
-    With --set SET, on all tables of a set file: what the set gives away beside each table alone.
+    With --set SET it is about all tables of a set file, each alone and all together.
     """
     from cellrisk.cli.ledgers import EVERYONE, choose_cohort
     from cellrisk.show.reporting import check_public_delta, check_record_path, check_report_path, report

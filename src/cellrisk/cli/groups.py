@@ -54,15 +54,19 @@ Numbers = Any
 Parsed = list[Any] | None
 """What is read in each text of an option that is repeated."""
 STANDARD_INPUT = "standard input"
+OUTSIDE_DEFAULT = "error; drop in release, publish-risk, report --public and choose --private"
 PerturbationText = Annotated[
     Text,
     typer.Option(
         metavar="RULE",
-        help="No epsilon: cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV table P(m -> r).",
+        help="In place of noise: cell-key, random-rounding:3, suppress-below:10,round:5, or a CSV file of P(m -> r).",
     ),
 ]
 SpreadsheetSafe = Annotated[
-    bool, typer.Option("--spreadsheet-safe", help="CSV with an apostrophe before what would be a formula.")
+    bool,
+    typer.Option(
+        "--spreadsheet-safe", help="In CSV, put an apostrophe before texts that a spreadsheet would take for formulas."
+    ),
 ]
 
 
@@ -115,32 +119,40 @@ class TableOptions:
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV, Parquet, Excel, SPSS, SAS, Stata or DuckDB file, a glob in quotes, a database's address, or - "
-            "for CSV or Parquet on standard input.",
+            help="CSV, Parquet, Excel, SPSS, SAS, Stata, SQLite or DuckDB file, a pattern in quotes such as "
+            "'people-*.csv', a database's address, or - for CSV or Parquet on standard input.",
         ),
     ]
-    qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None
-    sensitive: Annotated[Texts, option("Sensitive attribute; repeat it or separate by commas.", "COLUMN")] = None
-    count: Annotated[Text, option("Column of counts, if rows are cells; none: each row is a person.", "COLUMN")] = None
-    wide: Annotated[
-        Texts, option("Columns of counts, each a level of the sensitive attribute; separate by commas.", "COLUMNS")
+    qid: Annotated[
+        Texts, option("Quasi-identifier: a column that others may know; several between commas.", "COLUMN")
     ] = None
-    bin: Annotated[Parsed, option("age=5, or age=0/18/65/120 for edges.", "COLUMN=BINS", parsing.parse_bins)] = None
-    levels: Annotated[Parsed, option("Declared: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)] = None
-    missing: Annotated[MissingRule, word("Missing values", MissingRule)] = "category"
+    sensitive: Annotated[
+        Texts, option("Sensitive attribute: a column to protect; several between commas.", "COLUMN")
+    ] = None
+    count: Annotated[Text, option("Column of counts, if the rows are not people; none: they are.", "COLUMN")] = None
+    wide: Annotated[
+        Texts, option("Columns of counts, one for each value of the sensitive attribute, between commas.", "COLUMNS")
+    ] = None
+    bin: Annotated[
+        Parsed, option("Group numbers: age=5, or by edges age=0/18/65/120.", "COLUMN=BINS", parsing.parse_bins)
+    ] = None
+    levels: Annotated[
+        Parsed, option("All values that can occur: income='<=50K|>50K'.", "COLUMN=LEVELS", parsing.parse_levels)
+    ] = None
+    missing: Annotated[MissingRule, word("What to do with missing values", MissingRule)] = "category"
     outside: Annotated[
         OutsideRule | None,
-        word("Records outside the declared labels", OutsideRule, "error; of release and report --public: drop"),
+        word("What to do with records outside the declared levels", OutsideRule, OUTSIDE_DEFAULT),
     ] = None
-    engine: Annotated[EngineName | None, word("Where counting happens", EngineName)] = None
-    table: Annotated[Text, option("Table of a DuckDB file or a database, or sheet of a workbook.", "NAME")] = None
-    encoding: Annotated[Text, option("Encoding of text that is not UTF-8, for example latin-1.", "NAME")] = None
+    engine: Annotated[EngineName | None, word("What counts", EngineName, "duckdb, or the database itself")] = None
+    table: Annotated[Text, option("Table of a database or of its file, or sheet of a workbook.", "NAME")] = None
+    encoding: Annotated[Text, option("Encoding of a text file that is not in UTF-8, for example latin-1.", "NAME")] = (
+        None
+    )
     metadata: Annotated[
-        Text, option("Declares levels and bounds: CSVW or a Table Schema (.json), SmartNoise's (.yaml).", "FILE")
+        Text, option("File that declares levels and bounds: CSVW or Table Schema (.json), SmartNoise (.yaml).", "FILE")
     ] = None
-    memory_limit: Annotated[
-        Text, option("Memory for counting, for example 4GB; past it, it spills to disk.", "SIZE")
-    ] = None
+    memory_limit: Annotated[Text, option("Memory for counting, for example 4GB; the rest goes to disk.", "SIZE")] = None
 
     def tabulate(
         self,
@@ -220,10 +232,10 @@ class MechanismOptions:
 
     panel: ClassVar[str] = NOISE
     mechanism: Annotated[MechanismName, word("How the noise is made", MechanismName)] = "geometric"
-    epsilon: Annotated[Number, number("Privacy loss.")] = None
-    delta: Annotated[Number, number("For the Gaussian mechanisms.")] = None
-    neighbours: Annotated[Neighbours, word("How neighbouring tables differ, by one record", Neighbours)] = "add-remove"
-    threshold: Annotated[float, number("Counts below this half-integer after noise become 0.")] = 0.5
+    epsilon: Annotated[Number, number("Privacy loss: smaller is more private.")] = None
+    delta: Annotated[Number, number("Only for the Gaussian mechanisms.")] = None
+    neighbours: Annotated[Neighbours, word("Neighbouring tables differ in one record", Neighbours)] = "add-remove"
+    threshold: Annotated[float, number("Noisy counts below this half-integer become 0.")] = 0.5
 
     def one(self) -> Mechanism:
         """The mechanism that these options describe."""
@@ -246,9 +258,9 @@ class SeveralMechanismOptions(MechanismOptions):
 
     mechanism: Annotated[Any, option(f"How the noise is made: {say_words(MechanismName)}.", "NAME")] = "geometric"
     epsilon: Annotated[
-        Numbers, option("Privacy loss: between commas, or low:high:points.", "NUMBERS", parsing.parse_points)
+        Numbers, option("Privacy loss: numbers between commas, or low:high:points.", "NUMBERS", parsing.parse_points)
     ] = None
-    delta: Annotated[Numbers, option("For the Gaussian mechanisms.", "NUMBERS", read_numbers)] = None
+    delta: Annotated[Numbers, option("Only for the Gaussian mechanisms.", "NUMBERS", read_numbers)] = None
 
     def all(self) -> list[Mechanism]:
         """A mechanism for each delta and epsilon."""
@@ -270,21 +282,21 @@ class RiskOptions:
     """Which risks."""
 
     panel: ClassVar[str] = MEASURES
-    measure: Annotated[Texts, words("Which measures", MeasureName, "all")] = None
-    form: Annotated[Texts, words("In which forms", Form, "all")] = None
-    weights: Annotated[Texts, words("Averaged over cells or people", Weights, "both")] = None
+    measure: Annotated[Texts, words("Which measures, between commas", MeasureName, "all")] = None
+    form: Annotated[Texts, words("In which forms, between commas", Form, "all")] = None
+    weights: Annotated[Texts, words("Average over cells or over people", Weights, "both")] = None
     alpha: Annotated[
         Parsed,
         option(
-            "Dirichlet prior: mle, moments, or 1,1,1 in the order of the levels.",
+            "Dirichlet prior: mle, moments, or numbers such as 1,1,1 in the order of the levels.",
             "ALPHA",
             parsing.parse_alpha,
             "mle",
         ),
     ] = None
-    sizes: Annotated[SizesFamily, word("Cell sizes", SizesFamily)] = "poisson"
-    sizes_fit: Annotated[SizesFit, word("How sizes are fitted", SizesFit)] = "mle"
-    zero_truncation: Annotated[bool, typer.Option(help="Empty cells are not seen: fit sizes from 1 on.")] = True
+    sizes: Annotated[SizesFamily, word("Distribution of cell sizes", SizesFamily)] = "poisson"
+    sizes_fit: Annotated[SizesFit, word("How it is fitted to the sizes", SizesFit)] = "mle"
+    zero_truncation: Annotated[bool, typer.Option(help="Fit sizes from 1 on, as empty cells are not seen.")] = True
     attack: Annotated[Attack, word("How the attacker guesses", Attack)] = "homogeneity"
 
     @property
@@ -333,7 +345,7 @@ class OneRiskOptions(RiskOptions):
 
     measure: Annotated[Texts, words("Which measure", MeasureName, "local")] = None
     form: Annotated[Texts, words("In which form", Form, "tight")] = None
-    weights: Annotated[Texts, words("Averaged over cells or people", Weights, "records")] = None
+    weights: Annotated[Texts, words("Average over cells or over people", Weights, "records")] = None
 
 
 @dataclass(frozen=True)
@@ -342,10 +354,14 @@ class AttackerOptions:
 
     panel: ClassVar[str] = ATTACKER
     certainty: Annotated[
-        Numbers, option("How sure he must be, above 0.5 and below 1.", "NUMBERS", read_numbers, "0.95")
+        Numbers, option("How sure the attacker must be, above 0.5 and below 1.", "NUMBERS", read_numbers, "0.95")
     ] = None
     belief: Annotated[
-        str, option(f"What he believes: {', '.join(list_words(BeliefName))}, or shapes/theta: 0.4,0.15/0.9.", "BELIEF")
+        str,
+        option(
+            f"What the attacker expects: {', '.join(list_words(BeliefName))}, or shapes/theta: 0.4,0.15/0.9.",
+            "BELIEF",
+        ),
     ] = "negbin"
 
     def arguments(self) -> dict[str, Any]:
@@ -365,13 +381,19 @@ class LimitOptions:
 
     panel: ClassVar[str] = LIMITS
     max_caused: Annotated[Number, number("Largest share of people given away because of their own record.", "R")] = None
-    max_certain: Annotated[Number, number("Largest share of people named with --certainty.", "R")] = None
-    max_ceiling: Annotated[Number, number("How often anybody may tell two even values apart, above 0.5.", "R")] = None
-    max_epsilon: Annotated[Number, number("Largest epsilon, whatever the figures.", "E")] = None
-    max_risk: Annotated[Number, number("Largest risk, from 0 to 1.", "R")] = None
-    max_people: Annotated[Number, number("Most people exposed on average.", "M")] = None
+    max_certain: Annotated[Number, number("Largest share of people whom an attacker names with --certainty.", "R")] = (
+        None
+    )
+    max_ceiling: Annotated[
+        Number, number("Largest chance to tell two equally likely values apart, above 0.5.", "R")
+    ] = None
+    max_epsilon: Annotated[Number, number("Largest epsilon.", "E")] = None
+    max_risk: Annotated[Number, number("Largest risk by --measure, from 0 to 1.", "R")] = None
+    max_people: Annotated[Number, number("Largest number of people exposed on average.", "M")] = None
     margin: Annotated[Number, number("Largest risk above the chance level, from 0 to 1.", "R")] = None
-    max_tvd: Annotated[Number, number("Largest total variation distance of marginals, from 0 to 1.", "T")] = None
+    max_tvd: Annotated[Number, number("Largest error of marginals: a total variation distance, from 0 to 1.", "T")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -379,7 +401,7 @@ class SimulationOptions:
     """How releases are simulated."""
 
     panel: ClassVar[str] = SIMULATION
-    releases: Annotated[int, whole("Simulated releases.")] = 20
+    releases: Annotated[int, whole("How many releases are simulated.")] = 20
     seed: Annotated[int, whole("Seed of the simulation.")] = 0
     cells: Annotated[NoisyCells, word("Noise on the whole domain, or on observed cells only", NoisyCells)] = "domain"
 
@@ -394,7 +416,7 @@ class SimulationOptions:
 class UtilitySimulationOptions(SimulationOptions):
     """How releases are simulated, where their use is what is asked for."""
 
-    releases: Annotated[int, whole("Simulated releases.")] = 100
+    releases: Annotated[int, whole("How many releases are simulated.")] = 100
 
 
 COMMON = frozenset(

@@ -72,8 +72,23 @@ EXAMPLES = {
     "ledger risk": ("releases.db adult.parquet", "releases.db adult.parquet --measure local --plot risk.svg"),
     "ledger plan": ("releases.db --epsilon 0.5", "releases.db --max-ceiling 0.75 --attribute income"),
 }
-"""What is typed after a command; `cellrisk demo --save adult.parquet` writes the table, and tests run them all."""
-EXAMPLES_NOTE = "cellrisk demo --save adult.parquet writes the table of the examples."
+"""What is typed after a command; `NOTES` say where the files come from, and tests run them all."""
+SET_FILE = """source = "adult.parquet"
+sensitive = "income"
+epsilon = 1
+[[table]]
+qid = ["sex"]
+[[table]]
+qid = ["race"]
+"""
+NOTES = {
+    "adult.parquet": "cellrisk demo --save adult.parquet writes the table.",
+    "set.toml": f"A set.toml for these examples:\n{indent(SET_FILE, '  ')}".rstrip(),
+    "sexes.csv": "cellrisk release --help shows how sexes.csv is made.",
+    "releases.db": "cellrisk ledger create releases.db makes the ledger.",
+    "other.db": "cellrisk ledger create other.db --head noted.txt makes the other ledger.",
+}
+"""Where the files that examples read come from."""
 
 
 def list_examples(command: str) -> list[str]:
@@ -83,6 +98,19 @@ def list_examples(command: str) -> list[str]:
     ['cellrisk demo', 'cellrisk demo --save adult.parquet']
     """
     return [f"cellrisk {command} {rest}".rstrip() for rest in EXAMPLES[command]]
+
+
+def list_notes(examples: list[str]) -> list[str]:
+    """Where the files come from that the examples of a command read; those that they write themselves need no note.
+
+    >>> list_notes(["cellrisk inspect adult.parquet"])
+    ['cellrisk demo --save adult.parquet writes the table.']
+    """
+    shown = "\n".join(examples)
+    if "set.toml" in shown:
+        shown += SET_FILE
+    notes = [note for file, note in NOTES.items() if file in shown and f"--output {file}" not in shown]
+    return [note for note in notes if not any(example in note for example in examples)]
 
 
 def fold(example: str, width: int = 76) -> str:
@@ -148,5 +176,6 @@ class PanelCommand(TyperCommand):
         examples = list_examples(ctx.command_path.partition(" ")[2])
         with formatter.section("Examples"):
             formatter.write(indent("\n".join(map(fold, examples)), "  ") + "\n")
-        if any("adult.parquet" in example for example in examples):
-            formatter.write(f"\n  {EXAMPLES_NOTE}\n")
+        notes = list_notes(examples)
+        if notes:
+            formatter.write("\n" + indent("\n".join(notes), "  ") + "\n")

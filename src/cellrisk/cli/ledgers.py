@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
 EVERYONE = "everyone"
 
-CohortOption = Annotated[Text, option("Who is covered.", "NAME", default="the ledger's only cohort")]
+CohortOption = Annotated[Text, option("The group of people covered.", "NAME", default="the ledger's only cohort")]
+CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
 Operator = Annotated[words.Operator, word("How losses add up", words.Operator)]
-NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")]
+NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")]
 
 
 class LedgerGroup(PanelGroup):
@@ -89,7 +90,9 @@ class LedgerOptions:
 class WrittenLedgerOptions(LedgerOptions):
     """Which ledger is written to, and where its last entry is noted."""
 
-    head: Annotated[Text, option("Note the ledger's last entry in this file, and check it.", "FILE")] = None
+    head: Annotated[Text, option("File in which the last entry is noted, and checked before each write.", "FILE")] = (
+        None
+    )
 
     @contextmanager
     def open(self, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
@@ -103,11 +106,11 @@ class EntryOptions(WrittenLedgerOptions):
     """What the ledger notes of a release beside its loss."""
 
     cohort: CohortOption = None
-    new_cohort: Annotated[bool, typer.Option("--new-cohort", help="The cohort is new: people who are in no other.")] = (
-        False
-    )
+    new_cohort: Annotated[
+        bool, typer.Option("--new-cohort", help="The cohort is new: its people are in no other, or in --part-of.")
+    ] = False
     part_of: Annotated[Text, option("The cohort that the new one is part of.", "NAME")] = None
-    purpose: Annotated[str, option("What the release is for, in free words.", "TEXT")] = ""
+    purpose: Annotated[str, option("What the release is for, in your words.", "TEXT")] = ""
     new_ledger: NewLedger = False
 
     def arguments(self, ledger: Ledger) -> dict[str, Any]:
@@ -124,7 +127,7 @@ class EntryOptions(WrittenLedgerOptions):
 class LossOptions(MechanismOptions):
     """What one release costs: by its mechanism, or as another tool states it."""
 
-    mechanism: Annotated[words.MechanismName | None, word("How the noise was made", words.MechanismName)] = None  # type: ignore[assignment]
+    mechanism: Annotated[words.MechanismName | None, word("How the noise is made", words.MechanismName)] = None  # type: ignore[assignment]
     delta: Annotated[Number, number("For approximate and probabilistic DP.")] = None
     rho: Annotated[Number, number("For concentrated DP, in place of epsilon.")] = None
     flavour: Annotated[
@@ -161,10 +164,10 @@ class LossOptions(MechanismOptions):
 
 
 def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
-    """Make a new ledger, where there is none.
+    """Make a new ledger.
 
-    With --head, or CELLRISK_LEDGER_HEAD, its last entry is noted in a file outside after every write: an older copy of
-    the ledger is then told from the newest.
+    With --head, or CELLRISK_LEDGER_HEAD, every write notes the last entry in a file outside the ledger, so that an
+    older copy in its place is found.
     """
     with ledger.open(create=True) as opened:
         line = opened.note_head()
@@ -178,13 +181,17 @@ def add_command(
     ledger: EntryOptions,
     loss: LossOptions,
     output: OutputOptions,
-    attribute: Annotated[Text, option("The sensitive attribute; none for counts of cells alone.", "COLUMN")] = None,
-    qid: Annotated[Texts, option("Quasi-identifier; repeat it or separate by commas.", "COLUMN")] = None,
+    attribute: Annotated[
+        Text, option("The sensitive attribute; leave it out for counts of cells alone.", "COLUMN")
+    ] = None,
+    qid: Annotated[
+        Texts, option("Quasi-identifier: a column that others may know; several between commas.", "COLUMN")
+    ] = None,
     file: Annotated[Text, option("The released file; its SHA-256 is recorded.", "FILE")] = None,
 ) -> None:
     """Record a release that was made.
 
-    By its mechanism, or as another tool states its loss: --epsilon 1, --epsilon 1 --delta 1e-6, --rho 0.1.
+    Give its mechanism, or the loss that another tool states: --epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1.
     """
     from cellrisk.repeat.ledger.entry import check_name, describe_release
 
@@ -202,15 +209,15 @@ def add_command(
 def limit_command(
     ledger: WrittenLedgerOptions,
     output: OutputOptions,
-    epsilon: Annotated[Number, number("The most that a person may lose in all.")] = None,
-    delta: Annotated[float, number("Where the limit is not pure DP.")] = 0,
+    epsilon: Annotated[Number, number("Largest total loss.")] = None,
+    delta: Annotated[float, number("Delta of the limit; 0 is pure DP.")] = 0,
     cohort: CohortOption = None,
     operator: Operator = "tightest",
     new_ledger: NewLedger = False,
 ) -> None:
-    """Limit what a person of a cohort may lose in all.
+    """Limit the total loss of the people in a cohort.
 
-    A release past the limit is refused before any noise is drawn.
+    A release that would exceed the limit is refused before any noise is drawn.
     """
     if epsilon is None:
         raise InvalidInput("no epsilon was given", fix="say the limit: --epsilon 2")
@@ -227,8 +234,8 @@ def limit_command(
 def list_command(
     ledger: LedgerOptions,
     output: OutputOptions,
-    cohort: CohortOption = None,
-    kind: Annotated[Text, option("cohort, limit or release.", "NAME")] = None,
+    cohort: CohortFilter = None,
+    kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
     """Every entry, in order."""
     with ledger.open() as opened:
@@ -249,11 +256,11 @@ def show_command(
         Whole,
         typer.Argument(
             metavar="[ENTRY]",
-            help="A number; without it, what is spent.",
+            help="Number of an entry; without it, what each cohort has spent.",
             parser=parsing.parse_whole,
         ),
     ] = None,
-    cohort: CohortOption = None,
+    cohort: CohortFilter = None,
     operator: Operator = "tightest",
     delta: Annotated[
         Number, option("The delta at which losses are added up.", "NUMBER", read_number, "the sum of theirs")
@@ -261,7 +268,7 @@ def show_command(
 ) -> None:
     """One entry, or what each cohort has spent.
 
-    All ways of adding up losses stand side by side; the tightest that holds is chosen.
+    It adds up losses in every way that holds, and counts the tightest.
     """
     if delta is not None:
         require_within("--delta", delta, least=0, below=1)
@@ -290,13 +297,15 @@ def show_command(
 def verify_command(
     ledger: LedgerOptions,
     output: OutputOptions,
-    head: Annotated[Text, option("A digest noted elsewhere, or the file that keeps the head.", "DIGEST|FILE")] = None,
-    files: Annotated[bool, typer.Option(help="Compare released files and their descriptions too.")] = True,
-    folder: Annotated[Texts, option("Look here too for descriptions of releases.", "FOLDER")] = None,
+    head: Annotated[
+        Text, option("A digest noted elsewhere, or the file in which the head is noted.", "DIGEST|FILE")
+    ] = None,
+    files: Annotated[bool, typer.Option(help="Also compare released files and their descriptions.")] = True,
+    folder: Annotated[Texts, option("Also look here for descriptions of releases.", "FOLDER")] = None,
 ) -> None:
-    """Is everything as it was written?
+    """Check that everything is as it was written.
 
-    Finds edits, deletions, reordering and older copies; exit code 3 where there is any. Nothing is changed.
+    It finds edits, deletions, reordering and older copies, and exits with code 3 if there are any. It changes nothing.
     """
     digest = head is not None and re.fullmatch("[0-9a-fA-F]{32}|[0-9a-fA-F]{64}", head.strip()) is not None
     for each in folder or []:
@@ -317,7 +326,7 @@ def verify_command(
 def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """The ledger's last entry, to be noted elsewhere: its id, number and digest.
 
-    With --head, or CELLRISK_LEDGER_HEAD, it is noted in that file, from where on the ledger is checked against it.
+    With --head, or CELLRISK_LEDGER_HEAD, it is noted in that file, and later writes check the ledger against it.
     """
     with ledger.open() as opened:
         line = opened.note_head()
@@ -325,9 +334,9 @@ def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
 
 
 def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
-    """Finish or take back what killed processes have left.
+    """Finish or undo what killed processes have left.
 
-    Every command that writes does so first. What another user or another machine has begun is left alone.
+    Every command that writes does this first. What another user or another machine has begun is left alone.
     """
     with ledger.open() as opened:
         left = opened.settle()
@@ -345,8 +354,8 @@ def abandon_command(
 ) -> None:
     """Give up a reservation of a machine that will not come back.
 
-    Its loss no longer counts as spent, unless its entry stands already: that stays. One whose process lives cannot be
-    given up.
+    Its loss no longer counts as spent, unless its entry was already written. A reservation cannot be given up while its
+    process runs.
     """
     with ledger.open() as opened:
         stands = opened.abandon(token)
@@ -359,9 +368,13 @@ def abandon_command(
 def export_command(
     ledger: LedgerOptions,
     settings: OutputOptions,
-    output: Annotated[Text, option("Where to: .jsonl, .csv, or .yaml for the deployments registry.", "FILE")] = None,
-    form: Annotated[Text, option("json-lines, csv or registry, where the ending does not say.", "NAME")] = None,
-    cohort: CohortOption = None,
+    output: Annotated[
+        Text, option("File to write: .jsonl, .csv, or .yaml for the registry of deployments.", "FILE")
+    ] = None,
+    form: Annotated[
+        Text, option("json-lines, csv or registry, if the ending of the file does not say.", "NAME")
+    ] = None,
+    cohort: CohortFilter = None,
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
     """Write the entries to a file: JSON lines, CSV, or YAML for the registry of deployments."""

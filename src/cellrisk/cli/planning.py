@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.sequences import Step
 
-By = Annotated[str, option("What the picture's axis is: loss or release.", "NAME")]
+By = Annotated[str, option("Axis of the picture: loss or release.", "NAME")]
 TotalDelta = Annotated[
     Number, option("The delta of all releases together.", "NUMBER", read_number, "the sum of theirs")
 ]
 Attribute = Annotated[
-    Text, option("The sensitive attribute to release next; none for counts of cells alone.", "COLUMN")
+    Text, option("The sensitive attribute to release next; leave it out for counts of cells alone.", "COLUMN")
 ]
 
 
@@ -53,7 +53,7 @@ class CoveredOptions(TableOptions):
 
     source: Annotated[
         Text,
-        typer.Argument(metavar="[FILE]", help="The cohort's records; without them, only losses are added up."),
+        typer.Argument(metavar="[FILE]", help="The cohort's records."),
     ] = None  # type: ignore[assignment]
 
     def cover(self, steps: list[Step], attribute: str | None) -> FrequencyTable:
@@ -65,6 +65,16 @@ class CoveredOptions(TableOptions):
 
 
 @dataclass(frozen=True)
+class PlannedOptions(CoveredOptions):
+    """Where the records of the cohort are, if they are to be looked at."""
+
+    source: Annotated[
+        Text,
+        typer.Argument(metavar="[FILE]", help="The cohort's records; without them, only losses are added up."),
+    ] = None
+
+
+@dataclass(frozen=True)
 class SequenceOptions:
     """How losses are added up, and what is assessed at their sum."""
 
@@ -72,7 +82,7 @@ class SequenceOptions:
     operator: Operator = "tightest"
     total_delta: TotalDelta = None
     assess_as: Annotated[
-        Text, option("Mechanism to assess the sum by, where that of a release cannot be set at it.", "NAME")
+        Text, option("Mechanism that stands for the total loss, if the release's own cannot.", "NAME")
     ] = None
 
     def arguments(self, risk: RiskOptions) -> dict[str, Any]:
@@ -90,7 +100,7 @@ class SequenceOptions:
 class SequenceRiskOptions(OneRiskOptions):
     """Which risk of a sequence."""
 
-    weights: Annotated[Texts, option("Both are given along a sequence: leave it out.", "NAME", default="both")] = None
+    weights: Annotated[Texts, option("Leave it out: both are printed.", "NAME", default="both")] = None
 
 
 def risk_command(
@@ -104,10 +114,10 @@ def risk_command(
     plot: Plot = None,
     by: By = "loss",
 ) -> None:
-    """Risk along the releases so far, and the figures to decide by.
+    """The risk after each release so far, and the figures to decide by.
 
-    Each attribute at the loss spent when it was released, and the overall risk of the cells; people given away only
-    because of their own record, and what nobody exceeds who has seen all releases so far.
+    It prints the risk of each attribute at the total loss by then, the overall risk of the cells, the people given away
+    because of their own record, and how often anybody who has seen all these releases could be right at most.
     """
     from cellrisk.repeat.sequences import assess_sequence
     from cellrisk.show.pictures import check_picture_path
@@ -130,26 +140,26 @@ def risk_command(
 def plan_command(
     context: typer.Context,
     ledger: LedgerOptions,
-    table: CoveredOptions,
+    table: PlannedOptions,
     loss: LossOptions,
     sequence: SequenceOptions,
     risk: SequenceRiskOptions,
     output: OutputOptions,
     attribute: Attribute = None,
     cohort: CohortOption = None,
-    max_risk: Annotated[Number, number("Find the largest epsilon that keeps the overall risk within R.", "R")] = None,
+    max_risk: Annotated[Number, number("Find the largest epsilon with an overall risk of at most R.", "R")] = None,
     max_caused: Annotated[
         Number, number("The same for the share of people given away because of their own record.", "R")
     ] = None,
     max_ceiling: Annotated[
-        Number, number("The same for what nobody exceeds who tells two values apart; needs no records.", "R")
+        Number, number("The same for the chance to tell two equally likely values apart; needs no records.", "R")
     ] = None,
-    overall: Annotated[OverallKind, word("Overall risk of a cell, over its attributes", OverallKind)] = "max",
+    overall: Annotated[OverallKind, word("How the risks of a cell's attributes are put together", OverallKind)] = "max",
 ) -> None:
     """What would one more release cost and reveal?
 
-    With --epsilon: the loss, the figures to decide by and the overall risk then. With --max-caused, --max-ceiling or
-    --max-risk: the largest epsilon that keeps them; where no limit binds, none.
+    With --epsilon it prints the total loss, the figures to decide by and the overall risk after that release. With
+    --max-caused, --max-ceiling or --max-risk it finds the largest epsilon within them; where no limit binds, none.
     """
     options, policies = sequence.arguments(risk), policy_of(context)
     limits: dict[str, Any] = {"max_risk": max_risk, "max_caused": max_caused, "max_ceiling": max_ceiling}
@@ -198,7 +208,7 @@ def average_command(
 ) -> None:
     """The same table released several times.
 
-    The risk from an attacker who averages the noise away, beside the rule of the cumulative loss.
+    It compares the risk from an attacker who averages the releases with that of one release at their total loss.
     """
     from cellrisk.repeat.averaging import average
 

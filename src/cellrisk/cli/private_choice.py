@@ -17,13 +17,22 @@ from cellrisk.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class PrivateOptions(RecordOptions):
+class ChoiceRecordOptions(RecordOptions):
+    """Where the loss of a private choice is recorded."""
+
+    ledger: Annotated[
+        Text, option("With --private: record its loss in this ledger; refused beyond its limits.", "LEDGER")
+    ] = None
+
+
+@dataclass(frozen=True)
+class PrivateOptions(ChoiceRecordOptions):
     """How the choice itself is made private, and where its loss is recorded."""
 
     panel: ClassVar[str] = PRIVATE
-    private: Annotated[Number, number("Choose so that the answer may be published, at this epsilon of its own.")] = None
+    private: Annotated[Number, number("Make a choice that may be published, at this epsilon of its own.")] = None
     max_caused_people: Annotated[
-        Number, number("With --private: most people given away because of their own record.", "M")
+        Number, number("With --private: largest number of people given away because of their own record.", "M")
     ] = None
     grid: Annotated[
         Numbers,
@@ -34,7 +43,9 @@ class PrivateOptions(RecordOptions):
         option("With --private: exponential, permute-and-flip or sparse-vector.", "NAME", default="exponential"),
     ] = None
     may_be_missing: Annotated[Texts, option("With --private: column that can hold missing values.", "COLUMN")] = None
-    observed_levels: Annotated[Texts, option("With --private: column with labels as they occur.", "COLUMN")] = None
+    observed_levels: Annotated[
+        Texts, option("With --private: column whose levels are taken from the data.", "COLUMN")
+    ] = None
 
     @property
     def asked(self) -> bool:

@@ -43,7 +43,7 @@ class Program(PanelGroup):
 app = typer.Typer(
     name="cellrisk",
     cls=Program,
-    help="At this epsilon, how much does the homogeneity attack still reveal about people's sensitive values?",
+    help="What a frequency table that is published with differential privacy still gives away about people.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 class ReleaseMechanismOptions(MechanismOptions):
     """How the noise of a release is made: by whole numbers."""
 
-    mechanism: Annotated[MechanismName, option("geometric or discrete-gaussian.", "NAME", str)] = "geometric"
+    mechanism: Annotated[
+        MechanismName, option("How the noise is made: geometric or discrete-gaussian.", "NAME", str)
+    ] = "geometric"
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class AuditedMechanismOptions(MechanismOptions):
     """How the noise of a release was made, where its description does not say so."""
 
     mechanism: Annotated[MechanismName | None, word("How the noise was made, if not described", MechanismName)] = None  # type: ignore[assignment]
-    neighbours: Annotated[Neighbours | None, word("How neighbouring tables differ, by one record", Neighbours)] = None  # type: ignore[assignment]
-    threshold: Annotated[Number, number("Counts below this half-integer after noise became 0.")] = None  # type: ignore[assignment]
+    neighbours: Annotated[Neighbours | None, word("Neighbouring tables differ in one record", Neighbours)] = None  # type: ignore[assignment]
+    threshold: Annotated[Number, number("Noisy counts below this half-integer became 0.")] = None  # type: ignore[assignment]
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `audit`; none without an epsilon, as a mechanism may be named for other commands in a file."""
@@ -68,7 +70,12 @@ class AuditingOptions(AttackerOptions):
     """An attacker who does the mathematics."""
 
     belief: Annotated[
-        Text, option("What he believes: negbin, table, or shapes/theta: 0.4,0.15/0.9.", "BELIEF", default="negbin")
+        Text,
+        option(
+            "What the attacker expects: negbin, table, or shapes/theta: 0.4,0.15/0.9.",
+            "BELIEF",
+            default="negbin",
+        ),
     ] = None  # type: ignore[assignment]
 
 
@@ -76,7 +83,7 @@ class AuditingOptions(AttackerOptions):
 class RecordOptions(EntryOptions):
     """Where the release is recorded."""
 
-    ledger: Annotated[Text, option("Record it here, within the limits: file and entry, or neither.", "LEDGER")] = None  # type: ignore[assignment]
+    ledger: Annotated[Text, option("Record the loss in this ledger; refused beyond its limits.", "LEDGER")] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
@@ -134,9 +141,9 @@ class RecordOptions(EntryOptions):
 class ReleasedTableOptions(TableOptions):
     """Where the records are, where no set file says so."""
 
-    source: Annotated[Text, typer.Argument(metavar="[FILE]", help="The records, as for assess; none with --set.")] = (
-        None  # type: ignore[assignment]
-    )
+    source: Annotated[
+        Text, typer.Argument(metavar="[FILE]", help="The records, as for assess; leave it out with --set.")
+    ] = None  # type: ignore[assignment]
 
 
 def release_command(
@@ -147,7 +154,7 @@ def release_command(
     settings: OutputOptions,
     output: Annotated[Text, option("The released counts: .parquet or .csv; with --set a new folder.", "FILE")] = None,
     set_file: Annotated[
-        Text, typer.Option("--set", metavar="SET", help="Release every table of a set file, all or none.")
+        Text, typer.Option("--set", metavar="SET", help="Release every table of a set file, or none.")
     ] = None,
     format: Annotated[Text, option("With --set: parquet (default) or csv.", "NAME")] = None,
     exclude: Annotated[
@@ -155,24 +162,34 @@ def release_command(
     ] = None,
     may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
     observed_levels: Annotated[
-        Texts, option("Column with labels as they occur; the guarantee does not cover which.", "COLUMN")
+        Texts, option("Column whose levels are taken from the data; the guarantee does not cover which.", "COLUMN")
     ] = None,
     observed_cells_only: Annotated[
-        bool, typer.Option("--observed-cells-only", help="Noise on non-empty cells only; it does not cover which.")
+        bool,
+        typer.Option(
+            "--observed-cells-only", help="Noise on non-empty cells only; the guarantee does not cover which."
+        ),
     ] = False,
     clamp: Annotated[bool, typer.Option(help="Negative counts become zero; --no-clamp keeps sums unbiased.")] = True,
     dense: Annotated[
-        bool | None, typer.Option("--dense/--sparse", help="List every count, or positive ones alone.")
+        bool | None,
+        typer.Option(
+            "--dense/--sparse",
+            help="List every count, or only the positive ones.",
+            show_default="dense up to a million counts",
+        ),
     ] = None,
-    parents: Annotated[Text, option("A coarser release that these counts shall add up to.", "FILE")] = None,
-    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
+    parents: Annotated[Text, option("A coarser release that these counts must add up to.", "FILE")] = None,
+    parent_count: Annotated[
+        Text, option("Column of counts in --parents, if its description is missing.", "COLUMN")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
-    """Publish the table with differential privacy.
+    """Release the table with differential privacy.
 
-    Counts with noise from OpenDP, and a description beside them. With --set SET, every table of a set file, with one
-    entry in the ledger: all or none.
+    It writes the counts with noise from OpenDP, and a description beside them. With --ledger, files and entry are
+    written together or not at all. With --set SET it releases all tables of a set file, with one entry.
     """
     from cellrisk.publish.releasing import check_output, release
 
@@ -291,16 +308,16 @@ def publish_risk_command(
     mechanism: MechanismOptions,
     record: RecordOptions,
     settings: OutputOptions,
-    risk_epsilon: Annotated[Number, number("What the figure may cost, beside the release.")] = None,
-    figure: Annotated[str, option("caused (people), or local (sum over cells of the exact risk).", "NAME")] = "caused",
+    risk_epsilon: Annotated[Number, number("Epsilon of the figure, on top of that of the release.")] = None,
+    figure: Annotated[str, option("caused (people) or local (exact risk, summed over cells).", "NAME")] = "caused",
     may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
     observed_levels: Annotated[
-        Texts, option("Column with labels as they occur; the guarantee does not cover which.", "COLUMN")
+        Texts, option("Column whose levels are taken from the data; the guarantee does not cover which.", "COLUMN")
     ] = None,
 ) -> None:
-    """How risky a release would be, in a figure that may be published.
+    """How risky a release would be, as a figure that may be published.
 
-    It has noise and an epsilon of its own, which is recorded before anything is shown.
+    The figure has noise and an epsilon of its own; with --ledger, this is recorded before anything is shown.
     """
     if risk_epsilon is None:
         raise InvalidInput("no epsilon was given for the figure", fix="choose one: --risk-epsilon 0.05")
@@ -331,19 +348,21 @@ def simulate_command(
     mechanism: MechanismOptions,
     attacker: AttackerOptions,
     output: OutputOptions,
-    releases: Annotated[int, whole("Simulated releases.")] = 1000,
+    releases: Annotated[int, whole("How many releases are simulated.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
-    parents: Annotated[Text, option("A coarser release that the counts shall add up to.", "FILE")] = None,
-    parent_count: Annotated[Text, option("Column of counts in --parents, if not described.", "COLUMN")] = None,
+    parents: Annotated[Text, option("A coarser release that the counts must add up to.", "FILE")] = None,
+    parent_count: Annotated[
+        Text, option("Column of counts in --parents, if its description is missing.", "COLUMN")
+    ] = None,
     exclude: Annotated[
-        Parsed, option("With --parents, impossible: 'sex=m;pregnant=yes'.", "RULE", parsing.parse_rule)
+        Parsed, option("With --parents: combination that cannot occur.", "RULE", parsing.parse_rule)
     ] = None,
     may_be_missing: Annotated[Texts, option("With --parents: column that can hold missing values.", "COLUMN")] = None,
     perturbation: PerturbationText = None,
 ) -> None:
     """What attackers find in simulated releases.
 
-    With --parents, in releases whose counts add up to a coarser one that is published already.
+    With --parents, the simulated counts add up to a coarser release that is already published.
     """
     if perturbation is not None:
         from cellrisk.publish.simulation.perturbed import simulate_perturbation
@@ -377,7 +396,9 @@ def simulate_command(
 def audit_command(
     context: typer.Context,
     table: TableOptions,
-    released: Annotated[str, typer.Argument(metavar="RELEASED", help="What was published: counts, or records.")],
+    released: Annotated[
+        str, typer.Argument(metavar="RELEASED", help="The file that was published: counts or records.")
+    ],
     mechanism: AuditedMechanismOptions,
     attacker: AuditingOptions,
     output: OutputOptions,
@@ -385,16 +406,16 @@ def audit_command(
         Text, option("Column of counts in RELEASED; none: each row is a record.", "COLUMN")
     ] = None,
     released_table: Annotated[Text, option("Table, where RELEASED is a database.", "NAME")] = None,
-    top: Annotated[int, whole("How many of the exposed cells to list, for the curator.")] = 0,
+    top: Annotated[int, whole("How many of the cells that give people away to list.")] = 0,
     perturbation: PerturbationText = None,
-    max_risk: Annotated[Number, number("Exit with code 3 where a larger share of people is given away.", "R")] = None,
-    acro: Annotated[Text, option("Record for output checkers: a folder, and results.json in it.", "FILE")] = None,
+    max_risk: Annotated[Number, number("Exit with code 3 if a larger share of people is given away.", "R")] = None,
+    acro: Annotated[Text, option("Write a record for output checkers here: outputs/results.json.", "FILE")] = None,
     exception: Annotated[Text, option("With --acro: why the release should be allowed all the same.", "TEXT")] = None,
 ) -> None:
     """What did a release give away?
 
-    Who stands alone as 1, what an attacker who does the mathematics can be sure of given these counts, the attack as
-    realised, and what other tools would say.
+    It prints how many people are shown alone in their cell, how many an attacker who weighs these counts can be sure
+    of, what the homogeneity attack gets right, and what other tools would say.
     """
     from cellrisk.publish.auditing import audit
     from cellrisk.publish.auditing.checking_record import check_record_place

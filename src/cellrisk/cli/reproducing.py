@@ -15,11 +15,13 @@ from cellrisk.cli.progress import progress_bar
 
 def reproduce_command(
     settings: OutputOptions,
-    output: Annotated[str, option("The folder to make: a page, pictures and numbers.", "FOLDER")] = "reproduction",
+    output: Annotated[str, option("Folder to make, with a page, pictures and numbers.", "FOLDER")] = "reproduction",
     bankruptcy: Annotated[
-        Text, option("UCI's Qualitative Bankruptcy: its text or zip, or a CSV; no network is touched.", "FILE")
+        Text, option("UCI's Qualitative Bankruptcy as text, zip or CSV; then nothing is fetched.", "FILE")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Fetch nothing; Adult alone, without a file.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Fetch nothing; without --bankruptcy, reproduce Adult alone.")
+    ] = False,
     points: Annotated[int, whole("Epsilons on each curve, from 0.001 to 100.")] = 501,
     releases: Annotated[int, whole("Simulated releases behind the box plots.")] = 100,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
@@ -27,7 +29,7 @@ def reproduce_command(
 ) -> None:
     """Every figure and number of the paper, from data.
 
-    Adult comes with the package; Bankruptcy is fetched from UCI where no file is given. It takes a minute or two.
+    Adult comes with the package; Bankruptcy is fetched from UCI if no file is given. It takes a minute or two.
     """
     from cellrisk.paper import reproduce
     from cellrisk.paper.reproduction import check_folder

@@ -18,26 +18,26 @@ PASSWORD = "CELLRISK_PASSWORD"
 
 def serve_command(
     context: typer.Context,
-    folder: Annotated[Text, option("Files below this folder can be loaded; uploads always can.", "FOLDER")] = None,
-    ledger: Annotated[Text, option("Where releases are recorded.", "LEDGER")] = None,
-    new_ledger: Annotated[
-        bool, typer.Option("--new-ledger", help="Make the ledger; refused where one is there.")
-    ] = False,
+    folder: Annotated[
+        Text, option("Let the page load files in this folder; files can always be uploaded.", "FOLDER")
+    ] = None,
+    ledger: Annotated[Text, option("Ledger in which releases are recorded.", "LEDGER")] = None,
+    new_ledger: Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")] = False,
     host: Annotated[str, option("The address to listen on.", "ADDRESS")] = "127.0.0.1",
     port: Annotated[int, whole("The port; 0 takes a free one.")] = 0,
     upload_limit: Annotated[str, option("The largest upload, for example 500MB.", "SIZE")] = "2GB",
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let other machines in, by a password; there is no encryption.")
+        bool, typer.Option("--allow-remote", help="Let other machines in, with a password; nothing is encrypted.")
     ] = False,
     password_file: Annotated[
-        Text, option(f"File whose first line is the password; else the variable {PASSWORD}.", "FILE")
+        Text, option(f"File with the password on its first line; without it, {PASSWORD} is read.", "FILE")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     config: Annotated[Path | None, CONFIG] = None,
 ) -> None:
-    """Choose epsilon by looking: a page on this machine.
+    """Look at the risk and choose epsilon on a page in your browser.
 
-    The link that it prints lets its reader in; Ctrl-C ends it, and removes what was uploaded.
+    Whoever has the link that it prints can use the page. Ctrl-C ends it and removes what was uploaded.
     """
     from cellrisk.counts.resources import read_bytes
     from cellrisk.web import serve

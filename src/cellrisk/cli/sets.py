@@ -17,7 +17,8 @@ from cellrisk.system.checks import read_number, read_numbers, shorten
 
 USUAL = "assess"
 SetFile = Annotated[
-    Path, typer.Argument(metavar="SET", help="TOML file with the source, what all tables share, and each [[table]].")
+    Path,
+    typer.Argument(metavar="SET", help="TOML file that names the source, what all tables share, and each [[table]]."),
 ]
 
 
@@ -37,32 +38,33 @@ def together_command(
     context: typer.Context,
     set_file: SetFile,
     output: OutputOptions,
-    check: Annotated[
-        bool, typer.Option("--check", help="Simulate releases as a second opinion; print z-scores.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare with simulated releases; print z-scores.")] = False,
     releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
-    seed: Annotated[int, whole("Seed of what is simulated.")] = 0,
+    seed: Annotated[int, whole("Seed of the simulation.")] = 0,
     certainty: Annotated[
         Numbers,
-        option("Also an attacker who does the mathematics and is so sure, such as 0.8,0.95.", "NUMBERS", read_numbers),
+        option("Also count the people whom an attacker names with this certainty: 0.8,0.95.", "NUMBERS", read_numbers),
     ] = None,
-    plot: Annotated[Text, option("Picture of how it grows table by table: .svg, .png or .pdf.", "FILE")] = None,
+    plot: Annotated[Text, option("Picture of how exposure grows table by table: .svg, .png or .pdf.", "FILE")] = None,
     max_caused: Annotated[
-        Number, number("Exit with code 3 where more people are given away because of their own record.", "R")
+        Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
     ] = None,
-    max_certain: Annotated[Number, number("Exit with code 3 where more are named with --certainty.", "R")] = None,
-    max_ceiling: Annotated[Number, number("Exit with code 3 where the ceiling of two values is above R.", "R")] = None,
-    max_epsilon: Annotated[Number, number("Exit with code 3 where the set costs more.", "E")] = None,
-    max_risk: Annotated[Number, number("Exit with code 3 where elimination names more, as a share.", "R")] = None,
-    max_people: Annotated[Number, number("Exit with code 3 where elimination names more people.", "M")] = None,
+    max_certain: Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")] = None,
+    max_ceiling: Annotated[
+        Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
+    ] = None,
+    max_epsilon: Annotated[Number, number("Exit with code 3 if the set costs more.", "E")] = None,
+    max_risk: Annotated[Number, number("Exit with code 3 if elimination names a larger share of people.", "R")] = None,
+    max_people: Annotated[Number, number("Exit with code 3 if elimination names more people.", "M")] = None,
     tempering: Annotated[
-        Text, option("With --certainty: what he makes of each further table, up to 1, or fit; default both.", "WEIGHT")
+        Text, option("With --certainty: weight of each further table, up to 1, or fit; default: 1 and fit.", "WEIGHT")
     ] = None,
 ) -> None:
     """What several tables about the same people give away, if they are released together.
 
-    Three ways of putting them together, each table alone beside the set, the table that adds most, what nobody exceeds
-    and what the set costs. The word assess may be left out.
+    It prints what three ways of combining the tables reveal, each table alone, the table that adds most, how often
+    anybody could be right at most, and what the set costs. Elimination, one of the three ways, rules out every value
+    that a table shows as zero. The word assess may be left out.
     """
     from cellrisk.decide.figure_limits import FigureLimit
     from cellrisk.decide.requirement import Requirement
@@ -114,16 +116,18 @@ def split_command(
     total_epsilon: Annotated[
         Number, option("What the tables may spend together.", "E", read_number, "what the set file says")
     ] = None,
-    total_rho: Annotated[Number, number("The same in zCDP, for discrete-gaussian tables.", "RHO")] = None,
+    total_rho: Annotated[Number, number("The same as rho of zCDP, for discrete-gaussian tables.", "RHO")] = None,
     use: Annotated[
         Numbers, option("How much each table is used, between commas.", "NUMBERS", read_numbers, "all alike")
     ] = None,
-    slack: Annotated[float, number("How far above the least error the shares may lie that give away fewest.")] = 0.25,
+    slack: Annotated[
+        float, number("How much more error than the least is allowed for giving away fewer people.")
+    ] = 0.25,
 ) -> None:
     """How to share a total epsilon, or rho, among the tables of a set.
 
-    Even shares, those of the least error, and those that give away fewest people because of their own records, with
-    their errors, and below which number no shares can come.
+    It compares even shares, the shares with the least error, and those that give away the fewest people because of
+    their own records. It also prints a number of people that no shares can go below.
     """
     from cellrisk.repeat.together.set_file import read_set_file
     from cellrisk.repeat.together.splitting import split_budget
