@@ -11,6 +11,7 @@ import typer
 
 from cellrisk.errors import visible
 from cellrisk.system.text import CURATOR_NOTE
+from cellrisk.system.writing import check_writable
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -24,6 +25,11 @@ ABOVE_LIMIT = 3
 def say(text: str, err: bool = False) -> None:
     """Prints for people, or for programs as JSON: with nothing in it that a terminal would obey or hide."""
     typer.echo(visible(text), err=err)
+
+
+def say_either(document: dict[str, Any], text: str, as_json: bool) -> None:
+    """Prints one JSON document for programs, or its text for people."""
+    say(json.dumps(document, allow_nan=False, ensure_ascii=False) if as_json else text)
 
 
 def answer(
@@ -42,12 +48,21 @@ def answer(
         checked = {"check": {name: check.to_dict() for name, check in checks.items()}} if checks else {}
         note = {"note": CURATOR_NOTE} if raw else {}
         policy = {} if policies is None else {"policy": policies.to_dict()}
-        document = {**result.to_dict(), **checked, **policy, **note}
-        say(json.dumps(document, allow_nan=False, ensure_ascii=False))
+        say_either({**result.to_dict(), **checked, **policy, **note}, "", as_json)
         return
     text = "\n\n".join([str(result), *(str(check) for check in (checks or {}).values())])
     text += f"\n\n{policies.describe()}" if policies else ""
     say(f"{text}\n\n{CURATOR_NOTE}" if raw and CURATOR_NOTE not in text else text)
+
+
+def check_outputs(plot: str | None, csv: str | None = None) -> None:
+    """Refuses a path that cannot be written before the work begins."""
+    if plot is not None:
+        from cellrisk.show.pictures import check_picture_path
+
+        check_picture_path(plot)
+    if csv is not None:
+        check_writable(csv)
 
 
 def tell_formulas(path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cellrisk.cli.answers import answer, obey, say, stop_above_limit
+from cellrisk.cli.answers import answer, check_outputs, obey, say, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
     AttackerOptions,
@@ -56,10 +56,7 @@ def inspect_command(
         preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding)
         answer(Columns(table.typed, preview), output.as_json)
         return
-    if plot is not None:
-        from cellrisk.show.pictures import check_picture_path
-
-        check_picture_path(plot)
+    check_outputs(plot)
     made = None if perturbation is None else read_perturbation_option(perturbation)
     frequencies = table.tabulate()
     found: Result = frequencies.summary()
@@ -108,10 +105,7 @@ def assess_command(
     policies = policy_of(context)
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
-    if plot is not None:
-        from cellrisk.show.pictures import check_picture_path
-
-        check_picture_path(plot)
+    check_outputs(plot)
     limits = FigureLimit.read(
         max_caused=max_caused,
         max_certain=max_certain,

@@ -42,6 +42,8 @@ from cellrisk.system.writing import inputs_of_one_command, keep_inputs
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.policies import Policies
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.risk.priors import Priors
 
@@ -55,6 +57,7 @@ Parsed = list[Any] | None
 """What is read in each text of an option that is repeated."""
 STANDARD_INPUT = "standard input"
 OUTSIDE_DEFAULT = "error; drop in release, publish-risk, report --public and choose --private"
+Plot = Annotated[Text, typer.Option(metavar="FILE", help="Picture: .svg, .png or .pdf.")]
 PerturbationText = Annotated[
     Text,
     typer.Option(
@@ -68,6 +71,8 @@ SpreadsheetSafe = Annotated[
         "--spreadsheet-safe", help="In CSV, put an apostrophe before texts that a spreadsheet would take for formulas."
     ),
 ]
+FIGURES, RISKS = ("max_caused", "max_certain", "max_ceiling", "max_epsilon"), ("max_risk", "max_people", "margin")
+"""Limits on the figures to decide by, and on risks."""
 
 
 def option(
@@ -347,6 +352,10 @@ class OneRiskOptions(RiskOptions):
     form: Annotated[Texts, words("In which form", Form, "tight")] = None
     weights: Annotated[Texts, words("Average over cells or over people", Weights, "records")] = None
 
+    def within(self, policies: Policies) -> dict[str, Any]:
+        """The words of the risk; a policy says which, and nothing else may be asked for."""
+        return policies.fix_words(self.single()) if policies else self.single()
+
 
 @dataclass(frozen=True)
 class AttackerOptions:
@@ -395,6 +404,15 @@ class LimitOptions:
         None
     )
 
+    def within(self, policies: Policies, question: dict[str, Any], **attacker: Any) -> tuple[FigureLimit, ...]:
+        """The limits on figures; any that is looser than a policy's on the same risk or figure is refused."""
+        from cellrisk.decide.figure_limits import FigureLimit
+
+        figures = FigureLimit.read(**{name: getattr(self, name) for name in FIGURES}, **attacker)
+        policies.check_figures(figures)
+        policies.check_tighter(question, **{name: getattr(self, name) for name in RISKS})
+        return figures
+
 
 @dataclass(frozen=True)
 class SimulationOptions:
@@ -440,17 +458,14 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         with inputs_of_one_command(), standard_input_as_file(given):
             keep_given_files(given)
-            call(given)
-
-    def call(given: dict[str, Any]) -> None:
-        arguments = {}
-        for name in signature.parameters:
-            kind = own[name]
-            if is_dataclass(kind) and isinstance(kind, type):
-                arguments[name] = kind(**{field.name: given[field.name] for field in fields(kind)})
-            else:
-                arguments[name] = given[name]
-        command(**arguments)
+            arguments = {}
+            for name in signature.parameters:
+                kind = own[name]
+                if is_dataclass(kind) and isinstance(kind, type):
+                    arguments[name] = kind(**{field.name: given[field.name] for field in fields(kind)})
+                else:
+                    arguments[name] = given[name]
+            command(**arguments)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, say, stop_above_limit, tell_formulas
+from cellrisk.cli.answers import answer, say_either, stop_above_limit, tell_formulas
 from cellrisk.cli.config import OutputOptions
 from cellrisk.cli.groups import (
     MechanismOptions,
@@ -26,8 +23,18 @@ from cellrisk.cli.groups import (
     option,
     word,
 )
-from cellrisk.cli.help_panels import LEDGER
-from cellrisk.cli.loading import PanelGroup
+from cellrisk.cli.program import PanelGroup
+from cellrisk.cli.recording import (
+    EVERYONE,
+    CohortFilter,
+    CohortOption,
+    EntryOptions,
+    LedgerOptions,
+    NewLedger,
+    WrittenLedgerOptions,
+    choose_cohort,
+    tell_head,
+)
 from cellrisk.errors import InvalidInput
 from cellrisk.system import words
 from cellrisk.system.checks import read_number, require_within
@@ -37,12 +44,7 @@ if TYPE_CHECKING:
     from cellrisk.repeat.accounting import Loss
     from cellrisk.repeat.ledger import Entry, Ledger
 
-EVERYONE = "everyone"
-
-CohortOption = Annotated[Text, option("The group of people covered.", "NAME", default="the ledger's only cohort")]
-CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
 Operator = Annotated[words.Operator, word("How losses add up", words.Operator)]
-NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")]
 
 
 class LedgerGroup(PanelGroup):
@@ -62,65 +64,6 @@ class LedgerGroup(PanelGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(no_args_is_help=True, **given)
-
-
-@dataclass(frozen=True)
-class LedgerOptions:
-    """Which ledger it is."""
-
-    panel: ClassVar[str] = LEDGER
-    ledger: Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
-    wait: Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")] = 30
-
-    @contextmanager
-    def open(self, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
-        """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
-        from cellrisk.repeat.ledger import Ledger
-
-        with Ledger(self.ledger, create=create, wait=self.wait, head=head) as opened:
-            try:
-                yield opened
-            except BaseException:
-                if create:
-                    opened.remove_unused()
-                raise
-
-
-@dataclass(frozen=True)
-class WrittenLedgerOptions(LedgerOptions):
-    """Which ledger is written to, and where its last entry is noted."""
-
-    head: Annotated[Text, option("File in which the last entry is noted, and checked before each write.", "FILE")] = (
-        None
-    )
-
-    @contextmanager
-    def open(self, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
-        """A ledger that is checked against its noted head."""
-        with super().open(create=create, head=head or self.head) as opened:
-            yield opened
-
-
-@dataclass(frozen=True)
-class EntryOptions(WrittenLedgerOptions):
-    """What the ledger notes of a release beside its loss."""
-
-    cohort: CohortOption = None
-    new_cohort: Annotated[
-        bool, typer.Option("--new-cohort", help="The cohort is new: its people are in no other, or in --part-of.")
-    ] = False
-    part_of: Annotated[Text, option("The cohort that the new one is part of.", "NAME")] = None
-    purpose: Annotated[str, option("What the release is for, in your words.", "TEXT")] = ""
-    new_ledger: NewLedger = False
-
-    def arguments(self, ledger: Ledger) -> dict[str, Any]:
-        """Arguments of `Ledger.add` and `Ledger.reserve`."""
-        return {
-            "cohort": choose_cohort(ledger, self.cohort, self.new_cohort),
-            "new_cohort": self.new_cohort,
-            "part_of": self.part_of,
-            "purpose": self.purpose,
-        }
 
 
 @dataclass(frozen=True)
@@ -171,10 +114,8 @@ def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """
     with ledger.open(create=True) as opened:
         line = opened.note_head()
-    if output.as_json:
-        say(json.dumps({"ledger": ledger.ledger, "head": line}, ensure_ascii=False))
-        return
-    say(f"A new ledger is at {opened.place}.\n{tell_head(line)}")
+    told = f"A new ledger is at {opened.place}.\n{tell_head(line)}"
+    say_either({"ledger": ledger.ledger, "head": line}, told, output.as_json)
 
 
 def add_command(
@@ -240,13 +181,9 @@ def list_command(
     """Every entry, in order."""
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
-    if output.as_json:
-        say(json.dumps({"entries": [entry.to_dict() for entry in entries]}, ensure_ascii=False))
-        return
     rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.headline] for entry in entries]
-    say(about)
-    if rows:
-        say("\n" + aligned(["entry", "time (UTC)", ""], rows, left=3))
+    table = f"\n\n{aligned(['entry', 'time (UTC)', ''], rows, left=3)}" if rows else ""
+    say_either({"entries": [entry.to_dict() for entry in entries]}, f"{about}{table}", output.as_json)
 
 
 def show_command(
@@ -278,20 +215,17 @@ def show_command(
             return
         names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
         found = [(name, opened.spent(name, operator, delta), opened.limit(name)) for name in names]
-    if output.as_json:
-        cohorts = [
-            {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
-            for name, spent, limit in found
-        ]
-        say(json.dumps({"cohorts": cohorts}, ensure_ascii=False))
-        return
+    cohorts = [
+        {"cohort": name, "spent": spent.to_dict(), "limit": None if limit is None else limit.to_dict()}
+        for name, spent, limit in found
+    ]
     parts = []
     for name, spent, limit in found:
         bound = f"Limit: {limit.describe()}." if limit is not None else "No limit is set."
         if spent.losses and spent.flavour == "pure":
             bound += " With --delta 1e-6, say, the other ways of adding up are shown too."
         parts.append(f"{name}: {spent}\n{bound}")
-    say("\n\n".join(parts) if parts else "The ledger has no cohorts yet.")
+    say_either({"cohorts": cohorts}, "\n\n".join(parts) or "The ledger has no cohorts yet.", output.as_json)
 
 
 def verify_command(
@@ -330,7 +264,7 @@ def head_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """
     with ledger.open() as opened:
         line = opened.note_head()
-    say(json.dumps({"head": line}) if output.as_json else line)
+    say_either({"head": line}, line, output.as_json)
 
 
 def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
@@ -340,11 +274,9 @@ def settle_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:
     """
     with ledger.open() as opened:
         left = opened.settle()
-    if output.as_json:
-        say(json.dumps({"left": [pending.token for pending in left]}))
-    else:
-        verb = "is" if len(left) == 1 else "are"
-        say(f"{number_of(len(left), 'release')} {verb} being written, or cannot be reached from here.")
+    verb = "is" if len(left) == 1 else "are"
+    told = f"{number_of(len(left), 'release')} {verb} being written, or cannot be reached from here."
+    say_either({"left": [pending.token for pending in left]}, told, output.as_json)
 
 
 def abandon_command(
@@ -359,10 +291,8 @@ def abandon_command(
     """
     with ledger.open() as opened:
         stands = opened.abandon(token)
-    if output.as_json:
-        say(json.dumps({"abandoned": token, "entry_stands": stands}))
-    else:
-        say(f"The reservation is given up.{' Its entry stands: its loss is spent.' if stands else ''}")
+    told = f"The reservation is given up.{' Its entry stands: its loss is spent.' if stands else ''}"
+    say_either({"abandoned": token, "entry_stands": stands}, told, output.as_json)
 
 
 def export_command(
@@ -388,30 +318,11 @@ def export_command(
     written = export_entries(entries, output, form, spreadsheet_safe=spreadsheet_safe)
     if "csv" in (form, written.suffix.lower().lstrip(".") if form is None else None):
         tell_formulas(written)
-    if settings.as_json:
-        say(json.dumps({"file": str(written), "entries": len(entries)}))
-    else:
-        say(f"{number_of(len(entries), 'entry', 'entries')} written to {written}.")
+    told = f"{number_of(len(entries), 'entry', 'entries')} written to {written}."
+    say_either({"file": str(written), "entries": len(entries)}, told, settings.as_json)
 
 
 def tell_entry(ledger: Ledger, entry: Entry, as_json: bool) -> None:
     """Prints an entry that was written, and what is worth noting elsewhere."""
     line = f"{ledger.id} {entry.number} {entry.digest}"
-    if as_json:
-        say(json.dumps({**entry.to_dict(), "head": line}, allow_nan=False, ensure_ascii=False))
-    else:
-        say(f"{entry}\n\n{tell_head(line)}")
-
-
-def tell_head(line: str) -> str:
-    return f"Head, to be noted elsewhere: {line}"
-
-
-def choose_cohort(ledger: Ledger, named: str | None, new: bool = False) -> str:
-    """The cohort that was named, or the only one there is."""
-    if named is not None:
-        return named
-    known = [cohort.name for cohort in ledger.cohorts()]
-    if len(known) > 1 or (new and known):
-        raise InvalidInput("no cohort was named", allowed=", ".join(known), fix="name it: --cohort NAME")
-    return known[0] if known else EVERYONE
+    say_either({**entry.to_dict(), "head": line}, f"{entry}\n\n{tell_head(line)}", as_json)

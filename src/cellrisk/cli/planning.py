@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, say, stop_above_limit
+from cellrisk.cli.answers import answer, check_outputs, say_either, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.decisions import Plot
 from cellrisk.cli.groups import (
     MechanismOptions,
     Number,
     OneRiskOptions,
+    Plot,
     RiskOptions,
     TableOptions,
     Text,
@@ -27,7 +26,8 @@ from cellrisk.cli.groups import (
     word,
 )
 from cellrisk.cli.help_panels import LEDGER
-from cellrisk.cli.ledgers import CohortOption, LedgerOptions, LossOptions, Operator, choose_cohort
+from cellrisk.cli.ledgers import LossOptions, Operator
+from cellrisk.cli.recording import CohortOption, LedgerOptions, choose_cohort
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.checks import read_number, require_within
 from cellrisk.system.words import OverallKind
@@ -120,12 +120,10 @@ def risk_command(
     because of their own record, and how often anybody who has seen all these releases could be right at most.
     """
     from cellrisk.repeat.sequences import assess_sequence
-    from cellrisk.show.pictures import check_picture_path
 
     if table.source is None:
         raise InvalidInput("no records were given", fix="name their file after the ledger")
-    if plot is not None:
-        check_picture_path(plot)
+    check_outputs(plot)
     options = sequence.arguments(risk)
     with ledger.open() as opened:
         steps = list_steps(opened, choose_cohort(opened, cohort))
@@ -297,12 +295,10 @@ def answer_losses(
 
     before = compose(losses[:-1], operator=sequence.operator, delta=delta)
     after = compose(losses, operator=sequence.operator, delta=delta)
-    if as_json:
-        document = {
-            "before": {**before.to_dict(), "ceiling": before.ceiling},
-            "after": {**after.to_dict(), "ceiling": after.ceiling},
-            "refused": refusal or None,
-        }
-        say(json.dumps(document, ensure_ascii=False))
-    else:
-        say(f"Before: {before.headline} {before.ceiling_sentence}\nAfter: {after}\n\n{after.ceiling_sentence}")
+    document = {
+        "before": {**before.to_dict(), "ceiling": before.ceiling},
+        "after": {**after.to_dict(), "ceiling": after.ceiling},
+        "refused": refusal or None,
+    }
+    told = f"Before: {before.headline} {before.ceiling_sentence}\nAfter: {after}\n\n{after.ceiling_sentence}"
+    say_either(document, told, as_json)

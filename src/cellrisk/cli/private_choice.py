@@ -12,7 +12,7 @@ from cellrisk.cli.answers import answer, say
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import LimitOptions, Number, Numbers, TableOptions, Text, Texts, number, option
 from cellrisk.cli.help_panels import PRIVATE
-from cellrisk.cli.releases import RecordOptions
+from cellrisk.cli.recording import RecordOptions
 from cellrisk.errors import InvalidInput
 
 
@@ -102,7 +102,7 @@ class PrivateOptions(ChoiceRecordOptions):
                 policy=policy_of(context),
                 **({} if ledger is None else self.arguments(ledger)),
             )
-            recorded = "" if ledger is None else self.tell(ledger)
+            recorded = "" if ledger is None else self.tell(ledger.id, ledger.head)
         answer(found, output.as_json, raw=False)
         if recorded and not output.as_json:
             say(f"\n{recorded}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,9 +26,9 @@ from cellrisk.cli.groups import (
     whole,
     word,
 )
-from cellrisk.cli.ledgers import EntryOptions, tell_head
 from cellrisk.cli.perturbations import check_no_noise, read_perturbation_option
 from cellrisk.cli.progress import progress_bar
+from cellrisk.cli.recording import RecordOptions
 from cellrisk.errors import InvalidInput
 from cellrisk.system.text import aligned, percent
 from cellrisk.system.words import MechanismName, Neighbours
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.publish.noisy_risk import PublishedRisk
     from cellrisk.repeat.ledger import Ledger
-    from cellrisk.repeat.ledger.entry import Entry
-    from cellrisk.repeat.ledger.pairing import Reservation
 
 
 @dataclass(frozen=True)
@@ -77,64 +74,6 @@ class AuditingOptions(AttackerOptions):
             default="negbin",
         ),
     ] = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True)
-class RecordOptions(EntryOptions):
-    """Where the release is recorded."""
-
-    ledger: Annotated[Text, option("Record the loss in this ledger; refused beyond its limits.", "LEDGER")] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
-            raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one: --ledger releases.db")
-        if self.ledger is None and (self.new_ledger or self.head):
-            raise InvalidInput("--new-ledger and --head go with a ledger", fix="name one: --ledger releases.db")
-
-    @contextmanager
-    def opened(self) -> Iterator[Ledger | None]:
-        """The ledger, so that one which is not there is refused before any long work begins; None where none was named,
-        and for a new one, which is made only for a release that is ready."""
-        if self.ledger is None or self.new_ledger:
-            yield None
-            return
-        with self.open() as ledger:
-            yield ledger
-
-    @contextmanager
-    def opened_or_new(self, ledger: Ledger | None) -> Iterator[Ledger | None]:
-        """The ledger that is open, or the new one that was asked for; None where none was named."""
-        if self.ledger is None or ledger is not None:
-            yield ledger
-            return
-        with self.open(create=True) as made:
-            yield made
-
-    def tell(self, ledger: Ledger) -> str:
-        """Where the last entry stands."""
-        head = ledger.head
-        return (
-            f"Recorded in {self.ledger} as entry {head.number}.\n{tell_head(f'{head.id} {head.number} {head.digest}')}"
-        )
-
-    @contextmanager
-    def reserved(self, ledger: Ledger | None, **entry: Any) -> Iterator[Reservation | None]:
-        """A release's loss set aside in the ledger, where there is one; ``entry`` says what is released."""
-        if self.ledger is None:
-            yield None
-            return
-        with (
-            self.open(create=True) if ledger is None else nullcontext(ledger) as opened,
-            opened.reserve(**entry, **self.arguments(opened)) as reservation,
-        ):
-            yield reservation
-
-    def describe(self, reservation: Reservation | None, entry: Entry | None) -> str:
-        """Where the entry of a release stands; empty where there is none."""
-        if entry is None or reservation is None:
-            return ""
-        line = f"{reservation.ledger} {entry.number} {entry.digest}"
-        return f" Recorded in {self.ledger} as entry {entry.number}.\n{tell_head(line)}"
 
 
 @dataclass(frozen=True)
@@ -240,12 +179,10 @@ def release_command(
             spreadsheet_safe=spreadsheet_safe,
             progress=progress_bar("releasing"),
         )
-        entry = None if reservation is None else reservation.save(released, output, force=force)
-        recorded = record.describe(reservation, entry)
-    written = released.save(output, force=force) if entry is None else output
+        recorded = record.save(reservation, released, output, force=force)
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
-        say(f"\nWritten to {written}, described in {written}.json.{recorded}")
+        say(f"\nWritten to {Path(output)}, described in {Path(output)}.json.{recorded}")
 
 
 def refuse_beside_set(context: typer.Context, *groups: Any) -> None:
@@ -281,10 +218,7 @@ def _release_set(
             released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
         except PolicyBreach as breach:
             stop_above_limit(str(breach))
-        entry = None if reservation is None else reservation.save(released, output)
-        recorded = record.describe(reservation, entry)
-    if entry is None:
-        released.save(output)
+        recorded = record.save(reservation, released, output)
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         say(f"\nWritten to {output}, each table with its description, and the list of all in set.json.{recorded}")
@@ -299,7 +233,7 @@ def publish_figure(
     with record.opened_or_new(opened) as ledger:
         noted = {} if ledger is None else record.arguments(ledger)
         found = publish_risk(table, noise, ledger=ledger, **asked, **noted)
-        return found, "" if ledger is None else record.tell(ledger)
+        return found, "" if ledger is None else record.tell(ledger.id, ledger.head)
 
 
 def publish_risk_command(

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from cellrisk.cli.answers import answer, stop_above_limit
+from cellrisk.cli.answers import answer, check_outputs, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import Number, Numbers, Text, number, option, whole
-from cellrisk.cli.loading import PanelGroup
+from cellrisk.cli.program import PanelGroup
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_number, read_numbers, shorten
@@ -74,10 +74,7 @@ def together_command(
 
     if check and releases < 2:
         raise InvalidInput("--releases must be 2 or more with --check", got=shorten(releases))
-    if plot is not None:
-        from cellrisk.show.pictures import check_picture_path
-
-        check_picture_path(plot)
+    check_outputs(plot)
     policies = policy_of(context)
     figures = FigureLimit.read(
         max_caused=max_caused,

@@ -1,0 +1,138 @@
+"""The options of commands that open a ledger, and of those that record a release in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from cellrisk.cli.groups import Text, number, option
+from cellrisk.cli.help_panels import LEDGER
+from cellrisk.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.ledger import Ledger
+    from cellrisk.repeat.ledger.pairing import Reservation
+
+EVERYONE = "everyone"
+CohortOption = Annotated[Text, option("The group of people covered.", "NAME", default="the ledger's only cohort")]
+CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
+NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")]
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """Which ledger it is."""
+
+    panel: ClassVar[str] = LEDGER
+    ledger: Annotated[str, typer.Argument(metavar="LEDGER", help="An SQLite file, or a PostgreSQL address.")]
+    wait: Annotated[float, number("Seconds to wait for a ledger that is in use.", "SECONDS")] = 30
+
+    @contextmanager
+    def open(self, *, create: bool = False, head: str | None = None) -> Iterator[Ledger]:
+        """A ledger for the length of a block. One that is made for it is gone again where the block is refused."""
+        from cellrisk.repeat.ledger import Ledger
+
+        with Ledger(self.ledger, create=create, wait=self.wait, head=head) as opened:
+            try:
+                yield opened
+            except BaseException:
+                if create:
+                    opened.remove_unused()
+                raise
+
+
+@dataclass(frozen=True)
+class WrittenLedgerOptions(LedgerOptions):
+    """Which ledger is written to, and where its last entry is noted."""
+
+    head: Annotated[Text, option("File in which the last entry is noted, and checked before each write.", "FILE")] = (
+        None
+    )
+
+    def open(self, *, create: bool = False, head: str | None = None) -> AbstractContextManager[Ledger]:  # type: ignore[override]
+        """A ledger that is checked against its noted head."""
+        return super().open(create=create, head=head or self.head)
+
+
+@dataclass(frozen=True)
+class EntryOptions(WrittenLedgerOptions):
+    """What the ledger notes of a release beside its loss."""
+
+    cohort: CohortOption = None
+    new_cohort: Annotated[
+        bool, typer.Option("--new-cohort", help="The cohort is new: its people are in no other, or in --part-of.")
+    ] = False
+    part_of: Annotated[Text, option("The cohort that the new one is part of.", "NAME")] = None
+    purpose: Annotated[str, option("What the release is for, in your words.", "TEXT")] = ""
+    new_ledger: NewLedger = False
+
+    def arguments(self, ledger: Ledger) -> dict[str, Any]:
+        """Arguments of `Ledger.add` and `Ledger.reserve`."""
+        return {
+            "cohort": choose_cohort(ledger, self.cohort, self.new_cohort),
+            "new_cohort": self.new_cohort,
+            "part_of": self.part_of,
+            "purpose": self.purpose,
+        }
+
+
+@dataclass(frozen=True)
+class RecordOptions(EntryOptions):
+    """Where the release is recorded."""
+
+    ledger: Annotated[Text, option("Record the loss in this ledger; refused beyond its limits.", "LEDGER")] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.ledger is None and (self.cohort or self.new_cohort or self.part_of or self.purpose):
+            raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one: --ledger releases.db")
+        if self.ledger is None and (self.new_ledger or self.head):
+            raise InvalidInput("--new-ledger and --head go with a ledger", fix="name one: --ledger releases.db")
+
+    def opened(self) -> AbstractContextManager[Ledger | None]:
+        """The ledger, so that one which is not there is refused before any long work begins; None where none was named,
+        and for a new one, which is made only for a release that is ready."""
+        return nullcontext() if self.ledger is None or self.new_ledger else self.open()
+
+    def opened_or_new(self, ledger: Ledger | None) -> AbstractContextManager[Ledger | None]:
+        """The ledger that is open, or the new one that was asked for; None where none was named."""
+        return nullcontext(ledger) if self.ledger is None or ledger is not None else self.open(create=True)
+
+    @contextmanager
+    def reserved(self, ledger: Ledger | None, **entry: Any) -> Iterator[Reservation | None]:
+        """A release's loss set aside in the ledger, where there is one; ``entry`` says what is released."""
+        with self.opened_or_new(ledger) as opened:
+            if opened is None:
+                yield None
+                return
+            with opened.reserve(**entry, **self.arguments(opened)) as reservation:
+                yield reservation
+
+    def save(self, reservation: Reservation | None, released: Any, output: str, **how: Any) -> str:
+        """Saves what is released, with its entry where a loss was set aside; says where that stands."""
+        if reservation is None:
+            released.save(output, **how)
+            return ""
+        return f" {self.tell(reservation.ledger, reservation.save(released, output, **how))}"
+
+    def tell(self, ledger: str, entry: Any) -> str:
+        """Where an entry stands, in the ledger with this id."""
+        line = f"{ledger} {entry.number} {entry.digest}"
+        return f"Recorded in {self.ledger} as entry {entry.number}.\n{tell_head(line)}"
+
+
+def tell_head(line: str) -> str:
+    return f"Head, to be noted elsewhere: {line}"
+
+
+def choose_cohort(ledger: Ledger, named: str | None, new: bool = False) -> str:
+    """The cohort that was named, or the only one there is."""
+    if named is not None:
+        return named
+    known = [cohort.name for cohort in ledger.cohorts()]
+    if len(known) > 1 or (new and known):
+        raise InvalidInput("no cohort was named", allowed=", ".join(known), fix="name it: --cohort NAME")
+    return known[0] if known else EVERYONE
