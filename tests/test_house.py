@@ -468,12 +468,14 @@ class Function:
 
     @classmethod
     def of(cls, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        if any(isinstance(node, ast.Assert) for node in ast.walk(function)):  # as almost all do
+            return cls(function.name, function.lineno, True, frozenset())
         fails, mentions = False, set()
         for node in ast.walk(function):
             name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None) or ""
             checked = isinstance(node, ast.keyword) and (node.arg, ast.unparse(node.value)) == ("check", "True")
             named = name in {"raises", "warns", "fail", "expect"} or name.startswith("assert_")
-            fails = fails or isinstance(node, ast.Assert) or named or checked
+            fails = fails or named or checked
             if not isinstance(node, ast.Attribute):
                 mentions.add(name)
         return cls(function.name, function.lineno, fails, frozenset(mentions))
@@ -488,7 +490,8 @@ def judging_nothing(tests: Path) -> Iterator[str]:
     functions: dict[Path, list[Function]] = {}
     taken: dict[Path, set[str]] = {}
     for path in tests.rglob("*.py"):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        top = ast.parse(path.read_text(encoding="utf-8")).body
+        nodes = [*top, *(node for each in top if isinstance(each, ast.ClassDef) for node in each.body)]
         functions[path] = [
             Function.of(node) for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         ]

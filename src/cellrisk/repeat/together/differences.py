@@ -13,11 +13,11 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from scipy.signal import fftconvolve
 
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.repeat.together.sets import SetTable
+from cellrisk.risk.measures.sequences import convolve, convolve_fast
 from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.text import number_of
@@ -82,9 +82,10 @@ class Rounded:
 
     def less(self, other: Rounded) -> Rounded:
         """The law of this noise minus another, both symmetric."""
-        short = max(self.reach, other.reach) <= DIRECT
-        pmf = np.convolve(self.pmf, other.pmf) if short else np.maximum(fftconvolve(self.pmf, other.pmf), 0.0)
-        return Rounded(np.asarray(pmf), self.reach + other.reach)
+        join = convolve if max(self.reach, other.reach) <= DIRECT else convolve_fast
+        whole = len(self.pmf) + len(other.pmf) - 1
+        pmf = join(self.pmf[None, :, None], other.pmf[None, :, None], whole)[0, :, 0]
+        return Rounded(pmf, self.reach + other.reach)
 
     def at(self, values: Any) -> Floats:
         """P(noise = value)."""

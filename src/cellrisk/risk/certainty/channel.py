@@ -32,6 +32,8 @@ FAR_COUNT = 1e5
 """Past this many, and this many times its shape a, G(a + n)/n! is (n + a/2)^(a - 1) to about 1e-9."""
 MOST_COUNTS = 1 << 22
 """Counts that a recursion goes through; past them the counts near enough to matter are summed."""
+TRIED = 65
+"""Counts that are tried at once where an end is looked for."""
 NODES = 16
 """Chebyshev points on a panel as long as the noise is wide: interpolation is right to about 1e-12 there."""
 
@@ -145,20 +147,20 @@ def _behind_zero(shape: float, theta: float, channel: Channel) -> float:
 def _span(logs: Callable[[Floats], Floats], top: float) -> tuple[int, int]:
     """The counts up to ``top`` whose terms are above e^-FAR of the largest, where the logarithms are concave."""
 
-    def last(first: int, end: int, holds: Callable[[float], bool]) -> int:
+    def last(first: int, end: int, holds: Callable[[Floats], Floats]) -> int:
+        """The last number of what holds from ``first`` on, many tried at once."""
         while first < end:
-            middle = (first + end + 1) // 2
-            first, end = (middle, end) if holds(middle) else (first, middle - 1)
+            tried = np.unique(np.linspace(first + 1.0, end, TRIED).round())
+            good = int(np.count_nonzero(holds(tried)))
+            end = int(tried[good]) - 1 if good < len(tried) else end
+            first = int(tried[good - 1]) if good else first
         return first
 
-    def log(count: float) -> float:
-        return float(logs(np.array([float(count)]))[0])
-
     end = math.ceil(top)
-    mode = last(0, end, lambda count: log(count) > log(count - 1))
-    least = log(mode) - FAR
-    below = mode - last(0, mode, lambda steps: log(mode - steps) >= least)
-    return below, last(mode, end, lambda count: log(count) >= least)
+    mode = last(0, end, lambda counts: logs(counts) > logs(counts - 1.0))
+    least = float(logs(np.array([float(mode)]))[0]) - FAR
+    below = mode - last(0, mode, lambda steps: logs(mode - steps) >= least)
+    return below, last(mode, end, lambda counts: logs(counts) >= least)
 
 
 def _mean(logs: Floats, counts: Floats) -> Floats:

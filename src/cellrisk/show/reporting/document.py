@@ -16,7 +16,6 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Page
 from cellrisk.system.results import Result
@@ -25,6 +24,8 @@ from cellrisk.system.writing import check_writable, write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from cellrisk.repeat.together.sets import SetTable
 
 LARGEST_TEMPLATE, LARGEST_LOGO = 1_000_000, 500_000
 LOGOS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
