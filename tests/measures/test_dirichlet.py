@@ -296,6 +296,19 @@ def test_a_peak_beside_infinity_is_found_and_compared() -> None:
     assert log_likelihood(cells, np.array(prior.alpha)) > float((cells.sum(axis=0) * np.log(shares)).sum())
 
 
+@pytest.mark.parametrize("cells", [[[2, 0], [2, 4]], [[0, 2], [2, 0], [2, 2]], [[1, 0], [1, 0], [1, 3]]], ids=str)
+def test_tables_that_vary_just_as_chance_has_it_have_infinite_concentration(cells: list[list[int]]) -> None:
+    """The score at infinity is 0 to the last digit, and the likelihood flat for ever: rounding makes no peak."""
+    table = np.array(cells)
+    shares, n = table.sum(axis=0) / table.sum(), table.sum(axis=1)
+    assert ((table * (table - 1) / (2 * shares)).sum() - (n * (n - 1) / 2).sum()) == pytest.approx(0.0, abs=1e-12)
+    assert fit(table).boundary == "infinite"
+    pooled = float((table.sum(axis=0) * np.log(shares)).sum())
+    for concentration in np.geomspace(0.1, 1e3, 20):
+        for share in np.linspace(0.05, 0.95, 19):
+            assert log_likelihood(table, concentration * np.array([share, 1 - share])) < pooled + 1e-9
+
+
 def test_a_single_level_is_homogeneous() -> None:
     assert fit(np.array([[3], [1]])).boundary == "zero"
     assert fit(np.array([[3, 0], [1, 0]]), "moments").mean == (1.0, 0.0)

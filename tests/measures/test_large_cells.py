@@ -8,6 +8,7 @@ from collections import Counter
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy import stats
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
@@ -34,7 +35,7 @@ from cellrisk.risk.measures import (
 )
 from cellrisk.risk.measures import sizes as sizes_module
 from cellrisk.risk.measures import survival as survival_module
-from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, window
+from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, likeliest, window
 from cellrisk.risk.measures.shrinkage import risk_by_size
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.risk.measures.survival import SurvivalTable, each_alone, each_alone_in_rows, exactly_one
@@ -98,6 +99,17 @@ def test_seven_labels_under_geometric_noise(size: int, scale: float) -> None:
     )
     for form, theirs in zip(("exact", "tight"), geometric_oracle(ALPHA, size, scale), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-11, abs=1e-15)
+
+
+def test_sizes_and_noises_of_every_kind_at_once() -> None:
+    """Small cells beside large ones, narrow noise beside wide: each pair in its own way, and in its place."""
+    sizes, scales = np.array([2_000, 2, 300, 701]), (300.0, 2.0, 1e4, 9.0)
+    survival = Survival(tuple(GeometricNoise(scale) for scale in scales))
+    risks = risk_by_size(Dirichlet.given(ALPHA, 7), sizes, survival, ("exact", "tight"))
+    for row, size in enumerate(sizes.tolist()):
+        for column, scale in enumerate(scales):
+            for form, theirs in zip(("exact", "tight"), geometric_oracle(ALPHA, size, scale), strict=True):
+                assert risks[form][row, column] == pytest.approx(theirs, rel=1e-11, abs=1e-15)
 
 
 @pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, DiscreteGaussianNoise])
@@ -253,6 +265,16 @@ def test_windows_leave_out_next_to_nothing(concentration: float) -> None:
         assert np.allclose(fast, law, rtol=2e-13, atol=1e-300)
 
 
+@pytest.mark.parametrize("concentration", [0.5, 9.0, 500.0, math.inf])
+def test_the_likeliest_count_of_those_that_are_not_0(concentration: float) -> None:
+    shares, size = np.array([0.001, 0.004, 0.01, 0.1, 0.885]), 300
+    counts = np.arange(1, 2_000)
+    for share, found in zip(shares, likeliest(shares, concentration, size), strict=True):
+        mean, shape = share * size, share * concentration
+        law = stats.poisson(mean) if math.isinf(shape) else stats.nbinom(shape, shape / (shape + mean))
+        assert found == pytest.approx(law.pmf(counts).max(), rel=1e-10)
+
+
 @pytest.mark.parametrize("scale", [1.0, 80.0])
 def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) -> None:
     cell = tuple(k % 7 + 1 for k in range(1, 61))
@@ -299,6 +321,25 @@ def test_interpolated_means_are_the_sums(aside: int) -> None:
             strict=True,
         ):
             assert np.allclose(ours[few], theirs, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("noise", [GeometricNoise(1.0), LaplaceNoise(4.0), GaussianNoise(2.0)])
+def test_what_marginal_risk_never_exceeds(noise: Noise) -> None:
+    """For many labels a bound says where nothing is left: it is above the risk, and near enough to be of use."""
+    cells = [[1] * 20, [3] * 20, [1 + k % 5 for k in range(20)], [400] + [1] * 19, [90, 60] + [1] * 18]
+    counts = np.arange(3_000)
+    q, s = noise.vanish(counts), noise.survive(counts)
+    for rate in (3.0, 40.0, 600.0):
+        for cell in cells:
+            law = stats.poisson.pmf(counts[:, None], rate * np.array(cell) / sum(cell))
+            none, one = q @ law, (s * (counts > 0)) @ law
+            logs = [math.log(one[k]) + np.log(np.delete(none, k) / q[0]).sum() for k in range(20)]
+            risk = max(logs) + math.log(sum(math.exp(each - max(logs)) for each in logs))
+            block = Profiles.from_cells([cell], 20).blocks[0]
+            assert marginal._log_most(block, Survival((noise,)), rate)[0, 0] >= risk - 1e-12
+    asked = make_measure("marginal", None, PoissonSizes(2_000.0, truncated=True, source="given"))
+    found = asked.average(Profiles.from_cells([[1] * 20], 20), Survival((noise,)), ("exact", "tight"))
+    assert all(risk.tolist() == [0.0] for risk in found.values())
 
 
 def test_exactly_one_of_many_labels_survives() -> None:
@@ -358,6 +399,13 @@ def test_sizes_so_many_that_some_stand_for_others(monkeypatch: pytest.MonkeyPatc
         lambda n: 1 / (1 + np.exp((n - 4e7) / 6e3)),
     ):
         assert float(weights @ risk(some)) == pytest.approx(float(chance @ risk(every)), rel=1e-11)
+
+
+def test_where_labels_are_as_many_as_records_every_size_counts() -> None:
+    """Each label then has few records, and one record more changes much."""
+    sizes, chance = PoissonSizes(4e7, truncated=True, source="given").likely(labels=10**8)
+    assert (np.diff(sizes) == 1).all()
+    assert float(chance.sum()) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("noise", [LaplaceNoise(3.0), GaussianNoise(1e6), DiscreteGaussianNoise(800.0)])

@@ -73,7 +73,7 @@ def test_stirling_error_agrees_with_mpmath(x: float) -> None:
         value = mpmath.mpf(x)
         stirling = mpmath.log(2 * mpmath.pi * value) / 2 + value * (mpmath.log(value) - 1)
         expected = float(mpmath.loggamma(value + 1) - stirling)
-    assert float(stirling_error(x)) == pytest.approx(expected, abs=2e-14)
+    assert float(stirling_error(x)) == pytest.approx(expected, abs=2e-14 if x < 10 else 5e-17)
 
 
 def test_probabilities_sum_to_one_and_broadcast() -> None:
@@ -123,3 +123,5 @@ def test_refusals() -> None:
         negative_binomial_pmf(1, 0.0, 1.0)
     with pytest.raises(InvalidInput, match="counts must be whole numbers"):
         poisson_pmf(1.5, 1.0)
+    with pytest.raises(InvalidInput, match="counts must be whole numbers"):
+        poisson_pmf([1.0, 1.5], 1.0)

@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures.pmf import poisson_pmf
+from cellrisk.risk.measures.size_fits import _inverse_excess
 from cellrisk.risk.measures.sizes import (
     FAMILIES,
     METHODS,
@@ -333,6 +334,13 @@ def test_the_negative_binomial_posterior_mean_agrees_with_a_plain_grid(truncated
     assert "log shape uniform from 0.001 to 1000" in law.describe()
 
 
+@pytest.mark.parametrize("x", [1e-9, 1e-3, 0.02, 0.0499, 0.05, 0.3, 5.0, 100.0])
+def test_what_is_left_of_a_truncated_mean_agrees_with_mpmath(x: float) -> None:
+    with mpmath.workdps(40):
+        expected = float(-1 / mpmath.expm1(-mpmath.mpf(x)) - 1 / mpmath.mpf(x))
+    assert _inverse_excess(x) == pytest.approx(expected, rel=2e-14)
+
+
 @pytest.mark.parametrize("method", ["mle", "moments"])
 def test_cells_of_one_record_each(method: str) -> None:
     assert fit_sizes(table([1] * 7), "poisson", method) == PoissonSizes(0.0, True, method)
@@ -352,6 +360,13 @@ def test_sizes_that_vary_less_than_poisson_have_infinite_shape(sizes: list[int],
     poisson = fit_sizes(table(sizes), "poisson", method, truncated)
     assert law.parameters["mean"] == near(poisson.parameters["rate"])
     np.testing.assert_allclose(law.pmf(np.arange(20)), poisson.pmf(np.arange(20)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["mle", "moments"])
+def test_sizes_that_vary_just_as_poisson_ones_have_infinite_shape(method: str) -> None:
+    """Of 2 and 6 the mean and the variance are both 4: no shape but infinity has these moments."""
+    law = fit_sizes(table([2, 6]), "negbin", method, truncated=False)
+    assert law.parameters == {"shape": math.inf, "mean": 4.0}
 
 
 @pytest.mark.parametrize("method", ["mle", "moments"])

@@ -249,7 +249,7 @@ def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") 
     likelihood = _Likelihood.of(profiles, levels)
     gains = [(likelihood.gain_over_infinity(alpha), alpha) for alpha in likelihood.maxima()]
     gain, alpha = max(gains, key=lambda pair: pair[0], default=(-math.inf, np.zeros(0)))
-    if gain < 0:
+    if gain <= 0:
         return Dirichlet(tuple(levels.shares.tolist()), math.inf, "mle")
     mean = np.zeros(profiles.n_levels)
     mean[levels.totals > 0] = alpha / alpha.sum()
@@ -300,13 +300,6 @@ class _Likelihood:
         count, cells = levels.count.astype(np.float64), levels.cells.astype(np.float64)
         return _Likelihood(size, size_cells, index[levels.level], count, cells, totals)
 
-    def score_at_infinity(self) -> float:
-        """Slope of log L in 1/a. at 0, pooled proportions: half of sum_k n_ik (n_ik - 1)/p_k - n_i (n_i - 1)."""
-        within = np.bincount(self.level, self.cells * self.count * (self.count - 1))
-        between = math.fsum(self.size_cells * self.size * (self.size - 1))
-        score = math.fsum(within / self.totals) * self.totals.sum() - between
-        return score / 2 if score > 1e-13 * between else 0.0
-
     def slopes(self, alpha: Floats) -> tuple[Floats, Floats]:
         """S_k(a_k) and the size of its derivative, for every level."""
         rise, fall = sums_of_inverses(alpha[self.level], self.count)
@@ -317,7 +310,8 @@ class _Likelihood:
     def at_concentration(self, concentration: float, alpha: Floats, accuracy: float = 1e-8) -> tuple[Floats, float]:
         """The best alpha with this sum, from a first guess, and the slope of log L in the concentration there.
 
-        The last step is below ``accuracy``; the error that remains is about its square.
+        The last step is below ``accuracy``; the error that remains is about its square. A slope that is no more than
+        rounding is 0, so that its sign does not depend on the first guess.
         """
         alpha = alpha * (concentration / alpha.sum())
         for _ in range(100):
@@ -330,7 +324,9 @@ class _Likelihood:
                 break
         total = float(alpha.sum())
         rise, _ = sums_of_inverses(np.full_like(self.size, total), self.size)
-        return alpha, 1 / common - float((self.size_cells * rise).sum())
+        fall = float((self.size_cells * rise).sum())
+        slope_of_sum = 1 / common - fall
+        return alpha, slope_of_sum if abs(slope_of_sum) > 1e-14 * fall else 0.0
 
     def maxima(self) -> list[Floats]:
         """Every alpha with a finite sum where the likelihood has a peak.
@@ -349,7 +345,7 @@ class _Likelihood:
         roots = [falling_root(slope, grid[0])] if slopes[0] <= 0 else []
         peaks = [place for place in range(len(grid) - 1) if slopes[place] > 0 >= slopes[place + 1]]
         roots += [falling_root(slope, grid[place], high=grid[place + 1]) for place in peaks]
-        if slopes[-1] > 0 and self.score_at_infinity() > 0:
+        if slopes[-1] > 0:
             roots.append(falling_root(slope, grid[-1], high=math.log(_LARGEST_CONCENTRATION)))
         return [self.at_concentration(math.exp(root), state[0])[0] for root in roots if math.isfinite(root)]
 

@@ -137,12 +137,12 @@ def _poisson_means(means: Floats, survival: Survival, aside: int) -> tuple[Float
     where 16 Chebyshev points leave an error below 1e-15 of the value at the start: the n-th derivative in the mean is
     the n-th difference of q or s, averaged over N.
     """
-    most = float(means.max())
-    fewest = 4.0 * most**0.5 - 16.0  # panels
-    if means.size <= 2 * CHEBYSHEV * fewest or means.size <= 2 * CHEBYSHEV * len(edges := _panels(most)):
+    panels = 16 * max(1, math.ceil(float(means.max()) ** 0.5 / 4.0 - 0.5))  # a few such ranges serve all
+    if means.size <= 2 * CHEBYSHEV * panels:
         return _summed_means(means, survival, aside)
+    edges = _edges(panels)
     kept = _INTERPOLANTS.setdefault(survival, {})
-    key = aside, len(edges)
+    key = aside, panels
     if key not in kept:
         kept[key] = _interpolants(edges, survival, aside)
     low, half = edges[:-1], 0.5 * np.diff(edges)
@@ -184,12 +184,10 @@ def _clenshaw(coefficients: Floats, x: Floats) -> Floats:
     return np.asarray(np.maximum(coefficients[0] + x * later - last, 0.0))
 
 
-def _panels(most: float) -> Floats:
-    """Edges from 0 to a mean or beyond it, two records or half a standard deviation apart."""
-    edges = [0.0]
-    while edges[-1] < most or len(edges) % 16 != 1:  # a multiple of 16 panels, so that a few ranges serve all
-        edges.append(edges[-1] + max(2.0, 0.5 * edges[-1] ** 0.5))
-    return np.array(edges)
+def _edges(panels: int) -> Floats:
+    """Of so many panels: from 0 on two records apart, and from 16 on half a standard deviation."""
+    place = np.arange(panels + 1)
+    return np.where(place < 8, 2.0 * place, ((place + 8) / 4.0) ** 2)
 
 
 def _summed_means(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:

@@ -120,7 +120,7 @@ def _gauss_legendre(low: float, high: float, nodes: int | None = None) -> tuple[
 
 def _grid(shape: float, scale: float, lowest: float = 0.0) -> tuple[Floats, Floats]:
     """Points y, evenly spaced, and x = softplus(y)^2 from the lowest to what a Gamma law with that shape can reach."""
-    highest = math.sqrt((shape + math.sqrt(2 * _DROP * shape) + 2 * _DROP) * (1 + scale))
+    highest = math.sqrt((shape + math.sqrt(2 * _DROP * shape) + _DROP) * (1 + scale))
     start = -_DROP / 2 if lowest <= 1 else math.sqrt(lowest) - 1
     y = np.arange(start, highest + _STEP, _STEP)
     return y, np.logaddexp(0.0, y) ** 2

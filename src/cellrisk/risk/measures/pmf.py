@@ -20,8 +20,8 @@ from scipy.special import gammaln
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Floats
 
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
-"""B_2j / (2j (2j-1)): past x = 10 the next term is below 1e-17."""
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+"""B_2j / (2j (2j-1)): past x = 10 the next term is below 1e-16."""
 _NEAR = 0.25
 """Where |x - r| / (x + r) is below this, the deviance is a series of which 13 terms suffice."""
 

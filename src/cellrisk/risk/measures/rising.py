@@ -92,5 +92,5 @@ def falling_root(
         if there == 0:
             return far
         if (there > 0) != (direction > 0):
-            return float(brentq(slope, near, far, xtol=1e-14, rtol=1e-14, maxiter=200))
+            return float(brentq(slope, near, far, xtol=1e-14, rtol=1e-14))
         near, width = far, 1.6 * width

@@ -29,6 +29,7 @@ def convolve_fast(x: Floats, y: Floats, limit: int) -> Floats:
 
 
 def _convolve(x: Floats, y: Floats, limit: int, transform: bool) -> Floats:
+    x, y = x[:, :limit], y[:, :limit]
     if x.shape[1] < y.shape[1]:
         x, y = y, x
     width = min(limit, x.shape[1] + y.shape[1] - 1)
@@ -48,18 +49,17 @@ def _convolve(x: Floats, y: Floats, limit: int, transform: bool) -> Floats:
 
 def _shifted(x: Floats, y: Floats, out: Floats) -> None:
     width = out.shape[1]
-    scratch = np.empty((x.shape[0], min(width, x.shape[1]), x.shape[2]))
-    for shift in range(min(width, y.shape[1])):
+    scratch = np.empty_like(x)
+    for shift in range(y.shape[1]):
         span = min(x.shape[1], width - shift)
         np.multiply(x[:, :span], y[:, shift : shift + 1], out=scratch[:, :span])
         out[:, shift : shift + span] += scratch[:, :span]
 
 
 def _one_by_one(x: Floats, y: Floats, out: Floats) -> None:
-    width = out.shape[1]
     for cell in range(x.shape[0]):
         for noise in range(x.shape[2]):
-            out[cell, :, noise] = np.convolve(x[cell, :width, noise], y[cell, :width, noise])[:width]
+            out[cell, :, noise] = np.convolve(x[cell, :, noise], y[cell, :, noise])[: out.shape[1]]
 
 
 def _transformed(x: Floats, y: Floats, out: Floats) -> None:

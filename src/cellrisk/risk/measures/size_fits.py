@@ -121,10 +121,7 @@ def negative_binomial_mle(sizes: Histogram, truncated: bool) -> tuple[float, flo
         log_one_plus = math.log1p(_scale(r, sizes.mean))
         return r * (average - log_one_plus * _inverse_excess(r * log_one_plus))
 
-    excess = sizes.pairs - sizes.mean**2  # variance minus mean
-    start = sizes.mean**2 / excess if excess > 0 else 1.0
-    low, high = math.log(SMALLEST_SHAPE), math.log(_LARGEST_SHAPE)
-    root = falling_root(slope, math.log(min(max(start, 1e-2), 1e4)), low, high)
+    root = falling_root(slope, 0.0, math.log(SMALLEST_SHAPE), math.log(_LARGEST_SHAPE))
     return _with_mean(_from_log(root), sizes, truncated)
 
 
@@ -259,7 +256,7 @@ def _scale(shape: float, mean: float) -> float:
     else:
         ends = 2 * (mean - 1) / (shape + 1), (mean - 1) / shape
     low, high = math.log(min(ends)) - 1e-3, math.log(max(ends)) + 1e-3
-    root = brentq(lambda x: _truncated_mean(shape, math.exp(x)) - mean, low, high, xtol=1e-15, rtol=1e-15, maxiter=200)
+    root = brentq(lambda x: _truncated_mean(shape, math.exp(x)) - mean, low, high, xtol=1e-15, rtol=1e-15)
     return math.exp(root)
 
 
