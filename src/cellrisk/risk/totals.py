@@ -85,7 +85,7 @@ def find_interval(laws: Sequence[Law], tail: float) -> Interval:
     """
     most = sum(int(law.cells @ law.values.max(axis=1)) for law in laws)
     fixed, rest = _take_certain(laws)
-    atoms, rest = _take_large(rest)
+    atoms, rest = _take_large([_merge_values(law) for law in rest])
     bulk = _Bulk.of(rest)
     allowed = tail - NEGLECTED - 2.0 * OUTSIDE - ROUNDING
     values = atoms.values + fixed
@@ -132,6 +132,23 @@ def _take_certain(laws: Sequence[Law]) -> tuple[int, list[Law]]:
         fixed += int(law.cells[sure] @ value[sure])
         rest.append(Law(law.values[~sure], law.chance[~sure], law.cells[~sure]))
     return fixed, [law for law in rest if len(law.cells)]
+
+
+def _merge_values(law: Law) -> Law:
+    """The same law with equal values of a row together: of a thousand labels of a cell few have a count of their own.
+
+    >>> merged = _merge_values(Law(np.array([[5, 1, 1], [7, 3, 2]]), np.array([[0.2, 0.1, 0.3]] * 2), np.ones(2)))
+    >>> merged.values.tolist(), merged.chance.round(6).tolist()
+    ([[1, 5, 0], [2, 3, 7]], [[0.4, 0.2, 0.0], [0.3, 0.1, 0.2]])
+    """
+    order = np.argsort(law.values, axis=1)
+    values, chance = (np.take_along_axis(part, order, axis=1) for part in (law.values, law.chance))
+    place = np.cumsum(np.diff(values, axis=1, prepend=values[:, :1]) > 0, axis=1)
+    rows, width = np.arange(len(values))[:, None], int(place.max()) + 1
+    merged, together = np.zeros((len(values), width), np.int64), np.zeros((len(values), width))
+    merged[rows, place] = values
+    np.add.at(together, (rows, place), chance)
+    return Law(merged, together, law.cells)
 
 
 @dataclass(frozen=True, eq=False)
