@@ -40,6 +40,7 @@ class Marginal(Measure):
 
     sizes: SizeDistribution
     name: ClassVar[str] = "marginal"
+    joins: ClassVar[bool] = True
     cut: ClassVar[bool] = True
 
     def reduce(self, profiles: Profiles) -> Profiles:
@@ -85,7 +86,8 @@ class Marginal(Measure):
             likely = (shares ** float(sizes[start])).max(axis=0) > NEGLIGIBLE  # p^n of the other labels is next to none
             if not likely.any():  # nor is it in larger cells
                 break
-            all_same = np.exp(np.log(shares[:, likely, None]) * sizes[few]).sum(axis=1)
+            with np.errstate(divide="ignore"):  # a label that is absent
+                all_same = np.exp(np.log(shares[:, likely, None]) * sizes[few]).sum(axis=1)
             total += all_same @ difference[few]
         return total
 
