@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-versio
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready check full package pythons docs soak lint style peers browser r bench processors mutants clean
+.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors mutants clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -48,9 +48,13 @@ run: $(RUNTIME)
 # Screenshots of the page are kept in build/screenshots. What is compiled is kept, for the many processes that tests start.
 RUN_TESTS = PYTHONDONTWRITEBYTECODE= CELLRISK_SCREENSHOTS=$(CURDIR)/build/screenshots $(BIN)/python -m pytest --durations 20 --durations-min 1
 
-# What is to be installed is downloaded side by side; meanwhile style and types are checked.
+# What is to be installed is downloaded side by side; meanwhile style and types are checked, and tests are compiled.
 ready:
-	@$(MAKE) --no-print-directory -j 3 lint peers browser
+	@$(MAKE) --no-print-directory -j 4 lint peers browser compiled
+
+# Once, and not by each of the processes that run tests.
+compiled: setup
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -q -q -n0 >/dev/null 2>&1 || true
 
 test: ready
 	@$(RUN_TESTS) -m 'not full' $(PYTEST_ARGS)

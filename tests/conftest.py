@@ -35,13 +35,18 @@ APART = ("tests/docs/test_pages.py",)
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
     "attacks/test_enumeration.py": ("test_many_records_in_very_wide_noise[noise0-",),
-    "auditing/test_peers.py": ("test_entropy_l_is_not_cut_to_a_whole_number",),
+    "auditing/test_peers.py": (
+        "test_entropy_l_is_not_cut_to_a_whole_number",
+        "test_the_peers_give_the_same_numbers",
+    ),
     "averaging/test_average.py": ("test_many_releases_tend_to_the_raw_table",),
     "decision/test_certainty.py": (
         "test_many_labels[100-12-",
         "test_many_labels[20-40-",
     ),
     "decision/test_choice_by_figures.py": (
+        "test_caused_by_an_attack_that_guesses[proportional]",
+        "test_certainty_is_within_its_limit_up_to_the_answer[cells2",
         "test_a_report_without_a_binding_limit",
         "test_every_attribute_must_keep_the_limit[limit1]",
         "test_certainty_is_within_its_limit_up_to_the_answer[cells3",
@@ -51,10 +56,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "docs/test_site.py": (
         "test_what_cannot_be_built_is_refused[a name that does not exist",
         "test_what_cannot_be_built_is_refused[a snippet that does not exist",
-    ),
-    "docs/test_site_browser.py": (
-        "test_formulas_have_a_shape",
-        "test_the_search_works_from_a_disk",
     ),
     "ledger/test_ledger_pairing.py": (
         "test_death_at_any_line[create-",
@@ -74,6 +75,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "measures/test_sizes.py": ("test_a_hundred_thousand_distinct_sizes",),
     "noisy_risk/test_figure_in_report.py": ("test_the_command",),
     "noisy_risk/test_private_choice.py": (
+        "test_the_choice_keeps_the_limit_and_comes_near_it[exponential",
         "test_the_choice_keeps_the_limit_and_comes_near_it[permute",
         "test_the_choice_keeps_the_limit_and_comes_near_it[sparse",
     ),
@@ -99,17 +101,25 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_who_set_the_limits_and_when",
         "test_missing_values_are_told",
     ),
-    "reporting/test_report_public.py": ("test_two_tables_give_the_public_the_same_page[end of the range]",),
+    "reporting/test_report_public.py": (
+        "test_two_tables_give_the_public_the_same_page[end of the range]",
+        "test_two_tables_give_the_public_the_same_page[given]",
+    ),
     "reporting/test_set_report.py": ("test_a_set_as_pdf_is_the_same_bytes",),
     "reproduction/test_folder.py": (
+        "test_pictures_are_drawn",
         "test_command_offline",
         "test_command_with_a_file",
     ),
     "simulation/test_behaviour.py": (
+        "test_right_assessments_agree[a large cell",
         "test_errors_are_those_of_many_simulations",
         "test_tables_too_large_to_draw_at_once",
     ),
-    "simulation/test_laws.py": ("test_agrees_on_adult",),
+    "simulation/test_laws.py": (
+        "test_agrees_on_adult",
+        "test_many_seeds_spread_as_standard_errors_say",
+    ),
     "tables/test_cells.py": ("test_drop_is_tabulating_without",),
     "tables/test_counter.py": (
         "test_spark[7",
@@ -121,7 +131,11 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_long_fields_of_text",
         "test_numbers_and_texts_of_sqlite",
     ),
-    "tables/test_foreign.py": ("test_many_rows_come_in_parts",),
+    "tables/test_foreign.py": (
+        "test_many_rows_come_in_parts",
+        "test_dates_are_dates[people.xpt]",
+        "test_labels_of_several_values_are_told_apart",
+    ),
     "tables/test_spark.py": (
         *(
             f"test_parquet_gives_what_duckdb_gives[{case}"
@@ -145,19 +159,20 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "test_house.py": ("test_a_test_that_hangs_fails",),
     "test_mechanism_given.py": ("test_of_an_object_all_but_its_epsilon_is_taken_where_epsilon_is_looked_for[curve]",),
     "test_pipelines.py": ("test_the_gate_tells_by_the_exit_code",),
-    "test_policy.py": ("test_a_policy_about_delta_alone",),
-    "together/test_bayes.py": ("test_what_is_drawn_is_near_what_is_enumerated[rows1",),
+    "test_policy.py": (
+        "test_a_policy_about_delta_alone",
+        "test_report_obeys",
+    ),
+    "together/test_bayes.py": (
+        "test_what_is_drawn_is_near_what_is_enumerated[rows1",
+        "test_figures_to_meet",
+    ),
     "together/test_refined.py": (
+        "test_integrals_in_four_dimensions",
         "test_four_gaussian_tables_beside_a_simulation",
         "test_whole_releases_by_hand[laplace",
     ),
-    "together/test_releasing.py": (
-        "test_death_at_any_line[89",
-        "test_neighbours_look_alike[by a value",
-        "test_neighbours_look_alike[by a number of a text",
-        "test_neighbours_look_alike[by a whole number",
-        "test_neighbours_look_alike[by none of some values]",
-    ),
+    "together/test_releasing.py": ("test_death_at_any_line",),
     "tables/test_tables_bins.py": ("test_a_thousand_edges",),
     "tables/test_tables_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
     "tables/test_tables_scale.py": (
@@ -231,6 +246,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_paper_s_words",
     ),
     "web/test_browser_choices.py": (
+        "TestPerturbation::test_it_takes_the_place_of_noise",
         "TestAddress::test_a_restarted_server",
         "TestDeciding::test_what_a_policy",
         "TestLoading::test_counts_are_asked",
@@ -262,25 +278,20 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestSlider::test_screen_readers",
         "TestSlider::test_switches",
     ),
-    "web/test_browser_sets.py": (  # but the walk that adds tables one by one
-        "TestAddress",
-        "TestRefusals",
-        "TestSetFile",
-        "test_cancel",
-        "test_copied",
-        "test_every_screen",
-        "test_labels_that_are_pushed",
-        "test_on_paper",
-        "test_warnings",
-        "test_without_a_mouse",
-    ),
+    "web/test_browser_sets.py": ("",),
     "web/test_commands.py": (
         "TestCommands::test_shell_and_python_give",
         "TestLedger::test_releases_are_written_into_it",
     ),
-    "web/test_connections.py": ("test_connections_that_say_nothing_or_half_keep_nobody_out",),
+    "web/test_connections.py": (
+        "test_connections_that_say_nothing_or_half_keep_nobody_out",
+        "TestFiles::test_there_are_no_more_connections_than_files",
+    ),
     "web/test_firefox.py": ("",),
-    "web/test_perturbations.py": ("test_commands_and_report_give",),
+    "web/test_perturbations.py": (
+        "test_commands_and_report_give",
+        "TestFigures::test_a_table_of_one_s_own",
+    ),
     "web/test_recipes.py": ("test_only_the_last_of_large_tables_keeps_its_keys",),
     "web/test_sets.py": (
         "TestNumbers::test_counts_in_a_column",
@@ -292,6 +303,21 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestWorkspace::test_the_oldest_previews",
         "test_uploads_and_workers_are_gone_after_a_signal",
     ),
+    "together/test_rules.py": (
+        "test_figures_of_adult[columns1",
+        "test_a_very_noisy_table_hinders_elimination",
+        "test_figures_of_six_labels",
+    ),
+    "perturbations/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
+    "tables/test_tables_sources.py": ("test_counting_a_file_loads_no_pandas[a column a label]",),
+    "ledger/test_ledger_entries.py": ("test_threads_share_a_ledger[database]",),
+    "pictures/test_figure_curves.py": (
+        "test_a_column_for_each_mechanism_and_attribute",
+        "test_three_panels_hold_the_numbers[three",
+    ),
+    "together/test_splitting.py": ("test_figures_to_meet",),
+    "auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),
+    "test_visible.py": ("test_reports_show_what_is_hidden",),
 }
 SHOWN = tuple(
     f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
@@ -300,19 +326,19 @@ SHOWN = tuple(
 """The pages that are run beside the README; `make check` runs every page."""
 FULL = tuple(f"tests/{file}" + (f"::{test}" if test else "") for file, tests in FULL_BY_FILE.items() for test in tests)
 """What begins with these takes longest and has something smaller of its kind elsewhere: `make check` alone runs it."""
+BUILT = "built"
+"""So does what looks at the whole site; a small one with flaws is built in `make test`."""
 
 THINNED = {
     "tests/accounting/test_distributions.py::test_discrete_gaussian_releases": 2,
     "tests/accounting/test_distributions.py::test_small_and_large_epsilons_many_times": 5,
     "tests/attacks/test_enumeration.py::test_equal_counts_share_what_is_not_all_zero": 7,
     "tests/attacks/test_wiring.py::test_assess_curve_and_choose_agree": 2,
-    "tests/auditing/test_peers.py::test_the_peers_give_the_same_numbers": 2,
     "tests/decision/test_certainty.py::test_cells_of_any_size": 3,
     "tests/decision/test_certainty.py::test_people_expected_behind_a_value": 11,
-    "tests/docs/test_site_browser.py::test_pages_open_without_complaint_and_fit": 5,
     "tests/ledger/test_ledger_damage.py::test_a_byte_that_changed": 2,
     "tests/ledger/test_ledger_hostile.py::test_rows_at_random_do_no_harm": 3,
-    "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 17,
+    "tests/measures/test_contract.py::test_random_sizes_agree_with_enumeration": 29,
     "tests/pictures/test_saving.py::test_saved_files_are_what_they_say_and_the_same_each_time": 11,
     "tests/releasing/test_neighbours.py::test_a_stranger_alone": 11,
     "tests/releasing/test_neighbours.py::test_neighbours_look_alike": 11,
@@ -328,6 +354,7 @@ THINNED = {
     "tests/tables/test_spark.py::test_bad_text": 5,
     "tests/tables/test_tables_scale.py::test_a_stopped_command_leaves_nothing": 2,
     "tests/tables/test_tables_counts.py::test_any_table": 2,
+    "tests/test_priors.py::test_the_old_words_say_the_same": 5,
     "tests/test_stopping.py::test_a_signal_ends_a_command_in_time": 11,
     "tests/web/test_browser_numbers.py::TestSlider::test_the_numbers_are_those_of_the_command_line": 5,
 }
@@ -351,7 +378,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is only in `make check`, and what is first."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.startswith(FULL) and not item.nodeid.startswith(SHOWN):
+        whole = BUILT in getattr(item, "fixturenames", ()) or item.nodeid.startswith(FULL)
+        if whole and not item.nodeid.startswith(SHOWN):
             item.add_marker("full")
         else:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
@@ -365,6 +393,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if place not in kept:
                 item.add_marker("full")
     items.sort(key=lambda item: next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), 99))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than there are processors: tests also wait, for browsers, servers and signals."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

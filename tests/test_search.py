@@ -89,19 +89,22 @@ def test_an_edge_is_found_from_its_safe_side(edge: float, rising: bool) -> None:
             assert 0 <= inward < (1e-7 if power == 1 else 1e-3)
 
 
-def test_what_is_exactly_the_limit_is_admissible() -> None:
-    """Where the function is zero over a stretch, or at an end alone: no end is on the wrong side."""
-    assert find_admissible(lambda epsilon: epsilon - LOW, LOW, HIGH).intervals == ((LOW, LOW),)
-    for high in (HIGH, 97.3, 0.0123, 7.7):
-        found = find_admissible(lambda epsilon, high=high: high - epsilon, LOW, high)
-        assert found.intervals == ((high, high),)
-    for step, end in (
-        (lambda epsilon: np.where(epsilon > 1.0, 1.0, 0.0), 1),
-        (lambda e: np.where(e < 1.0, 1.0, 0.0), 0),
-    ):
-        [interval] = find_admissible(step, LOW, HIGH).intervals
-        assert interval[1 - end] == (LOW, HIGH)[1 - end]
-        assert all(step(np.array([edge]))[0] <= 0 for edge in interval)
+@pytest.mark.parametrize("high", [HIGH, 97.3, 0.0123, 7.7])
+def test_what_is_the_limit_at_an_end_alone_is_admissible(high: float) -> None:
+    assert find_admissible(lambda epsilon: epsilon - LOW, LOW, high).intervals == ((LOW, LOW),)
+    assert find_admissible(lambda epsilon: high - epsilon, LOW, high).intervals == ((high, high),)
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_what_is_the_limit_over_a_stretch_is_admissible(end: int) -> None:
+    """No end is on the wrong side."""
+
+    def step(epsilon: np.ndarray) -> np.ndarray:
+        return np.where((epsilon > 1.0) if end else (epsilon < 1.0), 1.0, 0.0)
+
+    [interval] = find_admissible(step, LOW, HIGH).intervals
+    assert interval[1 - end] == (LOW, HIGH)[1 - end]
+    assert all(step(np.array([edge]))[0] <= 0 for edge in interval)
 
 
 def test_where_nothing_will_do_the_least_is_found() -> None:
