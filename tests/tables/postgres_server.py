@@ -23,6 +23,8 @@ import pytest
 
 PASSWORD = "s3kret/+%#@:?ü"
 ENCODED = quote(PASSWORD, safe="")
+SHARED = "CELLRISK_POSTGRES_PORT"
+"""The variable that names the port of a server that was started here for several processes."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,9 @@ def find_account() -> dict[str, Any]:
 @contextmanager
 def running_server() -> Iterator[Server]:
     """A server with passwords and awkward records, or a skip that says what is missing."""
+    if SHARED in os.environ:
+        yield Server(int(os.environ[SHARED]))
+        return
     pytest.importorskip("psycopg", reason="the driver is not installed: pip install 'cellrisk[postgres]'")
     programs = find_programs()
     if programs is None:
