@@ -190,6 +190,8 @@ class FilePlace(Place):
             draft = folder / "draft"
             engine = sa.create_engine(f"{self.dialect}/{draft}", poolclass=sa.NullPool)
             with engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA synchronous=OFF")  # only what is put into its place has to last
+                connection.exec_driver_sql("BEGIN")
                 connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION}")
                 make(connection)
                 connection.commit()
