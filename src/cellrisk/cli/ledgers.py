@@ -134,12 +134,12 @@ def add_command(
 
     Give its mechanism, or the loss that another tool states: --epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1.
     """
-    from cellrisk.repeat.ledger.entry import check_name, describe_release
+    from cellrisk.repeat.ledger.entry import check_cohort, describe_release
 
     given, names = loss.loss(), parsing.split_names(qid)
     describe_release(attribute, names, given, ledger.purpose)
     if ledger.cohort is not None:
-        check_name("cohort", ledger.cohort)
+        check_cohort(ledger.cohort)
     with ledger.open(create=ledger.new_ledger) as opened:
         entry = opened.add(
             attribute=attribute, quasi_identifiers=names, loss=given, file=file, **ledger.arguments(opened)
@@ -163,10 +163,10 @@ def limit_command(
     if epsilon is None:
         raise InvalidInput("no epsilon was given", fix="say the limit: --epsilon 2")
     from cellrisk.repeat.ledger import Limit
-    from cellrisk.repeat.ledger.entry import check_name
+    from cellrisk.repeat.ledger.entry import check_cohort
 
     limit: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "operator": operator}
-    Limit(cohort=check_name("cohort", EVERYONE if cohort is None else cohort), **limit)
+    Limit(cohort=check_cohort(EVERYONE if cohort is None else cohort), **limit)
     with ledger.open(create=new_ledger) as opened:
         entry = opened.set_limit(choose_cohort(opened, cohort), **limit)
     tell_entry(opened, entry, output.as_json)

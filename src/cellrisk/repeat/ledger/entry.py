@@ -217,10 +217,10 @@ class Entry:
                 number=row.number,
                 time=_check_time(body["time"]),
                 kind=check_text("the kind", body["kind"], LONGEST_NAME),
-                cohort=check_name("cohort", body["cohort"]),
-                part_of=_check_part_of(body.get("part_of")),
+                cohort=check_cohort(body["cohort"]),
+                part_of=check_part_of(body.get("part_of")),
                 quasi_identifiers=_check_columns(body.get("quasi_identifiers", [])),
-                attribute=None if body.get("attribute") is None else _check_columns([body["attribute"]])[0],
+                attribute=None if body.get("attribute") is None else _check_column(body["attribute"]),
                 loss=None if body.get("loss") is None else Loss.from_dict(body["loss"]),
                 scale=_check_number(body.get("scale")),
                 purpose=check_text("the purpose", body.get("purpose", ""), LONGEST_PURPOSE, empty=True),
@@ -336,15 +336,20 @@ def read_loss(loss: Mechanism | Loss) -> Loss:
     return read
 
 
-def check_name(what: str, name: object) -> str:
-    """A name that can be kept, typed and shown on one line."""
-    text = check_text(f"the name of the {what}", name, LONGEST_NAME)
+def check_cohort(name: object) -> str:
+    """The name of a cohort, which can be kept, typed and shown on one line."""
+    text = check_text("the name of the cohort", name, LONGEST_NAME)
     if text != text.strip() or not all(sign.isprintable() for sign in text):
         raise InvalidInput(
-            f"the name of the {what} must be printable, on one line, without spaces around it",
+            "the name of the cohort must be printable, on one line, without spaces around it",
             got=repr(show_on_one_line(text)),
         )
     return text
+
+
+def check_part_of(name: object) -> str | None:
+    """The name of the cohort that contains another, if one does."""
+    return None if name is None else check_cohort(name)
 
 
 def check_text(what: str, text: object, longest: int, *, empty: bool = False) -> str:
@@ -408,11 +413,11 @@ def _refuse_constant(name: str) -> None:
 def _check_columns(names: object) -> tuple[str, ...]:
     if not isinstance(names, list):
         raise InvalidInput("columns are a list")
-    return tuple(check_text("a column", name, LONGEST_NAME) for name in names)
+    return tuple(map(_check_column, names))
 
 
-def _check_part_of(name: object) -> str | None:
-    return None if name is None else check_name("cohort", name)
+def _check_column(name: object) -> str:
+    return check_text("a column", name, LONGEST_NAME)
 
 
 def _check_number(value: Any) -> float | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.accounting import Composition, Loss, compose
 from cellrisk.repeat.ledger.chain import Problem
-from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_name, fold
+from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
 from cellrisk.system.words import Flavour, Operator
 
 MOST_LISTED = 20
@@ -68,7 +68,7 @@ class LedgerState:
 
     def require(self, cohort: str) -> str:
         """Refuses a cohort that is not declared, and names those that are."""
-        name = check_name("cohort", cohort)
+        name = check_cohort(cohort)
         if name in self.declared:
             return name
         if name in self.announced:
@@ -87,7 +87,7 @@ class LedgerState:
 
     def find_declaration(self, cohort: str, new: bool, part_of: str | None) -> Cohort | None:
         """The cohort that has to be declared before something is written about it; None where it is known."""
-        name = check_name("cohort", cohort)
+        name = check_cohort(cohort)
         if not new and part_of is not None:
             raise InvalidInput(
                 "part_of is said when a cohort is declared", fix="say new_cohort=True (--new-cohort) too"

@@ -27,7 +27,8 @@ from cellrisk.repeat.ledger.entry import (
     LONGEST_NAME,
     LONGEST_PATH,
     Whereabouts,
-    check_name,
+    check_cohort,
+    check_part_of,
     check_text,
     read_json,
     write_time,
@@ -362,9 +363,8 @@ def _check_pending(pending: Pending) -> None:
     body = pending.body
     if pending.state not in (RESERVED, DECIDED):
         raise InvalidInput("a reservation is reserved or decided")
-    check_name("cohort", body["cohort"])
-    if body["part_of"] is not None:
-        check_name("cohort", body["part_of"])
+    check_cohort(body["cohort"])
+    check_part_of(body["part_of"])
     if not isinstance(body["declares"], bool):
         raise InvalidInput("a reservation declares its cohort or does not")
     Loss.from_dict(body["loss"])
