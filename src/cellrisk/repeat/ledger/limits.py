@@ -7,7 +7,7 @@ part of the other share nobody, so their losses do not add up (parallel composit
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,14 +123,15 @@ class LedgerState:
         parents = set(part_of.values())
         return [name for name in part_of if name not in parents and cohort in self.path(name)]
 
+    def _cases(self, cohort: str) -> Iterable[tuple[Loss, ...]]:
+        """What people of a cohort have lost, each different case once."""
+        return dict.fromkeys(self.losses(name) for name in self.innermost(cohort))
+
     def spend(
         self, cohort: str, operator: Operator = "tightest", delta: float | None = None, flavour: Flavour | None = None
     ) -> Composition:
         """The most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
-        found = [
-            compose(losses, operator=operator, delta=delta, flavour=flavour)
-            for losses in dict.fromkeys(self.losses(name) for name in self.innermost(cohort))
-        ]
+        found = [compose(losses, operator=operator, delta=delta, flavour=flavour) for losses in self._cases(cohort)]
         return max(found, key=lambda composition: (composition.epsilon, composition.delta))
 
     def check_release(self, cohort: Cohort, loss: Loss) -> None:
@@ -146,7 +147,7 @@ class LedgerState:
 
     def check_limit(self, limit: Limit) -> None:
         """Refuses a limit that is below what is spent, or that what is spent can never keep."""
-        for losses in dict.fromkeys(self.losses(name) for name in self.innermost(limit.cohort)):
+        for losses in self._cases(limit.cohort):
             _check(losses, limit, f"cohort '{limit.cohort}' has spent more than that limit")
 
 
@@ -165,7 +166,7 @@ def find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
 
 
 def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
-    if limit.operator == "tightest" and _keeps(losses, limit, "basic"):
+    if limit.operator == "tightest" and _keeps_by_addition(losses, limit):
         return  # the tightest is not above any other, and this one costs nothing
     try:
         epsilon = compose(losses, operator=limit.operator, delta=limit.delta, flavour=limit.target).epsilon
@@ -176,8 +177,8 @@ def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
         raise InvalidInput(exceeded, got=f"epsilon {epsilon:.6g} in all", allowed=limit.describe())
 
 
-def _keeps(losses: Sequence[Loss], limit: Limit, operator: Operator) -> bool:
+def _keeps_by_addition(losses: Sequence[Loss], limit: Limit) -> bool:
     try:
-        return compose(losses, operator=operator, delta=limit.delta, flavour=limit.target).epsilon <= limit.epsilon
+        return compose(losses, operator="basic", delta=limit.delta, flavour=limit.target).epsilon <= limit.epsilon
     except (InvalidInput, UnknownName):
         return False
