@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest,
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
+    LONGEST_NAME,
     Cohort,
     Entry,
     Limit,
@@ -259,7 +261,7 @@ class Ledger:
             Those of a set that is released together, as `TogetherRelease` has them; the loss is that of all of them.
         """
         from cellrisk.repeat.ledger.journals import Note, open_journal
-        from cellrisk.repeat.ledger.pairing import Reservation, describe_owner, end_journal
+        from cellrisk.repeat.ledger.pairing import Reservation, end_journal
         from cellrisk.repeat.ledger.store import RESERVED, Pending
 
         fields = describe_release(attribute, quasi_identifiers, loss, purpose, tables)
@@ -272,7 +274,8 @@ class Ledger:
             with self._writing(token) as (session, state):
                 declared = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
                 body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
-                pending = Pending(token, RESERVED, {**body, **describe_owner(), "since": write_time(self._clock())})
+                owner = {"host": platform.node()[:LONGEST_NAME], "since": write_time(self._clock())}
+                pending = Pending(token, RESERVED, {**body, **owner})
                 session.reserve(pending)
         except OSError as error:
             journal.remove()

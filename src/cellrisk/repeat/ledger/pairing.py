@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -88,7 +87,7 @@ class Reservation:
         try:
             with _plain_refusals(path):
                 release.stage_counts(cast(Any, pair), content)
-                self._decide(release, content, file, force)
+                self._decide(release, content, file, pair, force)
         except BaseException as error:
             if not self._find_out():
                 raise
@@ -171,15 +170,21 @@ class Reservation:
             raise InvalidInput("nothing was saved")
         return self._entry
 
-    def _decide(self, release: Release | TogetherRelease, content: bytes, file: ReleasedFile, force: bool) -> None:
+    def _decide(
+        self,
+        release: Release | TogetherRelease,
+        content: bytes,
+        file: ReleasedFile,
+        pair: Pair | StagedFolder,
+        force: bool,
+    ) -> None:
         """The one commit that makes the release part of the ledger."""
-        target = Path(str(file.path))
-        pair = staged_at(target, self.token)
         with self._store.write() as session:
             pair.check(force)
-            numbers = {other.entry for other in session.pendings()} - {None}
-            if any(session.whereabouts().get(number or 0, ("",))[0] == str(target) for number in numbers):
-                raise InvalidInput("another release is being written there", got=target, fix="try again")
+            decided = {other.entry for other in session.pendings()} - {None}
+            written = session.whereabouts().items() if decided else ()
+            if any(number in decided and each.path == file.path for number, each in written):
+                raise InvalidInput("another release is being written there", got=file.path, fix="try again")
             entry = self._write_entry(session, self._pending.body, file)
             named = {"id": session.head.id, "entry": entry.number, "digest": entry.digest}
             release.stage_descriptions(cast(Any, pair), content, ledger=named)
@@ -232,11 +237,6 @@ def end_journal(store: Store, journal: Journal, token: str) -> None:
         journal.remove()
     else:
         journal.close()
-
-
-def describe_owner() -> dict[str, str]:
-    """Who reserves, for people to read."""
-    return {"host": platform.node()[:100]}
 
 
 def read_reserved(pendings: Sequence[Pending]) -> tuple[Reserved, ...]:
