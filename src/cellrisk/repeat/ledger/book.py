@@ -422,8 +422,7 @@ class Ledger:
             while True:
                 with self._store.read() as session:
                     examined = examine(session, head, self._store.heads)
-                    pendings = session.examine_pendings()[0]
-                if not self._await_moves(pendings, deadline):
+                if not self._await_moves(examined.decided, deadline):
                     break
             looked = [*beside, *map(Path, folders)]
             found = compare_files(examined, looked, self._store.place.is_same) if files else examined.found

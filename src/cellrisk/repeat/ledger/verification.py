@@ -261,14 +261,12 @@ def _is_on_its_way(identity: str, pending: Pending, path: Path | None) -> bool:
 
     What the ledger says of that is not believed: a row in it would hide that a file was changed.
     """
-    from cellrisk.repeat.ledger.journals import find_journal
-    from cellrisk.repeat.ledger.pairing import is_alive
+    from cellrisk.repeat.ledger.journals import find_journal, is_held
 
-    if is_alive(identity, pending):
-        return True
-    if path is None or find_journal(identity, pending.token) is None:
+    journal = find_journal(identity, pending.token)
+    if journal is None:
         return False
-    return any(_exists(staged) for staged in staged_at(path, pending.token).new)
+    return is_held(journal) or (path is not None and any(map(_exists, staged_at(path, pending.token).new)))
 
 
 def _find_path(entry: Entry) -> Path | None:
