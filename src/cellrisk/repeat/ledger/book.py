@@ -203,9 +203,8 @@ class Ledger:
         fields = describe_release(attribute, quasi_identifiers, loss, purpose)
         released = None if file is None else ReleasedFile.of(file)
         with self._writing() as (session, state):
-            declared = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
-            body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
-            return self._write_release(session, body, released)
+            admitted = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
+            return self._write_release(session, {**fields, **admitted}, released)
 
     def add_figure(
         self,
@@ -272,10 +271,9 @@ class Ledger:
         try:
             journal.write(Note(self.place))
             with self._writing(token) as (session, state):
-                declared = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
-                body = {**fields, "cohort": cohort, "declares": declared is not None, "part_of": part_of}
+                admitted = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
                 owner = {"host": platform.node()[:LONGEST_NAME], "since": write_time(self._clock())}
-                pending = Pending(token, RESERVED, {**body, **owner})
+                pending = Pending(token, RESERVED, {**fields, **admitted, **owner})
                 session.reserve(pending)
         except OSError as error:
             journal.remove()
@@ -472,11 +470,11 @@ class Ledger:
 
     def _admit(
         self, state: LedgerState, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
-    ) -> Cohort | None:
-        """Refuses a release on an unknown cohort or past a limit; the cohort that has to be declared first, if any."""
+    ) -> dict[str, Any]:
+        """Refuses a release on an unknown cohort or past a limit; what its body says of the cohort."""
         declared = state.find_declaration(cohort, new_cohort, part_of)
         state.check_release(declared or Cohort(cohort, state.declared.get(cohort)), loss)
-        return declared
+        return {"cohort": cohort, "declares": declared is not None, "part_of": part_of}
 
     @contextmanager
     def _writing(self, own: str = "") -> Iterator[tuple[Session, LedgerState]]:
@@ -571,11 +569,10 @@ class Ledger:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
         fields |= {"tables": body["tables"]} if body.get("tables") else {}
-        written = None if file is None else Whereabouts(str(file.path), secrets.token_hex(16))
-        if file is not None and written is not None:
+        fields["file"], written = None, None
+        if file is not None:
+            written = Whereabouts(str(file.path), secrets.token_hex(16))
             fields["file"] = replace(file, place=written.digest).to_dict()
-        else:
-            fields["file"] = None
         return self._append(session, "release", body["cohort"], written, **fields)
 
     def _append(
