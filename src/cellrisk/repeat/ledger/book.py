@@ -99,11 +99,9 @@ class Ledger:
 
         self._clock = clock or _tell_time
         self._known: tuple[Entry, ...] = ()
-        self._new = create
         found, heads = find_place(place, wait), HeadFile.find(head)
         try:
             self._store = Store(found, create=create, clock=self._clock, heads=heads)
-            self._id = self._store.id
             if create:
                 note_outcome(f"the new ledger stands, and is empty: {found}")
         except BaseException:
@@ -139,7 +137,7 @@ class Ledger:
         heads = self._store.heads
         with self._store.read() as session:
             if heads is not None:
-                if self._new:
+                if self._store.new:
                     heads.check(session, new=True)
                 else:
                     heads.begin(session)
@@ -154,12 +152,12 @@ class Ledger:
     @property
     def id(self) -> str:
         """Its random name, which its first entry follows."""
-        return self._id
+        return self._store.id
 
     @property
     def writable(self) -> bool:
         """Whether entries can be added."""
-        return self._store.writable
+        return self._store.place.writable
 
     @property
     def head(self) -> Head:
@@ -265,9 +263,9 @@ class Ledger:
 
         fields = describe_release(attribute, quasi_identifiers, loss, purpose, tables)
         token = secrets.token_hex(16)
-        if not self._store.writable:
+        if not self._store.place.writable:
             raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
-        journal = open_journal(self._id, token, self._store.place.wait)
+        journal = open_journal(self._store.id, token, self._store.place.wait)
         try:
             journal.write(Note(self.place))
             with self._writing(token) as (session, state):
@@ -484,7 +482,7 @@ class Ledger:
         """
         from cellrisk.repeat.ledger.journals import list_journals
 
-        if self._store.writable and list_journals(self._id).keys() - {own}:
+        if self._store.place.writable and list_journals(self._store.id).keys() - {own}:
             self._tidy()
         session: Session | None = None
         before = ""
@@ -525,7 +523,7 @@ class Ledger:
         from cellrisk.repeat.ledger.journals import PAUSE
         from cellrisk.repeat.ledger.pairing import is_alive
 
-        if not any(is_alive(self._id, pending) for pending in decided):
+        if not any(is_alive(self._store.id, pending) for pending in decided):
             return False
         time.sleep(PAUSE)
         return True
@@ -553,7 +551,7 @@ class Ledger:
 
         with self._store.read() as session:
             pendings = session.pendings()
-        journals = list_journals(self._id)
+        journals = list_journals(self._store.id)
         if not journals:
             return pendings
         from cellrisk.repeat.ledger.pairing import SETTLED, end_stray_journals, settle

@@ -231,7 +231,7 @@ class Store:
     ) -> None:
         self.place = place
         self.heads = heads
-        self._new = create
+        self.new = create
         if heads is not None and any(map(place.is_same, heads.paths)):
             raise InvalidInput(
                 "the ledger's head cannot be kept in the ledger", got=heads.path, fix="name another file"
@@ -280,10 +280,6 @@ class Store:
             return True
         return False
 
-    @property
-    def writable(self) -> bool:
-        return self.place.writable
-
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A transaction that sees one moment, and can change nothing."""
@@ -298,7 +294,7 @@ class Store:
         The tables are brought to the schema of this version. Refused where another ledger was put in its place, where
         triggers are not as they were made, or where the ledger lacks what is noted of it elsewhere.
         """
-        if not self.writable:
+        if not self.place.writable:
             raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
         with self._connected(reading=False) as connection:
             self.place.begin_to_write(connection)
@@ -315,7 +311,7 @@ class Store:
                 )
             if self.heads is not None:
                 self.heads.check_room()
-                self.heads.check(session, self._new)
+                self.heads.check(session, self.new)
             before = session.head
             if before.schema < len(migrations.MIGRATIONS):
                 for step in migrations.MIGRATIONS[before.schema :]:
