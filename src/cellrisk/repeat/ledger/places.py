@@ -121,6 +121,9 @@ class Place(ABC):
             forget(original)
             raise explained from None
 
+    def refuse_writing(self) -> InvalidInput:
+        return InvalidInput("the ledger can be read only", got=self, fix="ask for the right to write to it")
+
     def refuse_lock(self) -> InvalidInput:
         return InvalidInput(
             f"the ledger is locked by another process, and still was after {self.wait:g} seconds",
@@ -333,7 +336,7 @@ class FilePlace(Place):
         if "locked" in text or "busy" in text:
             return self.refuse_lock()
         if "readonly" in text:
-            return InvalidInput("the ledger can be read only", got=self, fix="ask for the right to write to it")
+            return self.refuse_writing()
         if "full" in text or (("unable to open" in text or "i/o" in text) and self._has_little_room()):
             return InvalidInput("the disk of the ledger is full: nothing was written", got=self, fix="make room")
         if "unable to open" in text:
@@ -476,7 +479,6 @@ class DatabasePlace(Place):
     def explain(self, error: BaseException) -> InvalidInput:
         state = str(getattr(error, "sqlstate", None) or "")
         for start, what, fix in (
-            ("25006", "the ledger can be read only", "ask for the right to write to it"),
             ("42501", "this account may not use the ledger so", "ask for the right to read or write its tables"),
             ("53100", "the disk of the ledger is full: nothing was written", "make room"),
             ("53", "the server is out of memory or connections", "try again"),
@@ -488,6 +490,8 @@ class DatabasePlace(Place):
                 return InvalidInput(what, got=self, fix=fix)
         if state.startswith("55P03"):
             return self.refuse_lock()
+        if state.startswith("25006"):
+            return self.refuse_writing()
         kind = type(error).__name__
         if not state or state.startswith(("08", "57")):
             return InvalidInput(

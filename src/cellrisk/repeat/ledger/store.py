@@ -295,7 +295,7 @@ class Store:
         triggers are not as they were made, or where the ledger lacks what is noted of it elsewhere.
         """
         if not self.place.writable:
-            raise InvalidInput("the ledger can be read only", got=self.place, fix="ask for the right to write to it")
+            raise self.place.refuse_writing()
         with self._connected(reading=False) as connection:
             self.place.begin_to_write(connection)
             session = Session(connection, self.place)
