@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import logging
 import os
 import shutil
 import sqlite3
@@ -35,6 +36,8 @@ LITTLE_ROOM = 1 << 18
 MOST_OBJECTS = 1000
 """Tables, indexes, views and triggers in a file; a ledger has fewer than twenty."""
 LONGEST_WAIT = 86_400.0
+QUIET = "cellrisk-ledger"
+logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{QUIET}").setLevel(logging.CRITICAL + 1)  # it would print tracebacks
 CREATION = 0x63726C6765727370
 """The advisory lock under which tables are made in PostgreSQL."""
 GATES: dict[Path, threading.RLock] = {}
@@ -69,6 +72,18 @@ class Place(ABC):
     @abstractmethod
     def connect(self, reading: bool) -> Any:
         """A new connection of the driver; one for reading can change nothing."""
+
+    def make_engine(self, reading: bool) -> sa.Engine:
+        """What opens such connections and ends each of them after its use."""
+        return sa.create_engine(
+            self.dialect,
+            **self.options,
+            creator=partial(self.connect, reading),
+            poolclass=sa.NullPool,
+            pool_reset_on_return=None,
+            pool_logging_name=QUIET,
+            hide_parameters=True,
+        )
 
     @abstractmethod
     def begin_to_read(self, connection: sa.Connection) -> None:
@@ -389,13 +404,7 @@ class DatabasePlace(Place):
                 self.writable = bool(connection.execute(f"SELECT {allowed}").fetchone()[0])
 
     def create(self, make: Callable[[sa.Connection], None]) -> None:
-        engine = sa.create_engine(
-            self.dialect,
-            **self.options,
-            creator=partial(self.connect, reading=False),
-            poolclass=sa.NullPool,
-            hide_parameters=True,
-        )
+        engine = self.make_engine(reading=False)
         with self.plain_refusals(), engine.connect() as connection:
             self._limit_wait(connection)
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION})")

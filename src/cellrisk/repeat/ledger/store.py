@@ -7,7 +7,6 @@ between them. An exception of a driver, which may quote a password or what is st
 from __future__ import annotations
 
 import json
-import logging
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -42,8 +41,6 @@ WHAT = "cellrisk ledger"
 RESERVED, DECIDED = "reserved", "decided"
 DAMAGED = "the ledger is damaged"
 MOST_ENTRIES = 2**53
-QUIET = "cellrisk-ledger"
-logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{QUIET}").setLevel(logging.CRITICAL + 1)  # it would print tracebacks
 MOST_RESCUED = 10_000
 """Entries that are asked for by their numbers where a damage hides which there are."""
 
@@ -242,18 +239,7 @@ class Store:
             place.create(partial(_make, clock))
         else:
             place.find()
-        self._engines: dict[bool, sa.Engine] = {
-            reading: sa.create_engine(
-                place.dialect,
-                **place.options,
-                creator=partial(place.connect, reading),
-                poolclass=sa.NullPool,
-                pool_reset_on_return=None,
-                pool_logging_name=QUIET,
-                hide_parameters=True,
-            )
-            for reading in (True, False)
-        }
+        self._engines = {reading: place.make_engine(reading) for reading in (True, False)}
         try:
             with self.read() as session:
                 self.id = session.head.id
