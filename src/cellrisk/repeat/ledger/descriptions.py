@@ -10,8 +10,9 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from cellrisk.publish.releasing.saving import sidecar_of
 from cellrisk.repeat.ledger.chain import Problem
@@ -42,62 +43,42 @@ def _write(described: Mapping[str, Any]) -> str:
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_regular(path: Path, most: int = LARGEST) -> bytes | None:
-    """The content of a regular file; None where there is none, or where it is something else or too large.
-
-    Nothing is waited for: a pipe or a device is not read.
-    """
-    handle = _open_regular(path)
-    if handle is None:
-        return None
-    try:
-        if os.fstat(handle).st_size > most:
-            return None
-        with os.fdopen(os.dup(handle), "rb") as stream:
-            content = stream.read(most + 1)
-        return content if len(content) <= most else None
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-
-
-def _open_regular(path: Path) -> int | None:
-    """A handle of a regular file. To open a pipe or a device can already do something, so neither is opened."""
-    flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
-    try:
-        real = os.path.realpath(path)
-        if not stat.S_ISREG(os.lstat(real).st_mode):
-            return None
-        handle = os.open(real, flags)
-    except (OSError, ValueError):
-        return None
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        return handle
-    os.close(handle)  # exchanged in between
+def read_regular(path: Path) -> bytes | None:
+    """The content of a regular file; None where there is none, or where it is something else or too large."""
+    with suppress(OSError, ValueError), _open_regular(path) as stream:
+        if _size(stream) <= LARGEST:
+            return stream.read(LARGEST)
     return None
 
 
 def digest_regular(path: Path, size: int) -> str | None:
     """The SHA-256 of a regular file of that size; empty where the size is another, None where it cannot be read."""
-    handle = _open_regular(path)
-    if handle is None:
-        return None
-    try:
-        if os.fstat(handle).st_size != size:
+    with suppress(OSError, ValueError), _open_regular(path) as stream:
+        if _size(stream) != size:
             return ""
         digest, left = hashlib.sha256(), size
-        while left > 0:
-            block = os.read(handle, min(BLOCK, left))
-            if not block:
-                return ""
+        while block := stream.read(min(BLOCK, left)):
             digest.update(block)
             left -= len(block)
         return digest.hexdigest()
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
+    return None
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Opens a file. To open a pipe or a device can already do something, or wait for ever, so neither is opened."""
+    real = os.path.realpath(path)
+    if not stat.S_ISREG(os.lstat(real).st_mode):
+        raise OSError("no regular file")
+    flags = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
+    stream = os.fdopen(os.open(real, os.O_RDONLY | flags), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):  # exchanged in between
+        stream.close()
+        raise OSError("no regular file")
+    return stream
+
+
+def _size(stream: BinaryIO) -> int:
+    return os.fstat(stream.fileno()).st_size
 
 
 def compare_description(entry: Entry, identity: str, path: Path) -> str:
