@@ -20,6 +20,7 @@ from pathlib import Path
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.locks import try_lock
+from cellrisk.system.scratch import NO_LINK
 from cellrisk.system.writing import make_last, write_through
 
 STATE = "CELLRISK_STATE"
@@ -142,7 +143,7 @@ def hold(path: Path, *, make: bool = False) -> Journal | None:
     """Locks a journal; None where somebody else holds it. One that is not there is made only where that is wanted."""
     while True:
         try:
-            handle = os.open(path, os.O_RDWR | (os.O_CREAT if make else 0) | _no_links(), 0o600)
+            handle = os.open(path, os.O_RDWR | (os.O_CREAT if make else 0) | NO_LINK, 0o600)
         except FileNotFoundError:
             if not make:
                 raise
@@ -165,7 +166,7 @@ def hold(path: Path, *, make: bool = False) -> Journal | None:
 def is_held(path: Path) -> bool:
     """Whether the process lives that wrote a journal; nothing is changed."""
     try:
-        handle = os.open(path, os.O_RDWR | _no_links())
+        handle = os.open(path, os.O_RDWR | NO_LINK)
     except OSError:
         return False
     try:
@@ -211,10 +212,6 @@ def _is_file_name(path: Path) -> bool:
         return path.is_absolute() and bool(path.name) and b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         return False
-
-
-def _no_links() -> int:
-    return getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def _make_folder() -> Path:
