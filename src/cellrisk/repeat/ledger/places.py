@@ -214,8 +214,6 @@ class FilePlace(Place):
                 make(connection)
                 connection.commit()
                 connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-                connection.commit()
-            engine.dispose()
             content = draft.read_bytes()
         self.made = True
         try:
@@ -404,8 +402,7 @@ class DatabasePlace(Place):
                 self.writable = bool(connection.execute(f"SELECT {allowed}").fetchone()[0])
 
     def create(self, make: Callable[[sa.Connection], None]) -> None:
-        engine = self.make_engine(reading=False)
-        with self.plain_refusals(), engine.connect() as connection:
+        with self.plain_refusals(), self.make_engine(reading=False).connect() as connection:
             self._limit_wait(connection)
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION})")
             names = [
@@ -426,7 +423,6 @@ class DatabasePlace(Place):
             make(connection)
             self.made = True
             connection.commit()
-        engine.dispose()
 
     def remove(self) -> None:
         with self.plain_refusals(), closing(self.connect(reading=False)) as connection:

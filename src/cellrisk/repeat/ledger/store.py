@@ -249,8 +249,6 @@ class Store:
 
     def close(self) -> None:
         """Ends its use; nothing is open in it."""
-        for engine in self._engines.values():
-            engine.dispose()
         self._engines = {}
 
     def remove_unused(self) -> bool:
