@@ -139,6 +139,9 @@ class Place(ABC):
     def refuse_writing(self) -> InvalidInput:
         return InvalidInput("the ledger can be read only", got=self, fix="ask for the right to write to it")
 
+    def refuse_full(self) -> InvalidInput:
+        return InvalidInput("the disk of the ledger is full: nothing was written", got=self, fix="make room")
+
     def refuse_lock(self) -> InvalidInput:
         return InvalidInput(
             f"the ledger is locked by another process, and still was after {self.wait:g} seconds",
@@ -218,15 +221,12 @@ class FilePlace(Place):
         self.made = True
         try:
             write_new(self.path, content)
-        except FileExistsError:
-            self.made = False
-            raise self._refuse_other() from None
         except OSError as error:
             self.made = False
+            if isinstance(error, FileExistsError):
+                raise self._refuse_other() from None
             if error.errno == errno.ENOSPC:
-                raise InvalidInput(
-                    "the disk of the ledger is full: nothing was written", got=self, fix="make room"
-                ) from None
+                raise self.refuse_full() from None
             raise InvalidInput("no ledger can be made there", got=f"{self} ({error.strerror})") from None
 
     def remove(self) -> None:
@@ -351,7 +351,7 @@ class FilePlace(Place):
         if "readonly" in text:
             return self.refuse_writing()
         if "full" in text or (("unable to open" in text or "i/o" in text) and self._has_little_room()):
-            return InvalidInput("the disk of the ledger is full: nothing was written", got=self, fix="make room")
+            return self.refuse_full()
         if "unable to open" in text:
             return InvalidInput("the ledger cannot be opened", got=self, fix="check that it is still there")
         if "i/o" in text:
@@ -483,9 +483,10 @@ class DatabasePlace(Place):
 
     def explain(self, error: BaseException) -> InvalidInput:
         state = str(getattr(error, "sqlstate", None) or "")
+        if state in (known := {"25006": self.refuse_writing, "53100": self.refuse_full, "55P03": self.refuse_lock}):
+            return known[state]()
         for start, what, fix in (
             ("42501", "this account may not use the ledger so", "ask for the right to read or write its tables"),
-            ("53100", "the disk of the ledger is full: nothing was written", "make room"),
             ("53", "the server is out of memory or connections", "try again"),
             ("42", "this is no ledger: it has tables of the same names", OTHER),
             ("3F", "the schema for the ledger's tables does not exist", "make it first"),
@@ -493,10 +494,6 @@ class DatabasePlace(Place):
         ):
             if state.startswith(start):
                 return InvalidInput(what, got=self, fix=fix)
-        if state.startswith("55P03"):
-            return self.refuse_lock()
-        if state.startswith("25006"):
-            return self.refuse_writing()
         kind = type(error).__name__
         if not state or state.startswith(("08", "57")):
             return InvalidInput(
