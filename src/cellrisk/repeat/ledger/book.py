@@ -91,7 +91,7 @@ class Ledger:
         clock: Callable[[], datetime] | None = None,
         head: str | os.PathLike[str] | None = None,
     ) -> None:
-        from cellrisk.repeat.ledger.heads import HeadFile
+        from cellrisk.repeat.ledger.heads import find_heads
 
         with extra_needed():
             from cellrisk.repeat.ledger.places import find_place
@@ -99,7 +99,7 @@ class Ledger:
 
         self._clock = clock or _tell_time
         self._known: tuple[Entry, ...] = ()
-        found, heads = find_place(place, wait), HeadFile.find(head)
+        found, heads = find_place(place, wait), find_heads(head)
         try:
             self._store = Store(found, create=create, clock=self._clock, heads=heads)
             if create:
@@ -107,7 +107,7 @@ class Ledger:
         except BaseException:
             if found.made:
                 with suppress(CellriskError):
-                    Store(found, create=False, clock=self._clock, heads=None).remove_unused()
+                    Store(found, create=False, clock=self._clock).remove_unused()
             raise
 
     def __enter__(self) -> Ledger:
@@ -134,14 +134,14 @@ class Ledger:
         """
         from cellrisk.repeat.ledger.heads import write_head
 
-        heads = self._store.heads
         with self._store.read() as session:
-            if heads is not None:
+            for file in self._store.heads:
                 if self._store.new:
-                    heads.check(session, new=True)
+                    file.check(session, new=True)
                 else:
-                    heads.begin(session)
-                heads.note(session.head)
+                    file.begin(session)
+            for file in self._store.heads:
+                file.note(session.head)
             return write_head(session.head)
 
     @property

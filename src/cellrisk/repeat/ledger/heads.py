@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -41,27 +41,22 @@ class OpenLedger(Protocol):
     def row(self, number: int) -> Row | None: ...
 
 
+def find_heads(path: str | os.PathLike[str] | None) -> tuple[HeadFile, ...]:
+    """The files that are named, here and in the environment: to name one does not switch the other off."""
+    named = (None if path is None else os.fspath(path), os.environ.get(VARIABLE))
+    found = [HeadFile.open(each) for each in named if each]
+    return tuple(found[:1] if len(found) == 2 and is_same_file(*(file.path for file in found)) else found)
+
+
 @dataclass(frozen=True)
 class HeadFile:
     """A file of such lines, of one ledger or of several."""
 
     path: Path
-    other: HeadFile | None = None
-    """A second one, which is checked and renewed too."""
 
     @staticmethod
-    def find(path: str | os.PathLike[str] | None) -> HeadFile | None:
-        """The files that are named, here and in the environment: to name one does not switch the other off."""
-        always = HeadFile._open(os.environ.get(VARIABLE))
-        named = HeadFile._open(None if path is None else os.fspath(path))
-        if named is None or always is None or is_same_file(named.path, always.path):
-            return always or named
-        return replace(named, other=always)
-
-    @staticmethod
-    def _open(named: str | None) -> HeadFile | None:
-        if not named:
-            return None
+    def open(named: str) -> HeadFile:
+        """The file of that name; refuses what is no file, or holds something else."""
         if "\0" in named:
             raise InvalidInput("a path cannot hold NUL")
         found = Path(named).absolute()
@@ -74,11 +69,6 @@ class HeadFile:
             raise InvalidInput("the file for the ledger's head holds something else", got=found, fix="name another")
         keep_inputs("the file that keeps the ledger's head", found)
         return HeadFile(found)
-
-    @property
-    def paths(self) -> list[Path]:
-        """The file, and the second one."""
-        return [self.path, *(self.other.paths if self.other is not None else [])]
 
     def last(self, identity: str) -> tuple[int, str] | None:
         """The last entry that is noted of a ledger, and its digest."""
@@ -107,18 +97,16 @@ class HeadFile:
                 f"the ledger lacks entry {number:,}, which is noted in the file that keeps its head: it was rewritten, "
                 "or restored from an older copy"
             )
-        return "" if self.other is None else self.other.compare(session)
+        return ""
 
     def check(self, session: OpenLedger, new: bool = False) -> None:
         """Refuses a ledger that lacks what is noted of it. One that has more, because its writer died, is accepted.
 
         new: whether nothing need be noted of it yet.
         """
-        if self.other is not None:
-            self.other.check(session, new)
         if new and self.last(session.head.id) is None:
             return
-        fault = replace(self, other=None).compare(session)
+        fault = self.compare(session)
         if fault:
             raise InvalidInput(
                 fault,
@@ -129,14 +117,10 @@ class HeadFile:
     def begin(self, session: OpenLedger) -> None:
         """Refuses a ledger as `check` does, except for one of which nothing is noted yet in a file that is new, or that
         notes others: a file that is there and empty may have been emptied."""
-        for path in self.paths:
-            file = HeadFile(path)
-            file.check(session, new=not path.exists() or path.stat().st_size > 0)
+        self.check(session, new=not self.path.exists() or self.path.stat().st_size > 0)
 
     def note(self, head: Head) -> None:
         """Adds a line, unless a later entry is noted already."""
-        if self.other is not None:
-            self.other.note(head)
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -156,8 +140,6 @@ class HeadFile:
 
     def check_room(self) -> None:
         """Refuses a file that cannot be written to, before anything is written to the ledger."""
-        if self.other is not None:
-            self.other.check_room()
         there = self.path if self.path.exists() else self.path.parent
         if not os.access(there, os.W_OK):
             raise InvalidInput("the ledger's head cannot be noted there", got=self.path, fix="choose another file")

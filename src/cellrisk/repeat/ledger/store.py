@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -224,18 +224,19 @@ class Store:
     """One ledger's tables."""
 
     def __init__(
-        self, place: Place, *, create: bool, clock: Callable[[], datetime], heads: HeadFile | None = None
+        self, place: Place, *, create: bool, clock: Callable[[], datetime], heads: Sequence[HeadFile] = ()
     ) -> None:
         self.place = place
         self.heads = heads
         self.new = create
-        if heads is not None and any(map(place.is_same, heads.paths)):
-            raise InvalidInput(
-                "the ledger's head cannot be kept in the ledger", got=heads.path, fix="name another file"
-            )
+        for file in heads:
+            if place.is_same(file.path):
+                raise InvalidInput(
+                    "the ledger's head cannot be kept in the ledger", got=file.path, fix="name another file"
+                )
         if create:
-            if heads is not None:
-                heads.check_room()
+            for file in heads:
+                file.check_room()
             place.create(partial(_make, clock))
         else:
             place.find()
@@ -293,9 +294,9 @@ class Store:
                     got=self.place,
                     fix="verify tells more; go on with a copy that is as it was written",
                 )
-            if self.heads is not None:
-                self.heads.check_room()
-                self.heads.check(session, self.new)
+            for file in self.heads:
+                file.check_room()
+                file.check(session, self.new)
             before = session.head
             if before.schema < len(migrations.MIGRATIONS):
                 for step in migrations.MIGRATIONS[before.schema :]:
@@ -304,8 +305,9 @@ class Store:
                 session.head = before._replace(schema=len(migrations.MIGRATIONS))
             yield session
             connection.commit()
-        if self.heads is not None and session.head.digest != before.digest:
-            self.heads.note(session.head)
+        if session.head.digest != before.digest:
+            for file in self.heads:
+                file.note(session.head)
 
     def has_entry(self, number: int, digest: str) -> bool | None:
         """Whether an entry is written; None where the ledger cannot be asked."""

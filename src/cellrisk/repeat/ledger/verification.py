@@ -91,7 +91,7 @@ class Examined:
     """Reservations whose entries stand, so that their files may not be in their place yet."""
 
 
-def examine(session: Session, noted: str | None, heads: HeadFile | None) -> Examined:
+def examine(session: Session, noted: str | None, heads: Sequence[HeadFile]) -> Examined:
     """Recomputes everything that an open ledger says, and the entries that could be read."""
     head = session.head
     wanted = None if noted is None else _read_digest(noted)
@@ -110,9 +110,7 @@ def examine(session: Session, noted: str | None, heads: HeadFile | None) -> Exam
     remarks = [*_remark_clocks(entries), *_remark_pendings(head, pendings)]
     if wanted is not None:
         _compare_head(wanted, rows, head, problems, remarks)
-    if heads is not None:
-        fault = heads.compare(session)
-        last = heads.last(head.id)
+    for fault, last in dict.fromkeys((file.compare(session), file.last(head.id)) for file in heads):
         if fault:
             problems.append(Problem(None, fault))
         elif last is not None and last[0] < head.number:
