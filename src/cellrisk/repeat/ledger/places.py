@@ -12,11 +12,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateTable
 
 from cellrisk.counts.databases.database import DatabaseName, explain_connection, forget, read_address
@@ -312,29 +313,28 @@ class FilePlace(Place):
         objects = {(kind, name): sql for kind, name, sql in found}
         if len(found) > MOST_OBJECTS:
             raise InvalidInput("this is no ledger: too much stands in it", got=self, fix=OTHER_FILE)
-        for name, table in migrations.TABLES.items():
+        flaws = []
+        for name, wanted in _write_tables().items():
             kinds = [kind for kind, each in objects if each == name]
-            sql = str(objects.get(("table", name))).split()[:2]
-            if kinds and (kinds != ["table"] or sql != ["CREATE", "TABLE"]):
+            sql = str(objects.get(("table", name))).split()
+            if not kinds or (kinds == ["table"] and sql == wanted):
+                continue
+            if kinds != ["table"] or sql[:2] != ["CREATE", "TABLE"]:
                 raise InvalidInput("this is no ledger: one of its tables is something else", got=self, fix=OTHER_FILE)
             columns = connection.exec_driver_sql(f"PRAGMA table_xinfo({name})").all()
             told = [(column[1], column[6]) for column in columns]
-            if kinds and told != [(column.name, 0) for column in table.columns]:
+            if told != [(column.name, 0) for column in migrations.TABLES[name].columns]:
                 raise InvalidInput("this is no ledger: one of its tables has other columns", got=self, fix=OTHER_FILE)
+            flaws.append(f"the table {name} was made anew, otherwise than cellrisk makes it")
         if not {("table", "ledger"), ("table", "entries")} <= set(objects):
             raise InvalidInput("this is no ledger: its tables are missing", got=self, fix=OTHER_FILE)
         guards = {statement.split()[2]: statement for statement in migrations.GUARDS["sqlite"]}
-        flaws = []
         for name, statement in guards.items():
             written = objects.get(("trigger", name))
             if written is None:
                 flaws.append(f"the trigger {name}, which guards the entries, was removed")
             elif not isinstance(written, str) or written.split() != statement.split():
                 flaws.append(f"the trigger {name}, which guards the entries, was changed")
-        for name, table in migrations.TABLES.items():
-            wanted = str(CreateTable(table).compile(dialect=connection.dialect)).split()
-            if ("table", name) in objects and str(objects["table", name]).split() != wanted:
-                flaws.append(f"the table {name} was made anew, otherwise than cellrisk makes it")
         known = {("trigger", name) for name in guards} | {("table", name) for name in migrations.TABLES}
         automatic = {("index", f"sqlite_autoindex_{name}_1") for name in migrations.TABLES}
         for kind, name, sql in found:  # SQLite obeys the text, whatever it is listed as
@@ -510,6 +510,13 @@ POSTGRES_TRIGGERS = {"entries_are_not_changed": 1 + 2 + 8 + 16, "entries_are_not
 """As PostgreSQL writes their kinds: 1 for each row, 2 before, 8 delete, 16 update, 32 truncate."""
 POSTGRES_REFUSAL = migrations.GUARDS["postgresql"][0].split("$$")[1]
 OTHER = "choose another database, or another schema with ?options=-csearch_path%3Dname"
+
+
+@cache
+def _write_tables() -> dict[str, list[str]]:
+    """How SQLite keeps the tables of a ledger, word for word."""
+    made = {name: CreateTable(table).compile(dialect=sqlite.dialect()) for name, table in migrations.TABLES.items()}
+    return {name: str(statement).split() for name, statement in made.items()}
 
 
 def _shown(name: object) -> str:
