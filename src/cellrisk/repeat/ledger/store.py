@@ -150,7 +150,7 @@ class Session:
         return {
             number: Whereabouts(path, salt)
             for number, path, salt in found
-            if isinstance(path, str) and isinstance(salt, str) and len(path) <= LONGEST_PATH and len(salt) <= 64
+            if isinstance(path, str) and isinstance(salt, str) and len(path) <= LONGEST_PATH
         }
 
     def append(self, row: Row, written: Whereabouts | None = None) -> None:
