@@ -16,7 +16,7 @@ from typing import Protocol
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.ledger.chain import Head, Row
 from cellrisk.system.locks import wait_for_lock
-from cellrisk.system.writing import is_same_file, keep_inputs, write_through
+from cellrisk.system.writing import keep_inputs, write_through
 
 VARIABLE = "CELLRISK_LEDGER_HEAD"
 """The variable that names the file."""
@@ -44,8 +44,7 @@ class OpenLedger(Protocol):
 def find_heads(path: str | os.PathLike[str] | None) -> tuple[HeadFile, ...]:
     """The files that are named, here and in the environment: to name one does not switch the other off."""
     named = (None if path is None else os.fspath(path), os.environ.get(VARIABLE))
-    found = [HeadFile.open(each) for each in named if each]
-    return tuple(found[:1] if len(found) == 2 and is_same_file(*(file.path for file in found)) else found)
+    return tuple(HeadFile.open(each) for each in named if each)
 
 
 @dataclass(frozen=True)
