@@ -102,7 +102,7 @@ class Session:
         early = [name for name, since in migrations.SINCE.items() if since > schema and name in names]
         return [f"the ledger says that its schema is {schema}, and has the later table {name}" for name in early]
 
-    def rows(self, start: int | None = 1) -> list[Row]:
+    def rows(self, start: int | None) -> list[Row]:
         """The entries from a number on, in their order; None for all rows, those before the first entry too."""
         asked = sa.select(ENTRIES).order_by(ENTRIES.c.number)
         found = self.connection.execute(asked if start is None else asked.where(ENTRIES.c.number >= start))
