@@ -269,9 +269,7 @@ class FilePlace(Place):
             log = Path(f"{self.path}-wal")
             mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
         address = f"{self.path.as_uri()}?mode={mode}"
-        connection = sqlite3.connect(
-            address, uri=True, timeout=self.wait, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(address, uri=True, timeout=self.wait, isolation_level=None)
         try:
             pragmas = ("trusted_schema=OFF", "synchronous=FULL", "fullfsync=ON", "cell_size_check=ON")
             for pragma in ("query_only=ON", *pragmas) if reading else pragmas:
