@@ -223,6 +223,11 @@ RESERVATIONS: dict[str, tuple[dict[str, Any], str]] = {
     "decided without a number": ({"state": "decided"}, "decided, and its entry is not there"),
     "decided with a text for a number": ({"state": "decided", "entry": "5"}, "decided, and its entry is not there"),
     "unknown cohort": ({"cohort": "nobody"}, "about a cohort that was never declared"),
+    "declares by a word": ({"declares": "no"}, "cannot be read"),
+    "part of a number": ({"part_of": 5}, "cannot be read"),
+    "host of another type": ({"host": 5}, "cannot be read"),
+    "long host": ({"host": "x" * 201}, "cannot be read"),
+    "no time": ({"since": None}, "cannot be read"),
     "decided by hand": ({"state": "decided", "entry": 4}, "decided, and its entry is not there"),
 }
 
@@ -384,9 +389,14 @@ def test_a_trigger_under_a_false_name_is_told(scene: Scene, capsys: pytest.Captu
 def test_a_foreign_object_behind_many_is_told(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(sqlite3.connect(scene.path)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
-        views = [(f"more{number}", f"CREATE VIEW more{number} AS SELECT 1") for number in range(1001)]
+        ((there,),) = connection.execute("SELECT count(*) FROM sqlite_master")
+        views = [(f"more{number}", f"CREATE VIEW more{number} AS SELECT 1") for number in range(1000 - there)]
         connection.executemany("INSERT INTO sqlite_master VALUES ('view', ?1, ?1, 0, ?2)", views)
         connection.commit()
+    code, text = verify(scene, capsys)
+    assert code == 3
+    assert text.count("a foreign view stands in the ledger") == len(views)
+    scene.execute("CREATE VIEW last AS SELECT 1")
     code, text = verify(scene, capsys)
     assert code == 2
     assert "too much stands in it" in text
