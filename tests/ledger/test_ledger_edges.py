@@ -265,7 +265,7 @@ def test_a_link_is_no_journal(tmp_path: Path, state: Path) -> None:
     assert journals.is_held(journal.path)
     link = journal.path.with_name(f"{'0' * 32}-{'2' * 32}")
     link.symlink_to(journal.path)
-    assert not journals.is_held(link)
+    assert journals.is_held(link) is False
     with pytest.raises(OSError, match="symbolic links"):
         journals.hold(link)
     assert journals.find_journal("0" * 32, "2" * 32) is None
@@ -436,12 +436,11 @@ def test_a_move_that_fails_is_tried_again(
 def test_a_release_that_another_settles_in_between(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:
     from cellrisk.repeat.ledger import pairing
 
-    with in_file.open() as ledger:
-        with ledger.reserve(**FIELDS) as reservation:
-            path = reservation._journal.path
-            monkeypatch.setattr(pairing, "find_journal", lambda identity, token: path.with_name("gone"))
+    with in_file.open() as ledger, ledger.reserve(**FIELDS) as reservation:
+        path = reservation._journal.path
+        with monkeypatch.context() as patch:
+            patch.setattr(pairing, "find_journal", lambda identity, token: path.with_name("gone"))
             assert ledger.settle() == ()
-        monkeypatch.undo()
 
 
 def test_a_forged_note_of_a_place_stops_no_release(in_file: Where, tmp_path: Path) -> None:
@@ -542,6 +541,8 @@ def test_errors_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(shutil, "disk_usage", lambda path, room=room: SimpleNamespace(free=room << 20))
         assert str(place.explain(sqlite3.OperationalError(error))).startswith(message), error
     assert str(place.explain(MemoryError())).startswith("the ledger is damaged; ")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: (_ for _ in ()).throw(OSError(2, "gone")))
+    assert str(place.explain(sqlite3.OperationalError("disk I/O error"))).startswith("the disk of the ledger reports")
 
 
 SERVER_ERRORS = {
@@ -638,7 +639,8 @@ def test_a_wait_for_files_ends(
             assert len(other.entries(kind="release")) == 1
         monkeypatch.setattr(book.time, "sleep", lambda seconds: (slept.append(seconds), publish(pair), end(pair)))
         with in_file.open(wait=20.0) as other:
-            assert other.verify().ok
+            found = other.verify()
+            assert (found.ok, found.remarks) == (True, ())
         assert slept == [journals.PAUSE]
 
     def end(pair: Pair) -> None:

@@ -38,7 +38,7 @@ MOST_OBJECTS = 1000
 """Tables, indexes, views and triggers in a file; a ledger has fewer than twenty."""
 LONGEST_WAIT = 86_400.0
 QUIET = "cellrisk-ledger"
-logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{QUIET}").setLevel(logging.CRITICAL + 1)  # it would print tracebacks
+logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{QUIET}").setLevel(logging.CRITICAL)  # it would print tracebacks
 CREATION = 0x63726C6765727370
 """The advisory lock under which tables are made in PostgreSQL."""
 GATES: dict[Path, threading.RLock] = {}
@@ -272,22 +272,12 @@ class FilePlace(Place):
         connection = sqlite3.connect(address, uri=True, timeout=self.wait, isolation_level=None)
         try:
             pragmas = ("trusted_schema=OFF", "synchronous=FULL", "fullfsync=ON", "cell_size_check=ON")
-            for pragma in ("query_only=ON", *pragmas) if reading else pragmas:
+            for pragma in (*pragmas, "query_only=ON" if reading else "journal_mode=WAL"):
                 connection.execute(f"PRAGMA {pragma}")
-            if not reading:
-                self._use_log(connection)
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _use_log(self, connection: sqlite3.Connection) -> None:
-        """Write-ahead logging from now on; where others are at work on a new file, the next connection sees to it."""
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise
 
     @contextmanager
     def gate(self) -> Iterator[None]:
