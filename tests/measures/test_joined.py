@@ -58,6 +58,14 @@ def test_every_cell_is_there_once_and_few_blocks_are_left() -> None:
         assert block.records.tolist() == (block.cells * block.counts.sum(axis=1)).tolist()
 
 
+def test_zeros_are_given_to_those_that_take_them_alone() -> None:
+    """Marginal risk takes the logarithm of a share."""
+    profiles, survival = Profiles.from_cells(made_cells(), N_LEVELS), Survival(NOISES)
+    law = PoissonSizes(3.0, truncated=True, source="given")
+    assert all((block.counts > 0).all() for block in Marginal(law)._pieces(profiles, survival))
+    assert not all((block.counts > 0).all() for block in Local()._pieces(profiles, survival))
+
+
 @pytest.mark.parametrize("noise", NOISES, ids=["geometric", "laplace"])
 def test_local_risk_is_the_sum_over_labels(noise: Noise) -> None:
     cells = made_cells()

@@ -27,18 +27,26 @@ from cellrisk.risk.measures import (
     Expected,
     Local,
     Survival,
+    dirichlet,
     expected,
     make_measure,
     marginal,
     measure,
     shrinkage,
+    transforms,
 )
 from cellrisk.risk.measures import sizes as sizes_module
 from cellrisk.risk.measures import survival as survival_module
 from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, likeliest, window
 from cellrisk.risk.measures.shrinkage import risk_by_size
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
-from cellrisk.risk.measures.survival import SurvivalTable, each_alone, each_alone_in_rows, exactly_one
+from cellrisk.risk.measures.survival import (
+    SurvivalTable,
+    each_alone,
+    each_alone_in_rows,
+    exactly_one,
+    require_computable,
+)
 from cellrisk.risk.measures.transforms import TOLERANCE
 from cellrisk.system.arrays import Floats, Integers
 
@@ -206,7 +214,21 @@ def test_next_to_nothing_is_0_and_anything_else_is_kept(name: str, monkeypatch: 
         assert (theirs[[0, 2]] < 1e-40).all()
         assert ours[form, weights][[0, 2]].tolist() == [0.0, 0.0]
         assert (theirs[[1, 3]] > 1e-9).all()
-        assert ours[form, weights][[1, 3]] == pytest.approx(theirs[[1, 3]], rel=1e-12)
+        assert ours[form, weights][[1, 3]] == pytest.approx(theirs[[1, 3]], rel=1e-12, abs=0)
+
+
+def test_more_than_next_to_nothing_is_kept() -> None:
+    """141 labels under noise without end leave 141/2^140, which is just above 1e-40, and so little is still told."""
+    risk = Expected().average(Profiles.from_cells([[1] * 141], 141), Survival((LaplaceNoise(1e9),)), ("exact",))
+    labels = 141 * -math.expm1(141 * math.log1p(-1 / 141))  # that are expected in a cell of 141 records
+    assert risk["exact", "uniform"][0] == pytest.approx(math.ldexp(labels, -141), rel=1e-6, abs=0)
+
+
+def test_one_huge_count_beside_small_ones() -> None:
+    noise = LaplaceNoise(2.0)
+    found = Local().average(Profiles.from_cells([[10**10, 3]], 2), Survival((noise,)), ("exact", "tight"))
+    assert found["exact", "uniform"][0] == pytest.approx(float(noise.vanish(3)), rel=1e-12, abs=0)
+    assert found["tight", "records"][0] == pytest.approx(float(noise.vanish(3)), rel=1e-9, abs=0)
 
 
 def test_what_is_never_exceeded_is_not() -> None:
@@ -244,6 +266,17 @@ def test_many_labels_agree_with_sums_term_by_term(noise: Noise, monkeypatch: pyt
         assert np.allclose(ours, theirs, rtol=1e-10, atol=TOLERANCE * empty)
 
 
+def test_what_is_certain_to_be_next_to_nothing_is_0() -> None:
+    """Two of forty labels never vanish together: no rounding of a transform is shown in the place of such a risk."""
+    survival = Survival((GeometricNoise(2.0),))
+    cells = Profiles.from_cells([[200, 190] + [180] * 38, [60] * 40], 40)
+    for risk in Expected().average(cells, survival, ("exact", "tight")).values():
+        assert risk.tolist() == [0.0]
+    prior = Dirichlet(tuple([0.025] * 40), math.inf, "given")
+    for risk in risk_by_size(prior, np.array([8_000, 3_000]), survival, ("exact", "tight")).values():
+        assert risk.tolist() == [[0.0], [0.0]]
+
+
 def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
     """Near-multinomial cells in which one label alone is large: every other may vanish, that one cannot."""
     prior = Dirichlet((0.99, 0.005, 0.005), math.inf, "given")
@@ -251,7 +284,7 @@ def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
     exact = risk_by_size(prior, np.array([4000]), survival, ("exact",))["exact"][0, 0]
     a = mp.exp(-mp.mpf(1) / 40)
     theirs = sum(((p + a * (1 - p)) ** 4000 for p in map(mp.mpf, (0.99, 0.005, 0.005))), mp.mpf(0)) / (1 + a) ** 2
-    assert exact == pytest.approx(float(theirs), rel=1e-10)
+    assert exact == pytest.approx(float(theirs), rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize("concentration", [0.5, 3.0, 1e5, math.inf])
@@ -272,7 +305,7 @@ def test_the_likeliest_count_of_those_that_are_not_0(concentration: float) -> No
     for share, found in zip(shares, likeliest(shares, concentration, size), strict=True):
         mean, shape = share * size, share * concentration
         law = stats.poisson(mean) if math.isinf(shape) else stats.nbinom(shape, shape / (shape + mean))
-        assert found == pytest.approx(law.pmf(counts).max(), rel=1e-10)
+        assert found == pytest.approx(law.pmf(counts).max(), rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize("scale", [1.0, 80.0])
@@ -313,7 +346,7 @@ def test_interpolated_means_are_the_sums(aside: int) -> None:
     """Very many means are interpolated; each is also a sum over counts, to thirteen digits, however small the mean."""
     noises = (LaplaceNoise(0.3), GeometricNoise(30.0), GaussianNoise(7.0), DiscreteGaussianNoise(1.5), NoNoise())
     for survival in (Survival(noises), Survival(noises, 3.5)):
-        means = np.concatenate([np.geomspace(1e-7, 1.0, 5_000), np.linspace(1.0, 900.0, 15_000)])
+        means = np.concatenate([np.geomspace(1e-7, 1.0, 5_000), np.linspace(1.0, 930.0, 15_000)])
         few = np.sort(np.random.default_rng(2).choice(len(means), 300, replace=False))
         for ours, theirs in zip(
             marginal._poisson_means(means, survival, aside),
@@ -323,23 +356,32 @@ def test_interpolated_means_are_the_sums(aside: int) -> None:
             assert np.allclose(ours[few], theirs, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("noise", [GeometricNoise(1.0), LaplaceNoise(4.0), GaussianNoise(2.0)])
-def test_what_marginal_risk_never_exceeds(noise: Noise) -> None:
+@pytest.mark.parametrize(
+    ("noise", "threshold"),
+    [(GeometricNoise(1.0), 0.5), (LaplaceNoise(4.0), 0.5), (GaussianNoise(2.0), 3.5), (NoNoise(), 14.5)],
+)
+def test_what_marginal_risk_never_exceeds(noise: Noise, threshold: float) -> None:
     """For many labels a bound says where nothing is left: it is above the risk, and near enough to be of use."""
-    cells = [[1] * 20, [3] * 20, [1 + k % 5 for k in range(20)], [400] + [1] * 19, [90, 60] + [1] * 18]
-    counts = np.arange(3_000)
-    q, s = noise.vanish(counts), noise.survive(counts)
+    counts, survival = np.arange(3_000), Survival((noise,), threshold)
+    q, s = noise.vanish(counts, threshold), noise.survive(counts, threshold)
+
+    def log_risk(cell: list[int], rate: float) -> float:
+        """Over q(0)^19: the sum over the label that is shown, straight from Poisson probabilities."""
+        law = stats.poisson.pmf(counts[:, None], rate * np.array(cell) / sum(cell))
+        with np.errstate(divide="ignore"):
+            none, one = np.log(q @ law / q[0]), np.log((s * (counts > 0)) @ law)
+        return float(np.logaddexp.reduce([one[k] + np.delete(none, k).sum() for k in range(20)]))
+
     for rate in (3.0, 40.0, 600.0):
-        for cell in cells:
-            law = stats.poisson.pmf(counts[:, None], rate * np.array(cell) / sum(cell))
-            none, one = q @ law, (s * (counts > 0)) @ law
-            logs = [math.log(one[k]) + np.log(np.delete(none, k) / q[0]).sum() for k in range(20)]
-            risk = max(logs) + math.log(sum(math.exp(each - max(logs)) for each in logs))
+        for cell in ([1] * 20, [1 + k % 5 for k in range(20)], [400] + [1] * 19, [90, 60] + [1] * 18):
             block = Profiles.from_cells([cell], 20).blocks[0]
-            assert marginal._log_most(block, Survival((noise,)), rate)[0, 0] >= risk - 1e-12
-    asked = make_measure("marginal", None, PoissonSizes(2_000.0, truncated=True, source="given"))
-    found = asked.average(Profiles.from_cells([[1] * 20], 20), Survival((noise,)), ("exact", "tight"))
+            assert marginal._log_most(block, survival, rate)[0, 0] >= log_risk(cell, rate) - 1e-12
+    asked = make_measure("marginal", None, PoissonSizes(2_000.0, truncated=False, source="given"))
+    found = asked.average(Profiles.from_cells([[1] * 20], 20), survival, ("exact", "tight"))
     assert all(risk.tolist() == [0.0] for risk in found.values())
+    beside = asked.average(Profiles.from_cells([[1] * 20, [10_000] + [1] * 19], 20), survival, ("exact",))
+    theirs = math.exp(log_risk([10_000] + [1] * 19, 2_000.0)) * float(q[0]) ** 19 / 2
+    assert beside["exact", "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=0)
 
 
 def test_exactly_one_of_many_labels_survives() -> None:
@@ -398,7 +440,7 @@ def test_sizes_so_many_that_some_stand_for_others(monkeypatch: pytest.MonkeyPatc
         lambda n: np.exp((n - 4e7) * math.log1p(-1e-4)),  # a label that is at least a few thousand of the records
         lambda n: 1 / (1 + np.exp((n - 4e7) / 6e3)),
     ):
-        assert float(weights @ risk(some)) == pytest.approx(float(chance @ risk(every)), rel=1e-11)
+        assert float(weights @ risk(some)) == pytest.approx(float(chance @ risk(every)), rel=1e-11, abs=0)
 
 
 def test_where_labels_are_as_many_as_records_every_size_counts() -> None:
@@ -420,9 +462,54 @@ def test_far_counts_are_as_those_in_tables(noise: Noise, monkeypatch: pytest.Mon
     assert np.allclose(found[0], found[1], rtol=1e-12, atol=1e-300)
 
 
+def test_expected_risk_where_noise_is_as_wide_as_no_table() -> None:
+    """Fifty million records of two labels: a sum over the counts of the first, near their mean."""
+    counts, noise = (40_000_000, 10_000_000), LaplaceNoise(1e6)
+    n = sum(counts)
+    found = Expected().average(Profiles.from_cells([counts], 2), Survival((noise,)), ("exact",))["exact", "uniform"][0]
+    first = np.arange(counts[0] - 30_000, counts[0] + 30_001)  # ten standard deviations
+    law = stats.norm.pdf(first, counts[0], math.sqrt(n * 0.8 * 0.2))  # the risk is all but linear there
+    risk = noise.survive(first) * noise.vanish(n - first) + noise.vanish(first) * noise.survive(n - first)
+    assert found == pytest.approx(float(law @ risk / law.sum()), rel=1e-8, abs=0)
+
+
+def test_however_little_is_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where memory sets the pace, cells, labels, counts and noises are taken one by one: the same risks."""
+    forty = [[30, 20, 5, *range(1, 38)], [9] * 20 + [0] * 20, [90, 4, 3] + [0] * 37]
+    seven = [[600, 20, 0, 0, 1, 1, 0], [3, 0, 0, 0, 0, 1, 0], [30] * 7]
+    sizes = PoissonSizes(4.0, truncated=True, source="given")
+
+    def ask() -> list[Floats]:
+        survival = Survival((LaplaceNoise(40.0), GeometricNoise(0.7)))
+        found: list[Floats] = []
+        for cells, alpha in ((forty, [0.1 + 0.05 * (k % 3) for k in range(40)]), (seven, ALPHA)):
+            profiles, prior = Profiles.from_cells(cells, len(alpha)), Dirichlet.given(alpha, len(alpha))
+            for name in MEASURES:
+                found += make_measure(name, prior, sizes).average(profiles, survival).values()
+        return found
+
+    whole = ask()
+    for module, name in (
+        *((module, "NUMBERS_AT_ONCE") for module in (measure, expected, transforms)),
+        *((expected, "ROWS_AT_ONCE"), (shrinkage, "NUMBERS_IN_MEMORY"), (dirichlet, "_CHUNK")),
+    ):
+        monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(marginal, "NUMBERS_AT_ONCE", marginal.CHEBYSHEV)
+    monkeypatch.setattr(survival_module, "NOISES_AT_ONCE", 1)
+    for kept in (transforms.NUMBERS_KEPT, 1):
+        monkeypatch.setattr(transforms, "NUMBERS_KEPT", kept)
+        for ours, theirs in zip(ask(), whole, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-20)
+
+
 def test_what_no_machine_could_add_up_is_refused() -> None:
     wide = NegativeBinomialSizes(2.0, 1e9, truncated=True, source="given")
     with pytest.raises(InvalidInput, match="sizes that a cell may have"):
         wide.likely()
+    with pytest.raises(InvalidInput, match="up to 16,777,216 sizes"):
+        NegativeBinomialSizes(1.0, 7e5, truncated=True, source="given").likely()  # some twenty-four million
+    require_computable(1 << 25)
+    with pytest.raises(InvalidInput, match="up to 33,554,432"):
+        require_computable((1 << 25) + 1)
     with pytest.raises(InvalidInput, match="cells so large"):
         risk_by_size(Dirichlet.given((1.0, 2.0), 2), np.array([10**9]), Survival((GaussianNoise(1e8),)), ("tight",))

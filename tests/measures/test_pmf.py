@@ -109,7 +109,7 @@ def test_the_negative_binomial_is_the_gamma_mixture_of_poissons() -> None:
                 return gamma * mpmath.exp(-rate) * rate**m / mpmath.factorial(m)
 
             expected = float(mpmath.quad(integrand, [0, 1, 5, 20, mpmath.inf]))
-        assert float(negative_binomial_pmf(m, shape, mean)) == pytest.approx(expected, rel=1e-10)
+        assert float(negative_binomial_pmf(m, shape, mean)) == pytest.approx(expected, rel=1e-10, abs=0)
 
 
 def test_refusals() -> None:

@@ -22,10 +22,27 @@ def test_agrees_with_polynomial_product(long: int, short: int, limit: int) -> No
                     assert found[cell, :, noise] == pytest.approx(full, rel=1e-12, abs=1e-12)
 
 
+def test_sequences_longer_than_what_is_computed_at_once() -> None:
+    """Two cells, each longer than the processor's cache takes."""
+    x = np.random.default_rng(1).random((2, 40_000, 1))
+    y = np.array([[[1.0], [2.0]], [[3.0], [0.5]]])
+    for cell, found in enumerate(convolve(x, y, 40_000)):
+        own = x[cell, :, 0]
+        np.testing.assert_allclose(found[:, 0], y[cell, 0] * own + y[cell, 1] * np.append(0.0, own[:-1]), rtol=1e-12)
+
+
 def test_the_careful_way_keeps_small_terms() -> None:
     """Terms 200 orders of magnitude below the largest are right to the last digits."""
     terms = np.exp(-np.arange(400.0))[None, :, None]
     found = convolve(terms, terms, 400)[0, :, 0]
     exact = (np.arange(400) + 1) * np.exp(-np.arange(400.0))
-    assert found == pytest.approx(exact, rel=1e-12)
+    assert found == pytest.approx(exact, rel=1e-12, abs=0)
     assert (convolve_fast(terms, terms, 400) >= 0).all()
+
+
+def test_the_fast_way_keeps_small_terms_where_one_sequence_is_short() -> None:
+    """Up to 64 terms are shifted and added, whichever of the two is the short one."""
+    long, short = np.exp(-np.arange(400.0))[None, :, None], np.exp(-np.arange(64.0))[None, :, None]
+    exact = np.minimum(np.arange(400) + 1, 64) * np.exp(-np.arange(400.0))
+    for first, second in ((long, short), (short, long)):
+        assert convolve_fast(first, second, 400)[0, :, 0] == pytest.approx(exact, rel=1e-12, abs=0)

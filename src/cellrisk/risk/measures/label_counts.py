@@ -93,4 +93,4 @@ def _deviance(m: Floats, mean: Floats, shape: Floats) -> Floats:
     difference = m - mean
     with np.errstate(invalid="ignore"):
         others = np.where(np.isinf(shape), difference, (shape + m) * np.log1p(difference / (shape + mean)))
-    return np.asarray(np.where(m > 0, m * np.log(np.maximum(m, 1e-300) / mean), 0.0) - others)
+    return np.asarray(m * np.log(m / mean) - others)

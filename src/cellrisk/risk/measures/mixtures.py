@@ -174,6 +174,6 @@ def _upper_fraction(shape: float, x: Floats) -> Floats:
         d = 1 / (b + step * d)
         c = b + step / c
         total *= c * d
-        if np.all(np.abs(c * d - 1) < 1e-16 * 4):
+        if np.all(np.abs(c * d - 1) < 4e-16):
             break
     return total

@@ -39,7 +39,7 @@ _NEARLY_ZERO = 1e-15
 class SizeDistribution(ABC):
     """f(n; beta): how likely a cell has n records. Only non-empty cells are seen, so f is usually truncated at 0.
 
-    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty``, ``_mode`` and
+    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty``, ``_mean`` and
     the two mixtures; the rest follows.
     """
 
@@ -161,8 +161,8 @@ class SizeDistribution(ABC):
         return False
 
     def _first_likely(self) -> int:
-        """The first size n >= 1 that is not unlikely, by bisection: f rises up to its mode."""
-        low, high = 1, max(1, int(self._mode))
+        """The first size n >= 1 that is not unlikely, by bisection: f has one peak, and its mean is likely."""
+        low, high = 1, max(1, int(self._mean))
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if float(self.pmf(middle)) > UNLIKELY else (middle + 1, high)
@@ -170,8 +170,8 @@ class SizeDistribution(ABC):
 
     @property
     @abstractmethod
-    def _mode(self) -> float:
-        """The likeliest size, before it is rounded."""
+    def _mean(self) -> float:
+        """The mean before truncation."""
 
     def describe(self) -> str:
         """One line for people: the parameters, how they came about, and at which limit they lie."""
@@ -227,7 +227,7 @@ class PoissonSizes(SizeDistribution):
         return "rate zero" if self.rate == 0 else None
 
     @property
-    def _mode(self) -> float:
+    def _mean(self) -> float:
         return self.rate
 
     @property
@@ -310,8 +310,8 @@ class NegativeBinomialSizes(SizeDistribution):
         return PoissonSizes(self.mean, self.truncated, self.source) if limit else None
 
     @property
-    def _mode(self) -> float:
-        return self.mean * (1.0 - 1.0 / self.shape)
+    def _mean(self) -> float:
+        return self.mean
 
     @property
     def _narrow(self) -> bool:

@@ -223,10 +223,10 @@ def each_alone(vanish: Sequence[Floats], survive: Sequence[Floats]) -> list[Floa
         return list(np.asarray(survive) * below * above)
     found = list(survive)
     before, after = np.ones_like(vanish[0]), np.ones_like(vanish[0])
-    for first, last in zip(range(len(found)), reversed(range(len(found))), strict=True):
-        found[first] = found[first] * before
-        found[last] = found[last] * after
-        before, after = before * vanish[first], after * vanish[last]
+    for place in range(len(found)):
+        found[place] = found[place] * before
+        found[-1 - place] = found[-1 - place] * after
+        before, after = before * vanish[place], after * vanish[-1 - place]
     return found
 
 
