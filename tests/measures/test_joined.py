@@ -10,6 +10,7 @@ import pytest
 
 from cellrisk import Geometric, Laplace, Profiles
 from cellrisk.noise.distributions import Noise
+from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.attacks.confidence import looks_homogeneous
 from cellrisk.risk.measures import FORMS, Local, Marginal, Survival
 from cellrisk.risk.measures.measure import WIDER, join_blocks
@@ -59,11 +60,11 @@ def test_every_cell_is_there_once_and_few_blocks_are_left() -> None:
 
 
 def test_zeros_are_given_to_those_that_take_them_alone() -> None:
-    """Marginal risk takes the logarithm of a share."""
+    """A guess looks at the labels that a cell has; local and marginal risk take a count of 0 for one that it lacks."""
     profiles, survival = Profiles.from_cells(made_cells(), N_LEVELS), Survival(NOISES)
     law = PoissonSizes(3.0, truncated=True, source="given")
-    assert all((block.counts > 0).all() for block in Marginal(law)._pieces(profiles, survival))
-    assert not all((block.counts > 0).all() for block in Local()._pieces(profiles, survival))
+    for measure, zeros in ((Local(), True), (Marginal(law), True), *((guess(), False) for guess in GUESSES.values())):
+        assert any((block.counts == 0).any() for block in measure._pieces(profiles, survival)) == zeros
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=["geometric", "laplace"])

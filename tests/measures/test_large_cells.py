@@ -319,6 +319,15 @@ def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) 
         assert risks[form][0, 0] == pytest.approx(float(theirs), rel=1e-9, abs=TOLERANCE * others)
 
 
+def test_many_labels_in_cells_of_very_different_sizes() -> None:
+    """The counts of the largest cell set how far noise is looked at."""
+    cells, scale = [(1,) * 40, (50,) * 20 + (3,) * 20], 300.0
+    found = Expected().average(Profiles.from_cells(cells, 40), Survival((GeometricNoise(scale),)), ("exact", "tight"))
+    for place, form in enumerate(("exact", "tight")):
+        theirs = float(sum(expected_oracle(cell, scale)[place] for cell in cells)) / 2
+        assert found[form, "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=0)
+
+
 def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred cells of a thousand beside one of a million: the work is that of each alone."""
     generator = np.random.default_rng(4)
@@ -473,7 +482,8 @@ def test_expected_risk_where_noise_is_as_wide_as_no_table() -> None:
     assert found == pytest.approx(float(law @ risk / law.sum()), rel=1e-8, abs=0)
 
 
-def test_however_little_is_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", MEASURES)
+def test_however_little_is_computed_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where memory sets the pace, cells, labels, counts and noises are taken one by one: the same risks."""
     forty = [[30, 20, 5, *range(1, 38)], [9] * 20 + [0] * 20, [90, 4, 3] + [0] * 37]
     seven = [[600, 20, 0, 0, 1, 1, 0], [3, 0, 0, 0, 0, 1, 0], [30] * 7]
@@ -484,16 +494,15 @@ def test_however_little_is_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         found: list[Floats] = []
         for cells, alpha in ((forty, [0.1 + 0.05 * (k % 3) for k in range(40)]), (seven, ALPHA)):
             profiles, prior = Profiles.from_cells(cells, len(alpha)), Dirichlet.given(alpha, len(alpha))
-            for name in MEASURES:
-                found += make_measure(name, prior, sizes).average(profiles, survival).values()
+            found += make_measure(name, prior, sizes).average(profiles, survival).values()
         return found
 
     whole = ask()
-    for module, name in (
+    for module, limit in (
         *((module, "NUMBERS_AT_ONCE") for module in (measure, expected, transforms)),
         *((expected, "ROWS_AT_ONCE"), (shrinkage, "NUMBERS_IN_MEMORY"), (dirichlet, "_CHUNK")),
     ):
-        monkeypatch.setattr(module, name, 1)
+        monkeypatch.setattr(module, limit, 1)
     monkeypatch.setattr(marginal, "NUMBERS_AT_ONCE", marginal.CHEBYSHEV)
     monkeypatch.setattr(survival_module, "NOISES_AT_ONCE", 1)
     for kept in (transforms.NUMBERS_KEPT, 1):
