@@ -262,7 +262,10 @@ def bench_certainty() -> None:
     generator = np.random.default_rng(6)
     sizes = generator.negative_binomial(0.5, 0.02, 300) + 1
     small = np.stack([generator.multinomial(n, generator.dirichlet(np.full(100, 0.02))) for n in sizes])
+    sizes = generator.negative_binomial(0.5, 0.05, 22_000) + 1
+    many = np.stack([generator.multinomial(n, generator.dirichlet(np.geomspace(0.05, 1.0, 7))) for n in sizes])
     cases = [(made_cells(334, 7, 1_400_000, 104_087), epsilon, "5 s") for epsilon in (1.0, 0.01)]
+    cases += [(many, epsilon, "1 s") for epsilon in (5.0, 1.0, 0.1)]
     for cells, epsilon, goal in [*cases, (small, 1.0, "10 s")]:
         vectors = LabelledCounts.from_cells(cells)
         levels = LevelCounts.from_cells(cells, [str(level) for level in range(vectors.n_levels)])
@@ -271,7 +274,7 @@ def bench_certainty() -> None:
         took = processor_seconds(lambda a=attribute, n=noise, b=belief: find_certainty(a, n, 0.5, four, b))
         found = find_certainty(attribute, noise, 0.5, (0.8,), belief)[0]
         ends = f"80% sure of {found.right_low:,.1f} to {found.right_high:,.1f} of {vectors.n_records:,}"
-        what = f"certainty: {len(cells)} cells, K = {vectors.n_levels}, epsilon {epsilon:g}, four of them"
+        what = f"certainty: {len(cells):,} cells, K = {vectors.n_levels}, epsilon {epsilon:g}, four of them"
         show(what, f"{took:.1f} s", f"goal {goal}; {ends}")
 
 

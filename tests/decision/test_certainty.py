@@ -295,14 +295,12 @@ def test_no_bound_on_errors_is_too_small(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_rounding_does_is_bounded_by_bernstein(h: float, variance: float) -> None:
     """The bound t is where exp(-t^2 / (2 (variance + h t/3))) is the doubt that is added to both ends."""
     sums = many_labels._Sums(None, h, 8)  # type: ignore[arg-type]
-    (largest, less), (least, more) = sums._errors(np.array([-1e3, 1e3, 0.5, variance]))
-    for bound in (largest - 0.5, 0.5 - least):
+    bounds, doubts = sums._errors(np.array([[-1e3, 1e3, 0.5, variance], [-0.1, 0.1, 0.0, variance]]))
+    for bound in (bounds[0, 0] - 0.5, 0.5 - bounds[1, 0]):
         assert -(bound**2) / (2 * (variance + h * bound / 3)) == near(math.log(many_labels.DOUBT))
-    assert more == -less == many_labels.DOUBT + many_labels.FOLDED
-    assert sums._errors(np.array([-0.1, 0.1, 0.0, variance])) == (
-        (0.1, -many_labels.FOLDED),
-        (-0.1, many_labels.FOLDED),
-    )
+    assert bounds[:, 1] == near([0.1, -0.1])
+    assert doubts[1] == near([many_labels.DOUBT + many_labels.FOLDED, many_labels.FOLDED])
+    assert doubts[0] == near(-doubts[1])
 
 
 class TestAdult:

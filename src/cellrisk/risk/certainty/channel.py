@@ -79,6 +79,13 @@ class Channel:
             found[:, 0] = self.at_most(self.zero - counts)
         return np.asarray(found)
 
+    def chance_of(self, counts: Integers, values: Integers) -> Floats:
+        """P(value | count) for each count and the value beside it, one that it may be released as."""
+        found = self._mass[np.clip(values - counts, -self.reach, self.reach) + self.reach]
+        hidden = values == self.zero
+        found[hidden] = self.at_most(self.zero - counts[hidden])
+        return np.asarray(found)
+
     def values(self, counts: Integers) -> Integers:
         """Every value that any of the counts may be released as, ascending; ``zero`` is always among them."""
         runs = []
