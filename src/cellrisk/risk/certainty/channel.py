@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from cellrisk.noise.distributions import (
@@ -154,7 +155,7 @@ def _behind_zero(shape: float, theta: float, channel: Channel) -> float:
 def _span(logs: Callable[[Floats], Floats], top: float) -> tuple[int, int]:
     """The counts up to ``top`` whose terms are above e^-FAR of the largest, where the logarithms are concave."""
 
-    def last(first: int, end: int, holds: Callable[[Floats], Floats]) -> int:
+    def last(first: int, end: int, holds: Callable[[Floats], NDArray[np.bool_]]) -> int:
         """The last number of what holds from ``first`` on, many tried at once."""
         while first < end:
             tried = np.unique(np.linspace(first + 1.0, end, TRIED).round())
