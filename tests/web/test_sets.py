@@ -18,9 +18,9 @@ from cellrisk.decide.policies import Obeyed, Policies
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.together.set_file import read_set_file, refuse_belief
 from cellrisk.repeat.together.sets import read_tables, refuse_shared_noise
-from cellrisk.web.set_boxes import in_words_of_boxes, name_set_boxes
-from cellrisk.web.set_commands import find_arguments, write_set_file
-from cellrisk.web.set_models import MOST_LETTERS, SetChoice
+from cellrisk.web.boxes import in_words_of_boxes, name_set_boxes
+from cellrisk.web.commands import find_arguments, write_set_file
+from cellrisk.web.request_models import MOST_LETTERS, SetChoice
 from cellrisk.web.set_work import assess_set, read_set
 from tests.near import near, same
 from tests.web.conftest import Running, ask, hear, upload, wait_for

@@ -1,4 +1,4 @@
-"""Every request to the API, as the OpenAPI document describes it."""
+"""Every request to the API, as the OpenAPI document describes it: about a table, and about a set of tables."""
 
 from __future__ import annotations
 
@@ -57,14 +57,15 @@ class TableChoice(Model):
     )
 
 
-class MechanismRequest(Model):
-    """The mechanism, the risk and the limit that the page shows. Each request uses the part that it needs."""
-
+class CellsRequest(Model):
     sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+
+
+class RiskRequest(CellsRequest):
+    """What requests about noise and about a perturbation have in common."""
+
     mechanism: MechanismName = "geometric"
-    epsilon: Epsilon | None = None
     delta: Delta
-    neighbours: Neighbours = "add-remove"
     measure: MeasureName = "local"
     form: Form = "tight"
     weights: Weights = "records"
@@ -72,8 +73,15 @@ class MechanismRequest(Model):
     max_caused: Share | None = None
     max_certain: Share | None = None
     max_ceiling: Share | None = None
-    max_epsilon: Epsilon | None = None
     max_people: People | None = None
+
+
+class MechanismRequest(RiskRequest):
+    """The mechanism, the risk and the limit that the page shows. Each request uses the part that it needs."""
+
+    epsilon: Epsilon | None = None
+    neighbours: Neighbours = "add-remove"
+    max_epsilon: Epsilon | None = None
     margin: Share | None = None
 
 
@@ -81,12 +89,7 @@ class EpsilonRequest(MechanismRequest):
     epsilon: Epsilon
 
 
-class CellsRequest(Model):
-    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
-
-
-class PositionsRequest(Model):
-    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+class PositionsRequest(CellsRequest):
     mechanism: MechanismName = "geometric"
     neighbours: Neighbours = "add-remove"
     deltas: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(
@@ -96,8 +99,7 @@ class PositionsRequest(Model):
     points: int = Field(default=121, ge=2, le=501)
 
 
-class CertaintyRequest(Model):
-    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
+class CertaintyRequest(CellsRequest):
     mechanism: MechanismName = "geometric"
     neighbours: Neighbours = "add-remove"
     delta: Delta
@@ -138,25 +140,15 @@ class CompareRequest(Model):
     weights: Weights = "records"
 
 
-class PerturbedRequest(Model):
+class PerturbedRequest(RiskRequest):
     """A perturbation in the place of a mechanism: a rule, or a table P(m -> r) that was uploaded; one of the two."""
 
-    sensitive: Name | None = Field(default=None, description="May be left out where there is one.")
     rule: Words | None = Field(default=None, examples=["cell-key", "random-rounding:3", "suppress-below:10,round:5"])
     uploaded: Name | None = Field(default=None, description="The source that /api/uploads gave: a CSV file.")
     suppress_below: int | None = Field(
         default=None, ge=1, le=100_000, description="With an uploaded table: what is left out after it."
     )
     mechanism: MechanismName = Field(default="geometric", description="Whose epsilon at equal risk is looked for.")
-    delta: Delta
-    measure: MeasureName = "local"
-    form: Form = "tight"
-    weights: Weights = "records"
-    max_risk: Share | None = None
-    max_caused: Share | None = None
-    max_certain: Share | None = None
-    max_ceiling: Share | None = None
-    max_people: People | None = None
 
 
 class PerturbedCellsRequest(PerturbedRequest):
@@ -185,3 +177,58 @@ class DownloadRequest(EpsilonRequest):
     may_be_missing: list[Name] = Field(default_factory=list, max_length=100)
     spreadsheet_safe: bool = Field(default=False, description="CSV: an apostrophe before what would be a formula.")
     ending: Literal["csv", "parquet"] = Field(default="csv", description="release: the format of the counts.")
+
+
+MOST_LETTERS = 64_000
+"""Characters of a set file that is read: that of the twenty tables that a set may have is far shorter."""
+Value = Annotated[str, StringConstraints(max_length=1000)] | bool | int | float
+End = Literal["from", "above", "to", "below", "not"]
+Part = dict[Name, Value | list[Value] | dict[End, Value | list[Value]]]
+Threshold = Annotated[
+    float | None, Field(default=None, gt=0, lt=1e12, description="Counts below it become 0: 0.5, 1.5, ...; null: 0.5.")
+]
+Noise = Literal["independent", "shared", "cell-key", "margins", "consistent"]
+
+
+class SetTableChoice(Model):
+    """One table of a set. What is null is as for all tables."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+    quasi_identifiers: list[Name] = Field(min_length=1, max_length=100, examples=[["age", "sex"]])
+    bins: dict[str, Words] = Field(default_factory=dict, max_length=100, examples=[{"age": "5"}])
+    where: Part | None = Field(
+        default=None,
+        max_length=100,
+        description="The people in it, as a set file describes them; null: everybody.",
+        examples=[{"sex": "f", "age": {"from": 18, "below": 65}}],
+    )
+    mechanism: MechanismName | None = None
+    epsilon: Epsilon | None = None
+    delta: Delta
+    threshold: Threshold
+
+
+class SetChoice(Model):
+    """Tables about the same people: what holds for all, and each of them."""
+
+    sensitive: Name
+    tables: list[SetTableChoice] = Field(min_length=1, max_length=20)
+    mechanism: MechanismName = "geometric"
+    epsilon: Epsilon | None = None
+    delta: Delta
+    threshold: Threshold
+    neighbours: Neighbours = "add-remove"
+    noise: Noise = Field(default="independent", description="How noise is drawn; only independent noise is assessed.")
+    levels: dict[str, list[Value]] = Field(default_factory=dict, max_length=100, description="Declared labels.")
+    missing: MissingRule = "category"
+    outside: OutsideRule = Field(default="error", description="Records outside the declared labels.")
+    count: Name | Literal[False] | None = Field(
+        default=None, description="The column of counts, if rows are cells; false: each row is a person."
+    )
+
+
+class SetText(Model):
+    """A set file."""
+
+    text: str = Field(max_length=MOST_LETTERS)
+    name: Name = "set.toml"

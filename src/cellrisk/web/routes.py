@@ -1,4 +1,4 @@
-"""The API, and the page itself."""
+"""The API, about tables, perturbations and sets of tables; and the two pages that ask it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from cellrisk.counts.preview import Preview
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.web import answer_models, answers, consequences, folder_files, request_models, work
-from cellrisk.web.commands import write_commands
+from cellrisk.risk.explanation.risky_cells import CellRisks
+from cellrisk.web import answer_models, answers, folder_files, perturbations, request_models, set_work, work
+from cellrisk.web.boxes import in_words_of_boxes
+from cellrisk.web.commands import write_commands, write_perturbed_commands, write_set_commands
 from cellrisk.web.jobs import Job
+from cellrisk.web.perturbations import GivenPerturbation, read_given
 from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, say_delta
 from cellrisk.web.workspace import LoadedTable, NotThere, Workspace
 
@@ -262,7 +265,7 @@ def tell_consequences(
     loaded: OfTable, asked: request_models.DownloadRequest, workspace: InWorkspace
 ) -> answer_models.Consequences:
     """What has to be known before a release is made: limits that it breaks, what its guarantee leaves out, its cost."""
-    return consequences.tell_consequences(loaded, asked, workspace.settings)
+    return answers.tell_consequences(loaded, asked, workspace.settings)
 
 
 @api.post("/tables/{table}/map", status_code=202, responses=QUEUED)
@@ -371,6 +374,106 @@ def show_ledger(workspace: InWorkspace) -> answer_models.LedgerAnswer:
     if workspace.settings.ledger is None:
         raise NotThere("no ledger was named when the server was started", fix="start it with --ledger FILE")
     return answers.describe_ledger(workspace.settings.ledger)
+
+
+def find_given(asked: request_models.PerturbedRequest, workspace: Workspace) -> GivenPerturbation:
+    """The perturbation that a request names."""
+    if asked.uploaded is None:
+        return GivenPerturbation(asked.rule, suppress_below=asked.suppress_below)
+    origin = workspace.sources.find(asked.uploaded)
+    if origin is None or origin.kind != "upload":
+        raise NotThere("the table P(m -> r) is no longer there", fix="upload it again")
+    return GivenPerturbation(asked.rule, str(origin.find()), origin.name, asked.suppress_below)
+
+
+@api.post("/tables/{table}/perturbed", responses=SOON, response_model=answer_models.PerturbedAnswer)
+async def assess_perturbed(
+    table: str, loaded: OfTable, asked: request_models.PerturbedRequest, workspace: InWorkspace
+) -> Any:
+    """What a perturbation gives away, as `cellrisk assess --perturbation` tells it. What takes longer is a job."""
+    given = find_given(asked, workspace)
+    name = loaded.table.attribute(asked.sensitive).name
+    policies = Policies.in_force(workspace.settings.policy)
+    records = loaded.table.n_records
+    commands = write_perturbed_commands(loaded.recipe, loaded.origin.command, given.written, asked, name, records)
+    arguments: dict[str, Any] = {
+        "table": loaded.tabulated.table,
+        "given": given,
+        "policy": policies,
+        "commands": commands.model_dump(),
+        **asked.model_dump(exclude={"rule", "uploaded", "suppress_below"}),
+        "sensitive": name,
+    }
+    key = (table, "perturbed", asked.model_dump_json(), policies.describe())
+    job = workspace.jobs.submit(perturbations.assess_given, arguments, key=key)
+    return await answer_soon(job, answer_models.PerturbedAnswer)
+
+
+@api.post("/tables/{table}/perturbed/riskiest", responses=OF_CELLS)
+def find_perturbed_cells(
+    loaded: OfTable, asked: request_models.PerturbedCellsRequest, workspace: InWorkspace
+) -> answer_models.Riskiest:
+    """The riskiest cells under a perturbation, with their keys: raw data, for the curator."""
+    cells = workspace.cells(loaded, asked.sensitive)
+    made = read_given(find_given(asked, workspace))
+    made.check_reach(int(cells.count.max()))
+    risks = CellRisks.at(made, cells, "tight")
+    return answer_models.Riskiest(columns=list(cells.names), rows=list(risks.riskiest(asked.top)))
+
+
+@api.post("/tables/{table}/perturbed/report", status_code=202, responses=QUEUED)
+def report_perturbed(
+    loaded: OfTable, asked: request_models.PerturbedReportRequest, workspace: InWorkspace
+) -> answer_models.JobTicket:
+    """The report on a perturbation: a job, whose result is `Download`."""
+    arguments: dict[str, Any] = {
+        "table": loaded.sent,
+        "recipe": loaded.recipe,
+        "given": find_given(asked, workspace),
+        "policy": workspace.settings.policy,
+        **asked.model_dump(exclude={"rule", "uploaded", "suppress_below"}),
+        "sensitive": loaded.table.attribute(asked.sensitive).name,
+    }
+    return ticket(workspace.write(perturbations.report_given, arguments))
+
+
+@page.get("/sets")
+def show_sets_page() -> HTMLResponse:
+    """The page of sets."""
+    return HTMLResponse(render("sets.html.j2"))
+
+
+@api.post("/sets/read", responses={**LARGE, 429: QUEUED[429], 202: SOON[202]}, response_model=answer_models.SetRead)
+async def read_set(asked: request_models.SetText, workspace: InWorkspace) -> Any:
+    """What a set file holds, for the boxes of the page. The source that it names is not opened."""
+    job = workspace.jobs.submit(set_work.read_set, asked.model_dump())
+    return await answer_soon(job, answer_models.SetRead)
+
+
+@api.post("/sources/{source}/set", status_code=202, responses=QUEUED)
+def assess_set(source: str, choice: request_models.SetChoice, workspace: InWorkspace) -> answer_models.JobTicket:
+    """What tables about the same people give away together: a job, whose result is `SetAnswer`."""
+    origin = workspace.origin(source)
+    policies = Policies.in_force(workspace.settings.policy)
+    arguments = {
+        "path": str(origin.find()),
+        "name": origin.name,
+        "choice": choice,
+        "policy": policies,
+        "unpacked_limit": origin.unpacked_limit,
+    }
+    key = (source, "set", choice.model_dump_json(), policies.describe(), origin.stamp())
+    return ticket(workspace.jobs.submit(set_work.assess_set, arguments, key=key))
+
+
+@api.post("/sources/{source}/set/commands", responses=ASKED)
+def show_set_commands(
+    source: str, choice: request_models.SetChoice, workspace: InWorkspace
+) -> answer_models.SetCommands:
+    """The set file, the command line and the Python code that give the same result."""
+    origin = workspace.origin(source)
+    with in_words_of_boxes():
+        return write_set_commands(choice, origin.command)
 
 
 def ticket(job: Job) -> answer_models.JobTicket:

@@ -51,10 +51,10 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         from starlette.exceptions import HTTPException
 
         from cellrisk.system.version import __version__
-        from cellrisk.web import perturbation_routes, routes, set_routes
         from cellrisk.web.boxes import name_boxes
         from cellrisk.web.guard import Guard
         from cellrisk.web.jobs import Busy
+        from cellrisk.web.routes import api, page
         from cellrisk.web.workspace import NotRead, NotThere, open_workspace
     except ImportError:
         raise InvalidInput(NEEDED, fix=FIX) from None
@@ -77,10 +77,8 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         lifespan=hold_workspace,
     )
     app.add_middleware(Guard, settings=settings, on_link=on_link)
-    for each in (routes, set_routes):
-        app.include_router(each.api)
-        app.include_router(each.page)
-    app.include_router(perturbation_routes.api)
+    app.include_router(api)
+    app.include_router(page)
 
     @app.exception_handler(CellriskError)
     def refuse(_: Request, refusal: Exception) -> JSONResponse:

@@ -16,10 +16,10 @@ from cellrisk.repeat.together.judging import find_policy_breaches, list_certaint
 from cellrisk.repeat.together.set_file import read_set_text
 from cellrisk.repeat.together.sets import read_tables
 from cellrisk.repeat.together.together_result import SAYS, TableFigures, TogetherAssessment
+from cellrisk.web.boxes import in_words_of_boxes
+from cellrisk.web.commands import find_arguments
 from cellrisk.web.jobs import TellProgress
-from cellrisk.web.set_boxes import in_words_of_boxes
-from cellrisk.web.set_commands import find_arguments
-from cellrisk.web.set_models import SetChoice
+from cellrisk.web.request_models import SetChoice
 
 LEFT_ASIDE = {"engine": "engine", "table": "source-table", "memory_limit": "memory-limit"}
 """Arguments that a page has no box for, and their keys in a set file."""
