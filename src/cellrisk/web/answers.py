@@ -397,7 +397,7 @@ def _tell_budget(asked: DownloadRequest, mechanism: Mechanism, settings: Setting
         return [NOBODY_ADDS_UP], False
     from cellrisk.repeat.accounting import Loss
     from cellrisk.repeat.ledger import Ledger
-    from cellrisk.show.reporting.budget import describe_budget
+    from cellrisk.show.reporting.particulars import describe_budget
 
     cohort = asked.cohort or ""
     with Ledger(settings.ledger) as ledger:

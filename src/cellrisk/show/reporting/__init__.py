@@ -11,14 +11,14 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.show.reporting.document import Report, check_record_path, check_report_path, render
+from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
 from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.policies import Policies
-    from cellrisk.decide.policy import Policy, RiskDefinition
+    from cellrisk.decide.policy import Policy
     from cellrisk.noise.perturbations import Perturbation
     from cellrisk.publish.noisy_risk import PublishedRisk
     from cellrisk.publish.noisy_risk.free_figure import FreeFigure
@@ -154,16 +154,20 @@ def report(
     from cellrisk.repeat.together.together_result import TogetherAssessment
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
-    from cellrisk.show.reporting.budget import describe_budget, list_digests
     from cellrisk.show.reporting.contents import board_page, find
     from cellrisk.show.reporting.decision import ReportRequest, decide
-    from cellrisk.show.reporting.document import read_logo, read_template
+    from cellrisk.show.reporting.particulars import describe_budget, list_digests
     from cellrisk.show.reporting.public import public_page
+    from cellrisk.show.reporting.records import list_fields
     from cellrisk.show.reporting.registry import write_record
     from cellrisk.show.reporting.set_report import report_set
     from cellrisk.show.reporting.set_request import check_set
-    from cellrisk.show.reporting.table_record import list_fields
 
+    figures: dict[str, Any] = {"max_caused": max_caused, "max_certain": max_certain}
+    figures |= {"max_ceiling": max_ceiling, "max_epsilon": max_epsilon}
+    limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
+    told: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
+    told |= {"preparation": preparation, "date": date, "command": command}
     if isinstance(table, TogetherAssessment):
         given = {
             "mechanism": mechanism != USUAL_MECHANISM,
@@ -186,14 +190,8 @@ def report(
             [each.table for each in table.tables],
             table.sensitive,
             table,
-            figures=FigureLimit.read(
-                max_caused=max_caused,
-                max_certain=max_certain,
-                max_ceiling=max_ceiling,
-                max_epsilon=max_epsilon,
-                certainty=certainty,
-            ),
-            required={"max_risk": max_risk, "max_people": max_people, "margin": margin},
+            figures=FigureLimit.read(**figures, certainty=certainty),
+            required=limits,
             split=split,
             public=public,
             disclosures=disclosures,
@@ -204,52 +202,42 @@ def report(
             logo=logo,
             policy=policy,
             progress=progress,
-            title=title,
-            organisation=organisation,
-            source=source,
-            preparation=preparation,
-            audience=audience,
-            date=date,
-            command=command,
+            **told,
         )
     if split is not None:
         raise InvalidInput("a split is of a set of tables", fix="leave split out, or report the set")
+    check_preparation(preparation)
+    policies, letterhead = Policies.in_force(policy), Letterhead.read(template, logo)
+    risk = RiskDefinition(measure, form, weights, priors=priors)
     if perturbation is not None:
-        return _report_perturbation(
+        from cellrisk.noise.methods import check_alone
+        from cellrisk.show.reporting.perturbed import check_perturbed, report_perturbation
+
+        beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
+        if not isinstance(mechanism, str):
+            check_alone(mechanism, beside)
+        check_alone(None, beside)
+        refused: dict[str, Any] = {"public": public, "risk_epsilon": published, "released": free, "ledger": ledger}
+        refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
+        check_perturbed({name: given is not None and given is not False for name, given in refused.items()})
+        found = report_perturbation(
             table,
             perturbation,
-            mechanism,
-            beside={"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold},
-            refused={
-                "public": public,
-                "risk_epsilon": published is not None,
-                "released": free is not None,
-                "ledger": ledger is not None,
-                "max_epsilon": max_epsilon is not None,
-                "margin": margin is not None,
-                "max_tvd": max_tvd is not None,
-            },
+            letterhead,
+            risk,
+            policies,
+            compare=str(mechanism),
             delta=delta,
-            figures={"max_caused": max_caused, "max_certain": max_certain, "max_ceiling": max_ceiling},
+            figures=figures,
+            limits=limits,
             attacker={"certainty": certainty, "belief": belief},
-            limits={"max_risk": max_risk, "max_people": max_people},
-            risk=RiskDefinition(measure, form, weights, priors=priors),
-            policies=Policies.in_force(policy),
             top=top,
-            template=template,
-            logo=logo,
-            inputs=inputs or {},
-            progress=progress,
-            told={
-                "title": title,
-                "organisation": organisation,
-                "source": source,
-                "preparation": check_preparation(preparation),
-                "audience": audience,
-                "date": date,
-                "command": command,
-            },
+            digests=tuple(list_digests(inputs or {}, policies, None)),
+            **told,
         )
+        if progress is not None:
+            progress(1.0)
+        return found
     said = describe_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     if public:
         check_public_delta(said.name, said.delta)
@@ -257,20 +245,8 @@ def report(
         check_published(published, public, said)
     if free is not None:
         check_free_figure(free, public, said)
-    check_preparation(preparation)
-    policies = Policies.in_force(policy)
-    limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
     limited = bool(policies.on_risks) or any(limit is not None for limit in limits.values())
-    figure_limits = policies.join_figures(
-        FigureLimit.read(
-            max_caused=max_caused,
-            max_certain=max_certain,
-            max_ceiling=max_ceiling,
-            max_epsilon=max_epsilon,
-            certainty=certainty,
-            belief=belief,
-        )
-    )
+    figure_limits = policies.join_figures(FigureLimit.read(**figures, certainty=certainty, belief=belief))
     if said.epsilon is None and not limited and not figure_limits:
         raise InvalidInput(
             "a report needs a decision to ask for",
@@ -281,7 +257,6 @@ def report(
     (setting,) = read_settings(said.name, chosen_delta, said.neighbours, said.threshold, table.n_records)
     if said.epsilon is not None:
         setting.at(said.epsilon)  # refuses what the mechanism does not take, before any work
-    risk = RiskDefinition(measure, form, weights, priors=priors)
     request = ReportRequest(
         table=table,
         setting=setting,
@@ -296,36 +271,23 @@ def report(
         public=public,
         delta_from_data=said.delta is None and not setting.pure,
         disclosures=(*disclosures, *policies.disclosures),
-        title=title,
-        organisation=organisation,
-        source=source,
-        preparation=preparation,
         published=published,
         free=free,
         releases=releases,
         seed=seed,
-        audience=audience,
-        date=date,
-        command=command,
+        **told,
         digests=() if public else tuple(list_digests(inputs or {}, policies, ledger)),
     )
-    own = None if template is None else read_template(template)
-    picture = "" if logo is None else read_logo(logo)
     decision = decide(request, share_of(progress, 0.0, 0.8))
     if ledger is not None and not public and decision.epsilon is not None:
         from cellrisk.repeat.accounting import Loss
 
-        told = describe_budget(ledger, cohort, Loss.of(setting.at(decision.epsilon)))
-        decision = replace(decision, request=replace(request, **told))
+        spent = describe_budget(ledger, cohort, Loss.of(setting.at(decision.epsilon)))
+        decision = replace(decision, request=replace(request, **spent))
     page = public_page(decision) if public else board_page(find(decision, top, share_of(progress, 0.8, 0.95)))
-    page = replace(page, logo=picture)
-    document = Report(
-        html=render(page, own),
+    document = letterhead.make_report(
+        page,
         record=write_record(list_fields(decision), "release"),
-        title=page.title,
-        decision=page.decision,
-        verdict=page.verdict.kind,
-        sentence=" ".join([f"{page.verdict.title}.", *page.verdict.texts]),
         setting=setting,
         epsilon=decision.epsilon,
         public=public,
@@ -376,84 +338,3 @@ def check_preparation(lines: Sequence[str]) -> Sequence[str]:
     if isinstance(lines, str) or not all(isinstance(line, str) for line in lines):
         raise InvalidInput("preparation must be a list of lines", got=type(lines).__name__)
     return lines
-
-
-def _report_perturbation(
-    table: FrequencyTable,
-    given: str | Perturbation,
-    mechanism: Mechanism | MechanismName,
-    *,
-    beside: Mapping[str, Any],
-    refused: Mapping[str, bool],
-    delta: float | None,
-    figures: Mapping[str, Any],
-    attacker: Mapping[str, Any],
-    limits: Mapping[str, float | None],
-    risk: RiskDefinition,
-    policies: Policies,
-    top: int,
-    template: Any,
-    logo: Any,
-    inputs: Mapping[str, Any],
-    progress: Progress | None,
-    told: Mapping[str, Any],
-) -> Report:
-    """The report on a table that is published with a perturbation."""
-    from cellrisk.decide.figure_limits import FigureLimit
-    from cellrisk.noise.methods import check_alone
-    from cellrisk.noise.perturbations import read_perturbation
-    from cellrisk.risk.explanation import explain
-    from cellrisk.risk.perturbed import assess_perturbation
-    from cellrisk.risk.perturbed.counts import inspect_perturbation
-    from cellrisk.show.reporting.budget import list_digests
-    from cellrisk.show.reporting.document import read_logo, read_template
-    from cellrisk.show.reporting.perturbed import PerturbedRequest, check_perturbed, perturbed_page
-
-    if not isinstance(mechanism, str):
-        check_alone(mechanism, beside)
-    check_alone(None, beside)
-    check_perturbed(refused)
-    made = read_perturbation(given)
-    own = None if template is None else read_template(template)
-    picture = "" if logo is None else read_logo(logo)
-    request = PerturbedRequest(
-        table=table,
-        perturbation=made,
-        conditions=policies.join_some(table, risk, True, **limits),
-        figure_limits=policies.join_figures(FigureLimit.read(**figures, **attacker)),
-        policies=policies,
-        digests=tuple(list_digests(inputs, policies, None)),
-        **told,
-    )
-    assessed = assess_perturbation(
-        table,
-        made,
-        measures=risk.measure,
-        forms=risk.form,
-        weights=risk.weights,
-        priors=risk.priors,
-        compare=str(mechanism),
-        delta=delta,
-        **attacker,
-    )
-    words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top}
-    named = table.sensitive if table.read_cells is not None else ()
-    explanations = [explain(table, perturbation=made, sensitive=name, **words) for name in named]
-    broken = request.find_breaches()
-    page = perturbed_page(request, assessed, inspect_perturbation(table, made), explanations, broken)
-    page = replace(page, logo=picture)
-    if progress is not None:
-        progress(1.0)
-    return Report(
-        html=render(page, own),
-        title=page.title,
-        decision=page.decision,
-        verdict=page.verdict.kind,
-        sentence=" ".join([f"{page.verdict.title}.", *page.verdict.texts, assessed.headline]),
-        setting=None,
-        epsilon=None,
-        public=False,
-        policies=policies,
-        perturbation=made,
-        broken=broken,
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +15,26 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.assessment import Assessment, Exposure, assess
 from cellrisk.risk.curves import Line, RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
+from cellrisk.risk.explanation.explaining import KEYS_NOTE
 from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits
-from cellrisk.show.reporting.alternatives import alternatives_section
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.decision import Decision
-from cellrisk.show.reporting.front import figures_table
 from cellrisk.show.reporting.particulars import limit_facts, provenance_section, threat_facts
-from cellrisk.show.reporting.people_at_risk import people_at_risk_section
 from cellrisk.show.reporting.phrases import join_names
+from cellrisk.show.reporting.records import list_fields
 from cellrisk.show.reporting.registry import registry_section
-from cellrisk.show.reporting.table_record import list_fields
-from cellrisk.show.reporting.verdict import board_verdict, describe_decision
+from cellrisk.show.reporting.verdict import alternatives_section, board_verdict, describe_decision
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import CURATOR_NOTE, number_of, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.risk.figures import DecisionFigures
+    from cellrisk.risk.perturbed import PerturbedFigures
 
 SIGN_OFF = ("Prepared by", "Reviewed by", "Decision", "Conditions", "Date", "Signature")
 FOR_THE_BOARD = (
@@ -340,3 +341,155 @@ def make_picture(figure: Any, words: str) -> Picture:
     from cellrisk.show.pictures import to_svg
 
     return Picture(to_svg(figure), " ".join(words.split()))
+
+
+CAUSED, AT_ALL, CEILING = (
+    "Given away because of their own record",
+    "Given away at all",
+    "Nobody is right more often than",
+)
+FIGURES_HEADER = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", CEILING)
+
+
+def figures_table(figures: Iterable[DecisionFigures]) -> TableBlock:
+    """The three figures for each sensitive attribute, with what each is the answer to."""
+    return _three_figures([tuple(_figures_row(each)) for each in figures])
+
+
+def perturbed_figures_table(figures: Iterable[PerturbedFigures]) -> TableBlock:
+    """The same of a perturbed table: its ceiling is one over known counts, and caused may be negative."""
+    return _three_figures([tuple(_perturbed_row(each)) for each in figures])
+
+
+def _three_figures(rows: Sequence[tuple[str, ...]]) -> TableBlock:
+    return TableBlock(
+        "Three figures to decide by", FIGURES_HEADER, tuple(rows), texts=tuple(range(len(FIGURES_HEADER)))
+    )
+
+
+def _figures_row(figures: DecisionFigures) -> Iterator[str]:
+    caused = figures.caused
+    yield figures.sensitive
+    interval = f"; {caused.low:,} to {caused.high:,}" if caused.low is not None else ""
+    yield say_number(caused.people, caused.share, interval)
+    yield say_number(caused.exposed, caused.exposed / caused.records)
+    yield _say_sure(figures.certainty)
+    success, prior = figures.ceiling.times
+    yield f"{success} in 100, instead of {prior}"
+
+
+def _perturbed_row(figures: PerturbedFigures) -> Iterator[str]:
+    a, b = figures.worst_counts
+    yield figures.sensitive
+    yield say_number(figures.caused, figures.caused / figures.records)
+    yield say_number(figures.people.mean, figures.people.mean / figures.records)
+    yield _say_sure(figures.certainty)
+    yield f"{100 * figures.ceiling:.4g} in 100, instead of 50, where {a:,} and {b:,} others are known"
+
+
+def say_number(people: float, share: float, interval: str = "") -> str:
+    """A number of people with its share of all, and an interval where there is one."""
+    sign = "-" if share < 0 else ""
+    return f"{number_of(round(people), 'person', 'people')} ({sign}{percent(abs(share))}{interval})"
+
+
+def _say_sure(certainty: Sequence[Any]) -> str:
+    """The people of whom an attacker is sure, by the highest certainty that was asked for."""
+    if not certainty:
+        return "not computed"
+    return f"{certainty[-1].people}, with {100 * certainty[-1].certainty:g}% certainty"
+
+
+AT_RISK = "Who is at risk, and what would help"
+LEVELS_SHOWN = 10
+MOST_COLUMNS = 7
+
+
+def people_at_risk_section(explanations: Sequence[Explanation], measure: str) -> Section:
+    """Section 7: the riskiest cells and values, and what would lower the risk."""
+    if not explanations:
+        text = "The table has no source to read its cells from, so they cannot be shown."
+        return Section("at-risk", AT_RISK, (text,))
+    many = len(explanations) > 1
+    lead = tuple(f"{found.sensitive}: {found.headline}" if many else found.headline for found in explanations)
+    blocks: list[Block] = []
+    if measure != "local":
+        blocks.append(Words(("All figures of this section are of the local risk.",)))
+    for found in explanations:
+        blocks += _list_at_risk(found, f" ({found.sensitive})" if many else "")
+    return Section("at-risk", AT_RISK, lead, (*blocks, Words((KEYS_NOTE,))))
+
+
+def _list_at_risk(found: Explanation, of: str) -> Iterator[TableBlock]:
+    yield _riskiest_cells(found, of)
+    yield _riskiest_values(found, of)
+    now = f"{of}; the risk is {percent(found.baseline)} as it is"
+    yield TableBlock(
+        f"Without a quasi-identifier{now}",
+        ("Dropped", "Cells", "Risk", "Change, in points"),
+        tuple(
+            (each.quasi_identifier, f"{each.cells:,}", percent(each.risk), describe_points(each.change))
+            for each in found.without
+        ),
+    )
+    if found.coarser:
+        rows = tuple(
+            (
+                each.quasi_identifier,
+                each.how,
+                f"{each.labels:,} of {each.labels_before:,}",
+                f"{each.cells:,}",
+                percent(each.risk),
+                describe_points(each.change),
+            )
+            for each in found.coarser
+        )
+        header = ("Coarser", "What is merged", "Values left", "Cells", "Risk", "Change, in points")
+        yield TableBlock(f"With a coarser quasi-identifier{now}", header, rows, texts=(0, 1))
+
+
+def _riskiest_cells(found: Explanation, of: str) -> TableBlock:
+    """A column for each quasi-identifier, or one for all where a page is too narrow for that."""
+    names = tuple(found.riskiest[0].key)
+    apart = len(names) <= MOST_COLUMNS
+    rows = tuple(
+        (
+            *(cell.key.values() if apart else ["; ".join(f"{name}: {value}" for name, value in cell.key.items())]),
+            f"{cell.records:,}",
+            percent(cell.risk),
+            f"{cell.people:,.1f}",
+        )
+        for cell in found.riskiest
+    )
+    words = names if apart else ("Cell",)
+    header = (*words, "Records", "Risk", "People exposed")
+    return TableBlock(f"The riskiest cells{of}", header, rows, texts=tuple(range(len(words))))
+
+
+def _riskiest_values(found: Explanation, of: str) -> TableBlock:
+    levels = sorted(found.by_level, key=lambda level: (-level.risk, -level.people))[:LEVELS_SHOWN]
+    rows = tuple(
+        (
+            level.quasi_identifier,
+            level.label,
+            f"{level.records:,}",
+            percent(level.risk),
+            f"{level.people:,.1f}",
+            percent(level.raw_share),
+        )
+        for level in levels
+    )
+    header = ("Quasi-identifier", "Value", "Records", "Risk", "People exposed", "Raw table")
+    return TableBlock(
+        f"The riskiest values{of}, {len(levels):,} of {len(found.by_level):,}", header, rows, texts=(0, 1)
+    )
+
+
+def describe_points(change: float) -> str:
+    """A change of a share in percentage points, with its sign.
+
+    >>> describe_points(-0.0412), describe_points(0.00001)
+    ('-4.1', '0.0')
+    """
+    text = f"{100 * change:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text

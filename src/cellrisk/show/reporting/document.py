@@ -7,7 +7,7 @@ import contextlib
 import html
 import io
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,6 +149,34 @@ class Report(Result):
         return paragraphs([self.title, self.decision, self.headline])
 
 
+@dataclass(frozen=True)
+class Letterhead:
+    """A house's own template, and the logo for the head of its documents; read before any long work begins."""
+
+    template: str | None
+    logo: str
+    """A picture as a data: address; empty where there is none."""
+
+    @staticmethod
+    def read(template: str | os.PathLike[str] | None, logo: str | os.PathLike[str] | None) -> Letterhead:
+        own = None if template is None else _read_small(Path(template), "template", LARGEST_TEMPLATE)
+        return Letterhead(
+            None if own is None else own.decode("utf-8", "replace"), "" if logo is None else read_logo(logo)
+        )
+
+    def make_report(self, page: Page, more: str = "", **told: Any) -> Report:
+        """The document of a page; ``more`` is said after the verdict."""
+        page = replace(page, logo=self.logo)
+        return Report(
+            html=render(page, self.template),
+            title=page.title,
+            decision=page.decision,
+            verdict=page.verdict.kind,
+            sentence=" ".join(filter(None, [f"{page.verdict.title}.", *page.verdict.texts, more])),
+            **told,
+        )
+
+
 def check_report_path(path: str | os.PathLike[str]) -> Path:
     """Refuses a path that cannot be written, or a PDF without WeasyPrint, before any long work begins."""
     target = Path(path)
@@ -198,11 +226,6 @@ def render(page: Page, template: str | None = None) -> str:
             allowed="Jinja with page, style and as_is",
             fix="start from page.html.j2 of the package",
         ) from None
-
-
-def read_template(path: str | os.PathLike[str]) -> str:
-    """The text of a house's own template."""
-    return _read_small(Path(path), "template", LARGEST_TEMPLATE).decode("utf-8", "replace")
 
 
 def read_logo(path: str | os.PathLike[str]) -> str:

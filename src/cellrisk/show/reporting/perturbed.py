@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
+from cellrisk.decide.policies import Policies, RiskDefinition
 from cellrisk.decide.requirement import NO_CHANCE, Condition, describe_conditions
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.explanation import Explanation
-from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment
-from cellrisk.risk.perturbed.counts import PerturbedCountsSummary
+from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.risk.explanation import Explanation, explain
+from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, assess_perturbation
+from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
 from cellrisk.show.reporting.basis import (
     ATTACK,
     NOT_COVERED,
@@ -23,8 +25,15 @@ from cellrisk.show.reporting.basis import (
 )
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.checklist import checklist_section
-from cellrisk.show.reporting.contents import FOR_THE_BOARD, SIGN_OFF, make_picture, sizes_section
-from cellrisk.show.reporting.front import perturbed_figures_table
+from cellrisk.show.reporting.contents import (
+    FOR_THE_BOARD,
+    SIGN_OFF,
+    make_picture,
+    people_at_risk_section,
+    perturbed_figures_table,
+    sizes_section,
+)
+from cellrisk.show.reporting.document import Letterhead, Report
 from cellrisk.show.reporting.particulars import (
     Particulars,
     limit_facts,
@@ -32,7 +41,6 @@ from cellrisk.show.reporting.particulars import (
     provenance_section,
     threat_facts,
 )
-from cellrisk.show.reporting.people_at_risk import people_at_risk_section
 from cellrisk.show.reporting.phrases import join_names, name_table
 from cellrisk.system.text import CURATOR_NOTE, number_of, percent
 
@@ -86,6 +94,58 @@ class PerturbedRequest(Particulars):
         found = [limit.breach(self.table.attributes, self.perturbation) for limit in self.figure_limits]
         broken = [each for each in found if each is not None]
         return (*broken, *(each for condition in self.conditions for each in condition.breaches(self.perturbation)))
+
+
+def report_perturbation(
+    table: FrequencyTable,
+    given: str | Perturbation,
+    letterhead: Letterhead,
+    risk: RiskDefinition,
+    policies: Policies,
+    *,
+    compare: str,
+    delta: float | None,
+    figures: Mapping[str, Any],
+    limits: Mapping[str, float | None],
+    attacker: Mapping[str, Any],
+    top: int,
+    **told: Any,
+) -> Report:
+    """The report on a table that is published with a perturbation; ``told`` is printed as it is."""
+    made = read_perturbation(given)
+    request = PerturbedRequest(
+        table=table,
+        perturbation=made,
+        conditions=policies.join_some(table, risk, True, **limits),
+        figure_limits=policies.join_figures(FigureLimit.read(**figures, **attacker)),
+        policies=policies,
+        **told,
+    )
+    assessed = assess_perturbation(
+        table,
+        made,
+        measures=risk.measure,
+        forms=risk.form,
+        weights=risk.weights,
+        priors=risk.priors,
+        compare=compare,
+        delta=delta,
+        **attacker,
+    )
+    words: dict[str, Any] = {"form": risk.form, "weights": risk.weights, "top": top}
+    named = table.sensitive if table.read_cells is not None else ()
+    explanations = [explain(table, perturbation=made, sensitive=name, **words) for name in named]
+    broken = request.find_breaches()
+    return letterhead.make_report(
+        perturbed_page(request, assessed, inspect_perturbation(table, made), explanations, broken),
+        assessed.headline,
+        setting=None,
+        epsilon=None,
+        public=False,
+        policies=policies,
+        perturbation=made,
+        broken=broken,
+    )
 
 
 def perturbed_page(

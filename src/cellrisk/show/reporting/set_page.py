@@ -28,12 +28,11 @@ from cellrisk.show.reporting.basis import (
 )
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
-from cellrisk.show.reporting.contents import FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
-from cellrisk.show.reporting.front import AT_ALL, CAUSED, CEILING
+from cellrisk.show.reporting.contents import AT_ALL, CAUSED, CEILING, FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
 from cellrisk.show.reporting.particulars import limit_facts, preparation_block, provenance_section, threat_facts
 from cellrisk.show.reporting.phrases import join_names, make_sentence
+from cellrisk.show.reporting.records import list_set_fields
 from cellrisk.show.reporting.registry import registry_section
-from cellrisk.show.reporting.set_record import list_set_fields
 from cellrisk.show.reporting.set_request import KEPT, NOT_JUDGED, SetRequest, name_set_table
 from cellrisk.system.text import CURATOR_NOTE, number_of, percent
 

@@ -17,11 +17,11 @@ from cellrisk.repeat.together.releasing import plan_entry
 from cellrisk.repeat.together.sets import SetTable, find_together
 from cellrisk.repeat.together.split_result import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
-from cellrisk.show.reporting.budget import describe_budget, list_digests
-from cellrisk.show.reporting.document import Report, read_logo, read_template, render
+from cellrisk.show.reporting.document import Letterhead, Report
+from cellrisk.show.reporting.particulars import describe_budget, list_digests
+from cellrisk.show.reporting.records import list_set_fields
 from cellrisk.show.reporting.registry import write_record
 from cellrisk.show.reporting.set_page import set_page
-from cellrisk.show.reporting.set_record import list_set_fields
 from cellrisk.show.reporting.set_request import SetRequest
 from cellrisk.show.reporting.set_statement import set_statement
 from cellrisk.system.progress import Progress
@@ -58,8 +58,7 @@ def report_set(
     policies = Policies.in_force(policy)
     if found is None and not public:
         raise InvalidInput("a board decides by what a set gives away", fix="hand in the answer of assess_together")
-    own = None if template is None else read_template(template)
-    picture = "" if logo is None else read_logo(logo)
+    letterhead = Letterhead.read(template, logo)
     mechanisms, together = [each.mechanism for each in tables], find_together(tables)
     ceiling, _ = try_ceiling(mechanisms, together, 2)
     limits = {name: most for name, most in (required or {}).items() if most is not None}
@@ -81,15 +80,10 @@ def report_set(
     if ledger is not None and not public:
         request = replace(request, **describe_budget(ledger, cohort, _find_loss(request)))
     page = set_statement(request) if public or found is None else set_page(request, found)
-    page = replace(page, logo=picture)
-    sentence = " ".join([f"{page.verdict.title}.", *page.verdict.texts])
-    document = Report(
-        html=render(page, own),
+    document = letterhead.make_report(
+        page,
+        "" if public or found is None else found.headline,
         record=write_record(list_set_fields(request, public), "release"),
-        title=page.title,
-        decision=page.decision,
-        verdict=page.verdict.kind,
-        sentence=sentence if public or found is None else f"{sentence} {found.headline}",
         setting=None,
         epsilon=request.cost.epsilon,
         public=public,
