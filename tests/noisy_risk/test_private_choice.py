@@ -16,7 +16,6 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.noisy_risk import private_choice
-from cellrisk.publish.noisy_risk.cell_sums import UNIT
 from cellrisk.publish.noisy_risk.private_choice import (
     USUAL_GRID,
     WAYS,
@@ -25,6 +24,7 @@ from cellrisk.publish.noisy_risk.private_choice import (
     draw_exponential,
     permute_and_flip,
 )
+from cellrisk.publish.noisy_risk.sensitivity import UNIT
 from cellrisk.risk.caused import count_caused
 from tests.near import near
 

@@ -16,9 +16,8 @@ from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.opendp_noise import load_opendp
 from cellrisk.publish.noisy_risk import covered_profiles, publish_risk
-from cellrisk.publish.noisy_risk.cell_sums import count_units, sum_cells
 from cellrisk.publish.noisy_risk.figure_noise import FigureNoise, calibrate_figure
-from cellrisk.publish.noisy_risk.sensitivity import find_sensitivity
+from cellrisk.publish.noisy_risk.sensitivity import count_units, find_sensitivity, sum_cells
 from tests.near import near, same
 from tests.releasing.neighbours import Case, Record, arguments
 

@@ -12,8 +12,14 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.distributions import Noise
-from cellrisk.publish.noisy_risk.cell_sums import UNIT, count_units, sum_cells
-from cellrisk.publish.noisy_risk.sensitivity import bound_caused, find_masses, find_sensitivity
+from cellrisk.publish.noisy_risk.sensitivity import (
+    UNIT,
+    bound_caused,
+    count_units,
+    find_masses,
+    find_sensitivity,
+    sum_cells,
+)
 from cellrisk.risk.caused import count_caused
 from cellrisk.risk.measures import Local, Survival
 from tests.decision.oracle import law

@@ -20,8 +20,8 @@ import cellrisk as cr
 import cellrisk.publish.releasing as package
 from cellrisk.counts.cells import Domain
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.publish.releasing import Release, covered_counts, exclusions, release
-from cellrisk.publish.releasing.exclusions import Exclusions, read_rules
+from cellrisk.publish.releasing import Release, covered_counts, domain, release
+from cellrisk.publish.releasing.domain import Exclusions, read_rules
 from tests.near import near
 
 pytest.importorskip("opendp")
@@ -228,7 +228,7 @@ def test_nothing_left_to_release_is_refused(table: cr.FrequencyTable, frame: pd.
 
 
 def test_exclusions_that_overlap_too_much_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exclusions, "MOST_OVERLAPS", 50)
+    monkeypatch.setattr(domain, "MOST_OVERLAPS", 50)
     axes = [Domain(f"q{place}", ("x", "y")) for place in range(8)]
     with pytest.raises(InvalidInput, match="overlap in too many ways to count what they exclude; got 8 rules"):
         _ = read_rules([{axis.name: "x"} for axis in axes], axes).size

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain, number_keys
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
-from cellrisk.repeat.sequences.shared_cells import SharedCells
+from cellrisk.repeat.sequences.risks_so_far import SharedCells
 from cellrisk.risk.explanation.risky_cells import ProfiledCells, find_risks
 from cellrisk.risk.measures import MEASURES, Local, Survival
 from tests.examples import examples

@@ -23,8 +23,7 @@ from cellrisk.publish.simulation import (
     releases,
     simulate,
 )
-from cellrisk.publish.simulation.counts import CountLaw
-from cellrisk.publish.simulation.releases import apply_post
+from cellrisk.publish.simulation.releases import CountLaw, apply_post
 from cellrisk.risk.measures import MEASURES
 from cellrisk.system.text import CURATOR_NOTE
 from tests.near import same as alike

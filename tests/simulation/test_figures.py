@@ -13,9 +13,9 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.publish.simulation import figure_attacks, simulate
+from cellrisk.publish.simulation import attacks, simulate
+from cellrisk.publish.simulation.attacks import chance_of, delete_one
 from cellrisk.publish.simulation.comparison import FigureDifference
-from cellrisk.publish.simulation.figure_attacks import chance_of, delete_one
 from cellrisk.risk.certainty import find_spread
 from tests.near import near
 from tests.simulation.cases import MECHANISMS, THREE, TWO, make
@@ -132,7 +132,7 @@ def test_too_few_releases_are_said_to_tell_nothing() -> None:
 
 def test_the_attacker_gives_up_where_sums_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     table, mechanism = make(TWO), cr.Geometric(epsilon=1.0)
-    monkeypatch.setattr(figure_attacks, "MOST_TERMS", 10)
+    monkeypatch.setattr(attacks, "MOST_TERMS", 10)
     for belief in ("negbin", "table"):
         found = simulate(table, mechanism, releases=10, belief=belief)
         assert [row.figure for row in found.figures] == ["caused"]

@@ -12,7 +12,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.publish.simulation import simulate
-from cellrisk.publish.simulation.counts import draw_from_prior
+from cellrisk.publish.simulation.releases import draw_from_prior
 from cellrisk.risk.measures import MEASURES, Dirichlet, Shrinkage, Survival
 from cellrisk.risk.people import count_people
 from tests.near import same

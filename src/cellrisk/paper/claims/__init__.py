@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cellrisk.paper.claims.comparing import Evidence
-from cellrisk.paper.claims.curves import state_curves
-from cellrisk.paper.claims.ends import state_ends
+from cellrisk.paper.claims.curves import state_curves, state_ends
 from cellrisk.paper.claims.formulas import state_formulas
 from cellrisk.paper.claims.guesses import state_geometric, state_thresholding, state_utility
 from cellrisk.paper.claims.tables import state_tables

@@ -11,10 +11,16 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.noisy_risk.cell_sums import UNIT, count_units, sum_cells
 from cellrisk.publish.noisy_risk.covered_profiles import CoveredProfiles, cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import CONFIDENCE, FigureNoise, calibrate_figure, check_epsilon
-from cellrisk.publish.noisy_risk.sensitivity import Sensitivity, check_figure, find_sensitivity
+from cellrisk.publish.noisy_risk.sensitivity import (
+    UNIT,
+    Sensitivity,
+    check_figure,
+    count_units,
+    find_sensitivity,
+    sum_cells,
+)
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned
 from cellrisk.system.version import __version__

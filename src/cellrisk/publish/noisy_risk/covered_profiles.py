@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.domain import read_axes, read_columns, read_observed, refuse_observed, take_inside
-from cellrisk.publish.releasing.exclusions import read_rules
+from cellrisk.publish.releasing.domain import (
+    read_axes,
+    read_columns,
+    read_observed,
+    read_rules,
+    refuse_observed,
+    take_inside,
+)
 from cellrisk.publish.releasing.release_result import GATE
 
 if TYPE_CHECKING:

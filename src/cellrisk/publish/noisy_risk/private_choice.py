@@ -29,10 +29,9 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Described, Mechanism, describe_mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.noisy_risk import Book, describe_policies, read_entry, record_figure
-from cellrisk.publish.noisy_risk.cell_sums import MOST_UNITS, UNIT, count_units, sum_cells
 from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
-from cellrisk.publish.noisy_risk.sensitivity import find_sensitivity
+from cellrisk.publish.noisy_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.waiting import draw_survivals
 from cellrisk.risk.sweep import Setting
 from cellrisk.system.checks import is_number, require_within

@@ -18,16 +18,16 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.consistency import secure_keys
 from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import (
+    Rule,
     read_axes,
     read_columns,
     read_observed,
+    read_rules,
     refuse_observed,
     take_inside,
 )
-from cellrisk.publish.releasing.exclusions import Rule, read_rules
-from cellrisk.publish.releasing.given_parents import read_parents
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
-from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups
+from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups, read_parents
 from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
 from cellrisk.publish.releasing.saving import check_free, find_count_column
 from cellrisk.publish.releasing.tails import draw_places

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.exclusions import Exclusions
+from cellrisk.publish.releasing.domain import Exclusions
 from cellrisk.system.arrays import Integers
 
 MOST_PLACES = 2**60

@@ -11,10 +11,9 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.scenarios import SCENARIOS, Scenario
+from cellrisk.publish.simulation.attacks import FigureAttackers, FigureEstimate
 from cellrisk.publish.simulation.comparison import Comparison, SimulatedDifference
-from cellrisk.publish.simulation.counts import CountLaw
-from cellrisk.publish.simulation.figure_attacks import FigureAttackers, FigureEstimate
-from cellrisk.publish.simulation.releases import Post, Releases
+from cellrisk.publish.simulation.releases import CountLaw, Post, Releases
 from cellrisk.publish.simulation.simulation_result import Estimate, Exposed, Simulation, summarise_scenarios
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, why_unknown
 from cellrisk.risk.figures import Attacker

@@ -11,7 +11,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.simulation.figure_attacks import FigureEstimate
+from cellrisk.publish.simulation.attacks import FigureEstimate
 from cellrisk.risk.certainty import find_spread
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.people import shown_alone

@@ -12,6 +12,7 @@ import numpy as np
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.scenarios import Scenario, check_scenarios
+from cellrisk.publish.simulation.attacks import FigureEstimate
 from cellrisk.publish.simulation.comparison import (
     LARGEST_CHANCE_Z,
     Comparison,
@@ -19,7 +20,6 @@ from cellrisk.publish.simulation.comparison import (
     SimulatedDifference,
     compare_figures,
 )
-from cellrisk.publish.simulation.figure_attacks import FigureEstimate
 from cellrisk.risk.assessment import Assessment
 from cellrisk.risk.attacks import ATTACKS, choose_risks
 from cellrisk.risk.certainty import Belief

@@ -13,9 +13,8 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.sequences.cumulative import Cumulative
-from cellrisk.repeat.sequences.risks_so_far import Advance, CellRisk, RisksSoFar
+from cellrisk.repeat.sequences.risks_so_far import Advance, CellRisk, RisksSoFar, SharedCells
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
-from cellrisk.repeat.sequences.shared_cells import SharedCells
 from cellrisk.repeat.sequences.step import Step, check_steps
 from cellrisk.risk.caused import Caused, Pivots, count_caused
 from cellrisk.risk.measures import FORMS, MEASURES, Local, Survival

@@ -12,7 +12,7 @@ from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.publish.releasing import release
-from cellrisk.publish.releasing.exclusions import Rule
+from cellrisk.publish.releasing.domain import Rule
 from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceiling
 from cellrisk.repeat.together.release_result import TogetherRelease, book_tables
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables

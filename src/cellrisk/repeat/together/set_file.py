@@ -9,8 +9,14 @@ from typing import Any
 from cellrisk.counts.sources import is_address
 from cellrisk.decide.policy_files import parse_settings, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.repeat.together.sets import TABLE_KEYS, refuse_shared_noise
-from cellrisk.repeat.together.values import read_bins, read_levels, require, require_number
+from cellrisk.repeat.together.sets import (
+    TABLE_KEYS,
+    read_bins,
+    read_levels,
+    refuse_shared_noise,
+    require,
+    require_number,
+)
 
 PLAIN = {
     "sensitive": "sensitive",
