@@ -54,8 +54,9 @@ class Observed:
     """Least squares over the cells that occur: every cell has a variance of its own."""
 
     shares: tuple[float, ...]
-    """What is left of the variance in each table, on average over its people."""
+    """What is left of the variance of the noise in each table's counts, on average over its people."""
     rows: tuple[Refined, ...]
+    """What each way of attack gives away then; empty where that is not computed."""
 
     @property
     def rules(self) -> dict[str, Refined]:
@@ -63,73 +64,59 @@ class Observed:
         return {row.what: row for row in self.rows if row.what in RULES}
 
     @property
+    def left(self) -> str:
+        return ", ".join(f"{100 * share:.1f}%" for share in self.shares)
+
+    @property
+    def told(self) -> str:
+        """What the rules give away, in words."""
+        return " and ".join(
+            f"{row.right:,.0f} people rightly, {row.caused:,.3g} because of their own record, by {rule} ({row.how})"
+            for rule, row in self.rules.items()
+        )
+
+    @property
     def headline(self) -> str:
-        left = ", ".join(f"{100 * share:.1f}%" for share in self.shares)
-        said = f"If only the combinations that occur are published, {left} of it is left to people on average (exact)"
-        return f"{said}, and {_say_rules(self.rules)}."
+        said = f"If only the combinations that occur are published, {self.left} of it is left to people on average"
+        return f"{said} (exact), and {self.told}."
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "variance_left": list(self.shares),
-            "rules": [_tell(row) for row in self.rules.values()],
+            "rules": [
+                {"rule": row.what, "right": row.right, "named": row.named, "caused": row.caused, "how": row.how}
+                for row in self.rules.values()
+            ],
             "rows": [row.to_dict() for row in self.rows],
             "sentence": self.headline,
         }
 
 
 @dataclass(frozen=True)
-class Refinement:
-    """The tables after least squares."""
+class Refinement(Observed):
+    """The tables after least squares, where every combination of values is published."""
 
-    shares: tuple[float, ...]
-    """What is left of the variance of the noise in each table's counts."""
-    rows: tuple[Refined, ...]
-    """What each way of attack gives away then; empty where that is not computed."""
     why: str | None
-    """Why it is not."""
+    """Why nothing is told of what each way of attack gives away."""
     observed: Observed | None = None
     """The same where only combinations of values that occur are published, as with nested geography."""
 
     @property
-    def rules(self) -> dict[str, Refined]:
-        """Elimination and any."""
-        return {row.what: row for row in self.rows if row.what in RULES}
-
-    @property
     def headline(self) -> str:
-        left = ", ".join(f"{100 * share:.1f}%" for share in self.shares)
         said = (
             "Least squares over the margins that the tables have in common, if every combination of values is "
-            f"published, leaves {left} of the variance of their noise"
+            f"published, leaves {self.left} of the variance of their noise"
         )
         if not self.rows:
             return f"{said}. What that gives away is left out: {self.why}."
-        return f"{said}; the attacker then names {_say_rules(self.rules)}.{self._say_observed()}"
-
-    def _say_observed(self) -> str:
-        if self.observed is None:
-            return f" What is left where only combinations that occur are published is told up to {MOST_CELLS:,} cells."
-        return f" {self.observed.headline}"
+        occur = f"What is left where only combinations that occur are published is told up to {MOST_CELLS:,} cells."
+        if self.observed is not None:
+            occur = self.observed.headline
+        return f"{said}; the attacker then names {self.told}. {occur}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "variance_left": list(self.shares),
-            "rules": [_tell(row) for row in self.rules.values()],
-            "rows": [row.to_dict() for row in self.rows],
-            "why": self.why,
-            "sentence": self.headline,
-        } | ({} if self.observed is None else {"observed_cells": self.observed.to_dict()})
-
-
-def _say_rules(rules: Mapping[str, Refined]) -> str:
-    return " and ".join(
-        f"{row.right:,.0f} people rightly, {row.caused:,.3g} because of their own record, by {rule} ({row.how})"
-        for rule, row in rules.items()
-    )
-
-
-def _tell(row: Refined) -> dict[str, Any]:
-    return {"rule": row.what, "right": row.right, "named": row.named, "caused": row.caused, "how": row.how}
+        occur = {} if self.observed is None else {"observed_cells": self.observed.to_dict()}
+        return {**super().to_dict(), "why": self.why, **occur}
 
 
 def refine(columns: Sequence[frozenset[int]], levels: Mapping[int, int], variances: Sequence[float]) -> Floats:
@@ -241,18 +228,13 @@ def find_observed(
     return Observed(shares, tuple(assess_fit(joint, fit, covariance, mechanisms, plain, seed).values()))
 
 
-def refine_observed(cell: Any, cells: Sequence[int], variances: Sequence[float]) -> Floats:
-    """(tables, tables, rows): the covariances of the least-squares estimates of each row's own cells.
+def project_observed(cell: Any, cells: Sequence[int], variances: Sequence[float]) -> Floats:
+    """(cells, cells): the covariances of the least-squares estimates of all cells of all tables.
 
     What is not known are the counts of the combinations that occur; a cell of a table adds up those inside it. With A
     the matrix of these sums over all cells and V the variances, the normal equations leave the estimates the covariance
     V^1/2 P V^1/2, P the projection onto the columns of V^-1/2 A: it is found from A V^-1 A', cells by cells.
     """
-    return choose_own(project_observed(cell, cells, variances), cell, cells)
-
-
-def project_observed(cell: Any, cells: Sequence[int], variances: Sequence[float]) -> Floats:
-    """(cells, cells): the covariances of the least-squares estimates of all cells of all tables."""
     starts = np.concatenate([[0], np.cumsum(cells)])
     atoms = np.unique(np.asarray(cell), axis=1)
     scale = np.repeat(1.0 / np.sqrt(np.asarray(variances, np.float64)), cells)
@@ -272,29 +254,6 @@ def choose_own(whole: Floats, cell: Any, cells: Sequence[int]) -> Floats:
     starts = np.concatenate([[0], np.cumsum(cells)])[:-1]
     own = [rows + start for rows, start in zip(cell, starts, strict=True)]
     return np.array([[whole[one, other] for other in own] for one in own])
-
-
-def refine_tree(parents: Sequence[int | None], variances: Sequence[float]) -> Floats:
-    """What least squares leaves of the variance of each node of a tree, where every node is published and is the sum of
-    its children: up_v = 1/(1/v_v + 1/sum up_children), out_c = 1/(1/v_p + 1/out_p) + sum up_siblings, and 1/(1/up +
-    1/out). ``parents``: the place of each node's parent, before it; None for the root.
-
-    >>> refine_tree([None, 0, 0], [1.0, 1.0, 1.0]).round(6).tolist()  # a parent over two children
-    [0.666667, 0.666667, 0.666667]
-    """
-    children: dict[int | None, list[int]] = {}
-    for node, parent in enumerate(parents):
-        children.setdefault(parent, []).append(node)
-    own = np.asarray(variances, np.float64)
-    up, out = own.copy(), np.full(len(own), math.inf)
-    for node in reversed(range(len(own))):
-        if node in children:
-            up[node] = 1.0 / (1.0 / own[node] + 1.0 / sum(up[child] for child in children[node]))
-    for node, parent in enumerate(parents):
-        if parent is not None:
-            above = 1.0 / (1.0 / own[parent] + 1.0 / out[parent])
-            out[node] = above + sum(up[other] for other in children[parent] if other != node)
-    return np.asarray(1.0 / (1.0 / up + 1.0 / out))
 
 
 def count_levels(joint: JointCells, column: int) -> int:

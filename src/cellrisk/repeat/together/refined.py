@@ -347,16 +347,9 @@ class LaplaceSum:
         known = self.above(threshold - np.arange(-1.0, edge + 1.0))
         survive = np.concatenate([known, np.ones(largest - edge)])
         vanish = np.concatenate([self.above(np.arange(-1.0, edge + 1.0) - threshold), np.zeros(largest - edge)])
-        outside = np.full((1, table.counts.shape[1]), largest + 1, table.counts.dtype)
-        none, all_ = np.zeros(1), np.ones(1)
-        return Lookup(
-            np.concatenate([table.counts, outside]),
-            np.concatenate([vanish[1:], none]),
-            np.concatenate([survive[1:], all_]),
-            np.concatenate([survive[:-1], all_]),
-            np.concatenate([np.maximum(survive[1:] - survive[:-1], 0.0), none]),
-            np.concatenate([np.arange(largest + 1) > 0, [True]]),
-        )
+        first = np.maximum(survive[1:] - survive[:-1], 0.0)
+        present = np.arange(largest + 1) > 0
+        return Lookup.with_outside(table.counts, vanish[1:], survive[1:], survive[:-1], first, present)
 
 
 def weigh_cells(

@@ -52,13 +52,12 @@ class TogetherRelease(Result):
     @property
     def entry(self) -> dict[str, Any]:
         """Arguments of `Ledger.reserve`: one entry for all tables."""
-        columns = {"attribute": self.sensitive, "quasi_identifiers": list(self.quasi_identifiers)}
-        return {**columns, "loss": self.loss, "tables": self.booked}
+        return describe_entry(self.tables, self.sensitive, self.loss)
 
     @property
     def booked(self) -> list[dict[str, Any]]:
         """What a ledger notes of each table."""
-        return book_tables(self.tables)
+        return list(self.entry["tables"])
 
     @property
     def headline(self) -> str:
@@ -207,14 +206,19 @@ class TogetherRelease(Result):
         return [aligned(head, rows), "\n".join([*self.statements, *about]), *obeyed]
 
 
-def book_tables(tables: tuple[SetTable, ...]) -> list[dict[str, Any]]:
-    """What a ledger notes of each table of a set."""
-    return [
-        {
-            "name": table.name,
-            "quasi_identifiers": list(table.quasi_identifiers),
-            "where": table.part.describe() if table.part else None,
-            "loss": Loss.of(table.mechanism).to_dict(),
-        }
-        for table in tables
-    ]
+def describe_entry(tables: tuple[SetTable, ...], sensitive: str, loss: Loss) -> dict[str, Any]:
+    """Arguments of `Ledger.reserve` for a set: one entry for all tables."""
+    return {
+        "attribute": sensitive,
+        "quasi_identifiers": list(dict.fromkeys(name for table in tables for name in table.quasi_identifiers)),
+        "loss": loss,
+        "tables": [
+            {
+                "name": table.name,
+                "quasi_identifiers": list(table.quasi_identifiers),
+                "where": table.part.describe() if table.part else None,
+                "loss": Loss.of(table.mechanism).to_dict(),
+            }
+            for table in tables
+        ],
+    }

@@ -14,7 +14,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule
 from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceiling
-from cellrisk.repeat.together.release_result import TogetherRelease, book_tables
+from cellrisk.repeat.together.release_result import TogetherRelease, describe_entry
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.progress import Progress
@@ -175,12 +175,8 @@ def plan_entry(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, *
     """
     shared = {name: asked[name] for name in READ if name in asked}
     read = read_tables(tables, sensitive, **shared)
-    return {
-        "attribute": sensitive,
-        "quasi_identifiers": list(dict.fromkeys(name for table in read for name in table.quasi_identifiers)),
-        "loss": book_loss([table.mechanism for table in read], find_together(read)),
-        "tables": book_tables(read),
-    }
+    loss = book_loss([table.mechanism for table in read], find_together(read))
+    return describe_entry(read, sensitive, loss)
 
 
 def _read_columns(given: str | Sequence[str], used: Iterable[str], what: str) -> tuple[str, ...]:

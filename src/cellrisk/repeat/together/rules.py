@@ -163,16 +163,30 @@ class Lookup:
         else:
             values, places = np.unique(counts, return_inverse=True)
             places = places.reshape(counts.shape)
-        outside = np.full((1, counts.shape[1]), len(values), places.dtype)
         numbers = values.astype(np.float64)
+        return Lookup.with_outside(
+            places,
+            noise.vanish(numbers, threshold),
+            noise.survive(numbers, threshold),
+            noise.survive(numbers - 1.0, threshold),
+            noise.lose(numbers, threshold),
+            numbers > 0,
+        )
+
+    @staticmethod
+    def with_outside(
+        places: Integers, vanish: Floats, survive: Floats, less: Floats, first: Floats, present: Any
+    ) -> Lookup:
+        """The same of the counts of a table, with an entry for people who are not in it: there, everything survives."""
+        outside = np.full((1, places.shape[1]), len(vanish), places.dtype)
         none, all_ = np.zeros(1), np.ones(1)
         return Lookup(
             np.concatenate([places, outside]),
-            np.concatenate([noise.vanish(numbers, threshold), none]),
-            np.concatenate([noise.survive(numbers, threshold), all_]),
-            np.concatenate([noise.survive(numbers - 1.0, threshold), all_]),
-            np.concatenate([noise.lose(numbers, threshold), none]),
-            np.concatenate([numbers > 0, [True]]),
+            np.concatenate([vanish, none]),
+            np.concatenate([survive, all_]),
+            np.concatenate([less, all_]),
+            np.concatenate([first, none]),
+            np.concatenate([present, [True]]),
         )
 
 
