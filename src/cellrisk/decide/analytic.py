@@ -36,7 +36,7 @@ def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: floa
     kind = type(setting.at(low).noise)
     pieces = _cut(scales.logs[-1], scales.logs[0], kind, n_levels)
     places = np.concatenate([piece.places for piece in pieces])
-    found = excesses(tuple(kind(math.exp(place)) for place in places))
+    found = excesses(kind.at_scales(map(math.exp, places)))
     special: list[Floats] = [np.array([scales.logs[-1], scales.logs[0]])]
     crossings: list[Floats] = []
     least, where = math.inf, 0.0

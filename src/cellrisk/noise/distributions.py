@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,6 +35,11 @@ class Noise(ABC):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise InvalidInput("the scale of noise must be a positive number", got=self.scale)
+
+    @classmethod
+    def at_scales(cls, scales: Iterable[float]) -> tuple[Noise, ...]:
+        """This kind of noise at each of several scales."""
+        return tuple(cls(scale) for scale in scales)
 
     @abstractmethod
     def cdf(self, x: Any) -> Floats:

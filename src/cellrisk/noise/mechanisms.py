@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -67,12 +67,7 @@ class Mechanism(ABC):
 
     def __post_init__(self) -> None:
         require_numbers(epsilon=self.epsilon, delta=self.delta, threshold=self.threshold)
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise InvalidInput(
-                "epsilon must be a finite number above 0", got=self.epsilon, allowed="for example 0.1, 1 or 5"
-            )
-        if self.epsilon > LARGEST_EPSILON:
-            raise InvalidInput("epsilon is too large", got=self.epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
+        self.check_epsilon(self.epsilon)
         if self.pure and self.delta != 0:
             raise InvalidInput(
                 f"{self.name} gives pure epsilon-DP and takes no delta",
@@ -92,6 +87,15 @@ class Mechanism(ABC):
                 got=self.threshold,
                 allowed=f"0.5, 1.5, ..., below {LARGEST_THRESHOLD:g}",
             )
+
+    def check_epsilon(self, epsilon: float) -> None:
+        """Refuses an epsilon that the mechanism does not take."""
+        if not (math.isfinite(epsilon) and epsilon > 0):
+            raise InvalidInput(
+                "epsilon must be a finite number above 0", got=epsilon, allowed="for example 0.1, 1 or 5"
+            )
+        if epsilon > LARGEST_EPSILON:
+            raise InvalidInput("epsilon is too large", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
 
     @property
     def l1(self) -> float:
@@ -215,12 +219,12 @@ class Gaussian(Mechanism):
 
     name: ClassVar[MechanismName] = "gaussian"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.epsilon >= 1:
+    def check_epsilon(self, epsilon: float) -> None:
+        super().check_epsilon(epsilon)
+        if epsilon >= 1:
             raise InvalidInput(
                 "the classical gaussian mechanism holds for epsilon below 1 only",
-                got=self.epsilon,
+                got=epsilon,
                 fix="use gaussian-analytic, which gives (epsilon, delta)-DP at any epsilon",
             )
 
@@ -419,7 +423,7 @@ def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]
     """
     wanted = [float(epsilon) for epsilon in epsilons]
     for end in {min(wanted), max(wanted)} if wanted else ():  # what a mechanism takes has no gaps
-        replace(like, epsilon=end)
+        like.check_epsilon(end)
     return tuple(like.noise_at(epsilon) for epsilon in wanted)
 
 
