@@ -14,7 +14,7 @@ import typer
 from cellrisk.cli.groups import COMMON
 from cellrisk.cli.help_panels import OUTPUT
 from cellrisk.cli.spelling import walk
-from cellrisk.decide.policy_files import SETTINGS_FILE, SettingsFile, find_policy_files, read_settings_file
+from cellrisk.decide.policy_files import SETTINGS_FILE, find_policy_files, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
@@ -32,7 +32,11 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """
     file = path or Path(SETTINGS_FILE)
     settings = None if path is None and not os.path.lexists(file) else read_settings_file(file)
-    keep_policies(context, settings)
+    own = settings is not None and settings.policy is not None
+    if own or find_policy_files():  # what judges policies is loaded only where there is one
+        from cellrisk.decide.policies import Policies
+
+        context.meta[POLICIES] = Policies.in_force(settings if own else None)
     if settings is None:
         return None
     values = {key: value for key, value in settings.values.items() if key != "policy"}
@@ -46,15 +50,6 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             defaults[parameter.name] = _as_option(key, value, parameter, negated)
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
-
-
-def keep_policies(context: typer.Context, settings: SettingsFile | None) -> None:
-    """Notes the policies that hold for this command; loads what judges them only where there is one."""
-    own = settings is not None and settings.policy is not None
-    if own or find_policy_files():
-        from cellrisk.decide.policies import Policies
-
-        context.meta[POLICIES] = Policies.in_force(settings if own else None)
 
 
 def check_keys(values: dict[str, Any], root: Any, mine: Collection[str], file: str) -> None:

@@ -156,7 +156,7 @@ def why_not(joint: JointCells, asked: Sequence[SetTable]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class CountTerm:
     """What a count of one label in one table says: the logarithm of the people expected behind each value."""
 
     channel: Channel
@@ -177,7 +177,7 @@ class BayesAttacker:
     """What he believes, and the people whom he looks at: rows with the same counts in all their cells are one."""
 
     shares: Floats
-    terms: tuple[tuple[Term, ...], ...]
+    terms: tuple[tuple[CountTerm, ...], ...]
     """Of each table, and each label."""
     rows: Integers
     """(rows, tables, labels): counts; -1 in a table that they are not in."""
@@ -199,7 +199,7 @@ class BayesAttacker:
             for label, shape in enumerate(belief.shapes):
                 values = channel.values(counts[:, label])
                 behind = expected_counts(shape, belief.theta, channel, values)
-                own.append(Term(channel, values, np.log(np.maximum(behind, 1e-300))))
+                own.append(CountTerm(channel, values, np.log(np.maximum(behind, 1e-300))))
             terms.append(tuple(own))
         stacked = np.concatenate(
             [
@@ -345,7 +345,7 @@ class BayesAttacker:
         place = np.floor(away / step).astype(np.int64)
         return np.fft.rfft(np.bincount(place, chance, minlength=GRID)[:GRID])
 
-    def draw(self, seed: int) -> Drawn:
+    def draw(self, seed: int) -> DrawnPeople:
         """People and noise, drawn at random."""
         generator = np.random.default_rng(seed)
         chosen = generator.choice(len(self.rows), DRAWS, p=self.count / self.count.sum())
@@ -366,11 +366,11 @@ class BayesAttacker:
             )
             shares += np.where(here[:, None], logs, 0.0)
             inside += here
-        return Drawn(shares, inside, level, np.log(self.shares), float(self.count.sum()))
+        return DrawnPeople(shares, inside, level, np.log(self.shares), float(self.count.sum()))
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnPeople:
     """People who were drawn, with what the tables together say of them."""
 
     log_shares: Floats

@@ -52,7 +52,7 @@ NOBODY = Figures(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Own:
+class OwnLabel:
     """What becomes of the people's own label k and of the others, with the people's record and without it."""
 
     less: Floats
@@ -66,12 +66,12 @@ class Own:
     beside: Floats
     """d(n_k) times the probability that exactly one other label survives."""
 
-    def at(self, cells: Integers) -> Own:
-        return Own(*(take(law, cells) for law in (self.less, self.first, self.shown, self.still, self.beside)))
+    def at(self, cells: Integers) -> OwnLabel:
+        return OwnLabel(*(take(law, cells) for law in (self.less, self.first, self.shown, self.still, self.beside)))
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
+class CellLaws:
     """What becomes of the counts of some cells: a list entry for each label, an array entry for each cell."""
 
     vanish: list[Floats]
@@ -83,11 +83,11 @@ class Laws:
     none: Floats
     """u_0: it shows no label alone."""
 
-    def at(self, cells: Integers) -> Laws:
+    def at(self, cells: Integers) -> CellLaws:
         vanish, survive, present, alone = (
             [take(law, cells) for law in each] for each in (self.vanish, self.survive, self.present, self.alone)
         )
-        return Laws(vanish, survive, present, alone, take(self.none, cells))
+        return CellLaws(vanish, survive, present, alone, take(self.none, cells))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,44 +115,44 @@ class Lookup:
         return np.ascontiguousarray(np.take(self.places, cells, axis=0, mode="wrap").T)
 
     @cached_property
-    def laws(self) -> Laws:
+    def laws(self) -> CellLaws:
         """Of every cell of the table, and of none of them."""
         return self.find_laws(np.ascontiguousarray(self.places.T))
 
     @cached_property
-    def own(self) -> dict[int, Own]:
+    def own(self) -> dict[int, OwnLabel]:
         """The same of each label that was asked for."""
         return {}
 
-    def find_laws(self, places: Integers) -> Laws:
+    def find_laws(self, places: Integers) -> CellLaws:
         vanish, survive = ([law[place] for place in places] for law in (self.vanish, self.survive))
         alone = each_alone(vanish, survive)
         none = np.maximum(1.0 - sum(alone), 0.0)
-        return Laws(vanish, survive, [self.present[place] for place in places], alone, none)
+        return CellLaws(vanish, survive, [self.present[place] for place in places], alone, none)
 
-    def find_own(self, laws: Laws, places: Integers, label: int) -> Own:
+    def find_own(self, laws: CellLaws, places: Integers, label: int) -> OwnLabel:
         rest = [other for other in range(len(places)) if other != label]
         quiet = multiply([laws.vanish[other] for other in rest])
         lone = each_alone([laws.vanish[other] for other in rest], [laws.survive[other] for other in rest])
         less, first = self.less[places[label]], self.first[places[label]]
-        return Own(less, first, first * quiet, less * quiet, first * np.asarray(sum(lone)))
+        return OwnLabel(less, first, first * quiet, less * quiet, first * np.asarray(sum(lone)))
 
-    def see_survival(self, cells: Integers, label: int) -> Survived:
+    def see_survival(self, cells: Integers, label: int) -> SeenSurvival:
         """The table as people of one label see it who eliminate."""
         places = self.at(cells)
         vanish, survive = ([take(law, place) for place in places] for law in (self.vanish, self.survive))
-        return Survived(vanish, survive, take(self.less, places[label]), take(self.first, places[label]), label)
+        return SeenSurvival(vanish, survive, take(self.less, places[label]), take(self.first, places[label]), label)
 
-    def see(self, cells: Integers, label: int) -> Seen:
+    def see(self, cells: Integers, label: int) -> SeenTable:
         """The table as people of one label see it, whose cells these are."""
         if self.few:
             own = self.own.get(label)
             if own is None:
                 own = self.own[label] = self.find_own(self.laws, self.places.T, label)
-            return Seen(self.laws.at(cells), own.at(cells), label)
+            return SeenTable(self.laws.at(cells), own.at(cells), label)
         places = self.at(cells)
         laws = self.find_laws(places)
-        return Seen(laws, self.find_own(laws, places, label), label)
+        return SeenTable(laws, self.find_own(laws, places, label), label)
 
     @staticmethod
     def of(table: TableCells, noise: Noise, threshold: float) -> Lookup:
@@ -191,7 +191,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False)
-class Survived:
+class SeenSurvival:
     """What of it elimination needs to know."""
 
     vanish: list[Floats]
@@ -202,16 +202,16 @@ class Survived:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SeenTable:
     """One table as some people of one label see it: a list entry for each label, an array entry for each of them."""
 
-    laws: Laws
-    own: Own
+    laws: CellLaws
+    own: OwnLabel
     label: int
 
     @property
-    def survived(self) -> Survived:
-        return Survived(self.laws.vanish, self.laws.survive, self.own.less, self.own.first, self.label)
+    def survived(self) -> SeenSurvival:
+        return SeenSurvival(self.laws.vanish, self.laws.survive, self.own.less, self.own.first, self.label)
 
 
 def take(law: Any, cells: Integers) -> Any:
@@ -260,28 +260,28 @@ def in_threads(work: Callable[[Part], Found], parts: Iterable[Part]) -> Iterator
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedPeople:
     """Mean figures of each rule, by all tables together; of elimination, by collections of tables; and raw people."""
 
     rules: dict[str, Figures]
     collections: dict[tuple[int, ...], Figures]
     raw: dict[str, int]
 
-    def __add__(self, other: Counted) -> Counted:
-        return Counted(
+    def __add__(self, other: CountedPeople) -> CountedPeople:
+        return CountedPeople(
             {rule: own + other.rules[rule] for rule, own in self.rules.items()},
             {some: own + other.collections[some] for some, own in self.collections.items()},
             {rule: own + other.raw[rule] for rule, own in self.raw.items()},
         )
 
 
-def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> Counted:
+def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> CountedPeople:
     """Who is given away on average, in one pass over the people."""
     chosen = choose_collections(len(lookups))
     every = tuple(range(len(lookups)))
     several = [some for some in chosen if len(some) > 1 or some == every]
 
-    def count(part: tuple[int, Integers]) -> Counted:
+    def count(part: tuple[int, Integers]) -> CountedPeople:
         label, rows = part
         people, seen = see_tables(joint, lookups, rows, label)
         collections = eliminate_by(several, [each.survived for each in seen], people)
@@ -290,15 +290,15 @@ def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> Counted:
             "any": find_any(seen, people),
             "unanimous": find_unanimous(seen, people),
         }
-        return Counted(rules, collections, find_raw(seen, people))
+        return CountedPeople(rules, collections, find_raw(seen, people))
 
-    nobody = Counted(dict.fromkeys(RULES, NOBODY), dict.fromkeys(several, NOBODY), dict.fromkeys(RULES, 0))
+    nobody = CountedPeople(dict.fromkeys(RULES, NOBODY), dict.fromkeys(several, NOBODY), dict.fromkeys(RULES, 0))
     found = sum(in_threads(count, split_people(joint)), nobody)
     # By one table alone nobody needs to be followed through the others: its cells tell.
     collections = found.collections | {
         (place,): count_alone(joint.tables[place], lookup) for place, lookup in enumerate(lookups)
     }
-    return Counted(found.rules, {some: collections[some] for some in chosen}, found.raw)
+    return CountedPeople(found.rules, {some: collections[some] for some in chosen}, found.raw)
 
 
 def count_eliminated(
@@ -327,7 +327,9 @@ def count_eliminated(
     return total
 
 
-def see_tables(joint: JointCells, lookups: Sequence[Lookup], rows: Integers, label: int) -> tuple[Floats, list[Seen]]:
+def see_tables(
+    joint: JointCells, lookups: Sequence[Lookup], rows: Integers, label: int
+) -> tuple[Floats, list[SeenTable]]:
     """Some people of one label, and how they see each table."""
     people = joint.count[rows].astype(np.float64)
     return people, [
@@ -349,10 +351,10 @@ class Eliminated:
     """z_k less that: sum_t prod_{u<t} s_u(n_uk - 1) d_t(n_tk) prod_{u>t} s_u(n_uk)."""
 
     @staticmethod
-    def start(seen: Survived) -> Eliminated:
+    def start(seen: SeenSurvival) -> Eliminated:
         return Eliminated(seen.survive, seen.vanish, seen.less, seen.first)
 
-    def add(self, seen: Survived) -> Eliminated:
+    def add(self, seen: SeenSurvival) -> Eliminated:
         return Eliminated(
             [z * s for z, s in zip(self.stays, seen.survive, strict=True)],
             [gone + z * q for gone, z, q in zip(self.goes, self.stays, seen.vanish, strict=True)],
@@ -371,7 +373,7 @@ class Eliminated:
         )
 
 
-def find_any(seen: Sequence[Seen], people: Floats) -> Figures:
+def find_any(seen: Sequence[SeenTable], people: Floats) -> Figures:
     """Shown alone somewhere: 1 - prod_t (1 - u_tk)."""
     label = seen[0].label
     shown = []
@@ -402,7 +404,7 @@ class Unanimous:
         return Unanimous(self.none * none, self.shown * (none + own) + self.none * own)
 
 
-def find_unanimous(seen: Sequence[Seen], people: Floats) -> Figures:
+def find_unanimous(seen: Sequence[SeenTable], people: Floats) -> Figures:
     """Shown alone somewhere, and no other label is: prod_t (u_tk + u_t0) - prod_t u_t0.
 
     With a record less, in table t alone: others are shown alone more often by d O, O = sum_{j != k} s_j prod q of the
@@ -441,7 +443,7 @@ def choose_collections(tables: int) -> list[tuple[int, ...]]:
 
 
 def eliminate_by(
-    chosen: Sequence[tuple[int, ...]], seen: Sequence[Survived], people: Floats
+    chosen: Sequence[tuple[int, ...]], seen: Sequence[SeenSurvival], people: Floats
 ) -> dict[tuple[int, ...], Figures]:
     """Elimination, the one label that vanishes in none of his cells, by each collection of tables."""
     found = {}
@@ -460,7 +462,7 @@ def eliminate_by(
     return found
 
 
-def find_raw(seen: Sequence[Seen], people: Floats) -> dict[str, int]:
+def find_raw(seen: Sequence[SeenTable], people: Floats) -> dict[str, int]:
     """People whom the tables would give away without noise: whose cells have only their label in common, or one of
     whose cells has only their label."""
     label = seen[0].label

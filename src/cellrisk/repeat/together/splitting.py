@@ -325,7 +325,7 @@ def _slope(function: Callable[[float], float], at: float) -> float:
 
 
 @dataclass(frozen=True)
-class Least:
+class LeastCaused:
     """The shares that give away fewest, of those that were found."""
 
     shares: Numbers
@@ -334,7 +334,7 @@ class Least:
     boxes: int
 
 
-def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> Least:
+def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> LeastCaused:
     """The shares with an error of at most ``most`` that give away fewest because of their own records.
 
     A first look at all shares, and the way down from the best of them; then boxes of shares are cut in two, those with
@@ -350,7 +350,7 @@ def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -
     best = _descend(problem, best, caused, most)
     lowest = caused(best)
     if len(problem.asked) > MOST_BOUNDED:
-        return Least(best, None, 0)
+        return LeastCaused(best, None, 0)
     tables = range(len(problem.asked))
     first = _tighten(problem, [problem.least] * len(tables), [problem.total] * len(tables), most)
     heap = [] if first is None else [(people.bound(problem, *first), 0, first)]
@@ -381,7 +381,7 @@ def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -
                     best, lowest = point, value
     else:
         bound = lowest
-    return Least(best, bound, boxes)
+    return LeastCaused(best, bound, boxes)
 
 
 def _scan(problem: SplitProblem) -> list[Numbers]:

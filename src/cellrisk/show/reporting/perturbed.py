@@ -71,7 +71,7 @@ def check_perturbed(given: Mapping[str, bool]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbedRequest(Particulars):
+class PerturbationRequest(Particulars):
     """What the caller of a report wants to know, and what is to be printed as it is."""
 
     table: FrequencyTable
@@ -113,7 +113,7 @@ def report_perturbation(
 ) -> Report:
     """The report on a table that is published with a perturbation; ``told`` is printed as it is."""
     made = read_perturbation(given)
-    request = PerturbedRequest(
+    request = PerturbationRequest(
         table=table,
         perturbation=made,
         conditions=policies.join_some(table, risk, True, **limits),
@@ -149,7 +149,7 @@ def report_perturbation(
 
 
 def perturbed_page(
-    request: PerturbedRequest,
+    request: PerturbationRequest,
     found: PerturbedAssessment,
     counts: PerturbedCountsSummary,
     explanations: Sequence[Explanation],
@@ -200,7 +200,7 @@ def perturbed_page(
     )
 
 
-def _verdict(request: PerturbedRequest, broken: Sequence[str]) -> Verdict:
+def _verdict(request: PerturbationRequest, broken: Sequence[str]) -> Verdict:
     name = request.perturbation.name
     if broken:
         return Verdict("broken", f"Limits broken: {name}", tuple(f"Required: {each}." for each in broken))
@@ -290,7 +290,7 @@ def _equal_section(found: PerturbedAssessment) -> Section:
     return Section("equal", "At equal risk: what differential privacy would cost", lead, (table, Words((how,))))
 
 
-def _basis_section(request: PerturbedRequest) -> Section:
+def _basis_section(request: PerturbationRequest) -> Section:
     table = request.table
     blocks: list[Block] = [
         Facts(
