@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,37 +59,28 @@ def make_grid(points: int) -> Floats:
 
 def compute(experiment: Experiment, points: int, progress: Progress | None = None) -> Bundle:
     """All lines of an experiment: the paper's, those beyond it, and for Adult the attackers who guess."""
-    tasks = _tasks(experiment)
+    questions, epsilons = list(_ask(experiment)), make_grid(points)
     lines: list[Line] = []
-    for number, task in enumerate(tasks):
-        lines += task(make_grid(points), share_of(progress, number / len(tasks), (number + 1) / len(tasks)))
+    for number, asked in enumerate(questions):
+        part = share_of(progress, number / len(questions), (number + 1) / len(questions))
+        lines += curve(experiment.table, epsilon=epsilons, progress=part, **asked).lines
     return Bundle(experiment, tuple(lines))
 
 
-Task = Callable[[Floats, Progress | None], Sequence[Line]]
-
-
-def _tasks(experiment: Experiment) -> list[Task]:
-    tasks = [_asker(experiment, PAPER_MECHANISMS, experiment.deltas, measures=("local", "expected"), forms="published")]
+def _ask(experiment: Experiment) -> Iterator[dict[str, Any]]:
+    """The arguments of each `curve`."""
+    paper = {"mechanism": PAPER_MECHANISMS, "delta": experiment.deltas}
+    yield {**paper, "measures": ("local", "expected"), "forms": "published"}
     if (experiment.name, experiment.reading) != (ADULT, PUBLISHED):
         others = ("shrinkage", "marginal", "marginal_shrinkage")
-        tasks.append(_asker(experiment, "laplace", None, measures=others, forms="published"))
-        tasks.append(_asker(experiment, "laplace", None, forms=("exact", "tight")))
-        tasks.append(_asker(experiment, "geometric", None, measures="local"))
+        yield {"mechanism": "laplace", "measures": others, "forms": "published"}
+        yield {"mechanism": "laplace", "forms": ("exact", "tight")}
+        yield {"mechanism": "geometric", "measures": "local"}
     else:
-        tasks.append(_asker(experiment, "laplace", None, measures="local", forms=("exact", "tight")))
-    if experiment.name == ADULT:
-        tasks += [_asker(experiment, "laplace", None, attack=attack) for attack in ATTACKS if attack != "homogeneity"]
-    return tasks
-
-
-def _asker(
-    experiment: Experiment, mechanism: MechanismName | Sequence[MechanismName], deltas: Any, **asked: Any
-) -> Task:
-    def ask(epsilons: Floats, progress: Progress | None) -> Sequence[Line]:
-        return curve(experiment.table, mechanism, epsilon=epsilons, delta=deltas, progress=progress, **asked).lines
-
-    return ask
+        yield {"mechanism": "laplace", "measures": "local", "forms": ("exact", "tight")}
+    for attack in ATTACKS if experiment.name == ADULT else ():
+        if attack != "homogeneity":
+            yield {"mechanism": "laplace", "attack": attack}
 
 
 def largest_gap(one: Line, other: Line) -> float:
