@@ -16,7 +16,8 @@ from cellrisk.decide.figure_limits import (
     find_reaches,
 )
 from cellrisk.decide.option import Option, SearchedRange, find_worst
-from cellrisk.decide.policies import Policies, Policy, RiskDefinition
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import Policy, RiskDefinition
 from cellrisk.decide.requirement import Condition, Requirement, describe_conditions, find_excesses
 from cellrisk.decide.search import Admissible
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off

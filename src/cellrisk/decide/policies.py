@@ -1,7 +1,7 @@
 """The policies in force, taken together: the one place that says which limits hold, for commands, Python and the page.
 
 A limit can be tightened by whoever asks, and never loosened: every policy is judged by its own risk, and the tightest
-limit of each kind holds.
+limit of each kind holds. What judges them is loaded where there is one.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.decide.figure_limits import FigureLimit, find_reaches, join_figure_limits
-from cellrisk.decide.policy import LIMITS, Policy, RiskDefinition
-from cellrisk.decide.policy_files import SettingsFile, find_policy_files
-from cellrisk.decide.requirement import Condition, Requirement
+from cellrisk.decide.policy_files import LIMITS, SettingsFile, find_policy_files
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
-from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting, list_mechanisms
 from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-
-__all__ = ["Obeyed", "Policies", "Policy", "RiskDefinition"]
+    from cellrisk.decide.figure_limits import FigureLimit
+    from cellrisk.decide.policy import Policy, RiskDefinition
+    from cellrisk.decide.requirement import Condition, Requirement
+    from cellrisk.noise.perturbations import Perturbation
+    from cellrisk.risk.sweep import Setting
 
 NO_POLICY = "No policy was in force."
 
@@ -45,6 +43,8 @@ class Obeyed:
 
     @staticmethod
     def of(file: SettingsFile) -> Obeyed:
+        from cellrisk.decide.policy import Policy
+
         try:
             return Obeyed(Policy.of(file.policy), file.name, file.digest, file.remark)
         except CellriskError as refusal:
@@ -74,6 +74,7 @@ class Obeyed:
 class Policies:
     """The policies that are obeyed. They are false, as a truth value, where there is none.
 
+    >>> from cellrisk import Policy
     >>> both = Policies((Obeyed(Policy(max_risk=0.3)), Obeyed(Policy(max_risk=0.2, delta="1/n"))))
     >>> both.largest_delta(100), Policies().describe()
     (0.01, 'No policy was in force.')
@@ -88,12 +89,14 @@ class Policies:
         for given in more:
             if isinstance(given, Policies):
                 found += given.obeyed
-            elif isinstance(given, Policy):
-                found.append(Obeyed(given))
             elif isinstance(given, SettingsFile):
                 found.append(Obeyed.of(given))
             elif given is not None:
-                raise InvalidInput("policy must be a Policy", got=f"a {type(given).__name__}")
+                from cellrisk.decide.policy import Policy
+
+                if not isinstance(given, Policy):
+                    raise InvalidInput("policy must be a Policy", got=f"a {type(given).__name__}")
+                found.append(Obeyed(given))
         different: list[Obeyed] = []
         for each in found:
             if not any((each.policy, each.digest) == (other.policy, other.digest) for other in different):
@@ -112,17 +115,24 @@ class Policies:
     @property
     def figure_limits(self) -> tuple[FigureLimit, ...]:
         """The strictest limit on each figure to decide by."""
-        return join_figure_limits([limit for each in self.obeyed for limit in each.policy.figure_limits])
+        return self.join_figures(())
 
     def join_figures(self, given: Sequence[FigureLimit]) -> tuple[FigureLimit, ...]:
         """The limits given, made stricter by the policies' on the same figure, then the others of theirs."""
-        return join_figure_limits([*given, *self.figure_limits])
+        every = [*given, *(limit for each in self.obeyed for limit in each.policy.figure_limits)]
+        if not every:
+            return ()
+        from cellrisk.decide.figure_limits import join_figure_limits
+
+        return join_figure_limits(every)
 
     def join(self, table: FrequencyTable, risk: RiskDefinition, **limits: float | None) -> tuple[Condition, ...]:
         """The conditions to be kept: the limits given, made tighter by policies on the same risk, then the others.
 
         Without limits given, the policies' limits hold alone, and the first policy on that risk comes first.
         """
+        from cellrisk.decide.requirement import Condition, Requirement
+
         required: list[tuple[RiskDefinition, Requirement]] = []
         if any(value is not None for value in limits.values()) or not self.on_risks:
             required.append((risk.without_unused_priors, Requirement(**limits)))
@@ -146,6 +156,8 @@ class Policies:
 
     def _leading(self, risk: RiskDefinition) -> tuple[tuple[RiskDefinition, Requirement], ...]:
         """The risks that policies limit, the one asked for first; refuses to be asked for one that none limits."""
+        from cellrisk.decide.policy import RiskDefinition
+
         same = [each for each in self.on_risks if each[0].words == risk.words]
         if not same and risk.words != RiskDefinition().words:
             self.fix_words(risk.words)
@@ -154,6 +166,7 @@ class Policies:
     def fix_words(self, given: dict[str, str]) -> dict[str, str]:
         """The measure, form and weights of the first policy that these words fit; refuses words that fit none.
 
+        >>> from cellrisk import Policy
         >>> Policies((Obeyed(Policy(max_risk=0.3)),)).fix_words({"form": "tight"})["measure"]
         'local'
         """
@@ -205,6 +218,8 @@ class Policies:
         largest = self.largest_delta(records)
         if largest is None:
             return delta
+        from cellrisk.risk.sweep import list_mechanisms
+
         mechanisms = list_mechanisms(mechanism)
         own = [each.delta for each in mechanisms if isinstance(each, Mechanism)]
         if delta is None and not own:
@@ -253,6 +268,9 @@ class Policies:
 
     def largest_epsilon(self, setting: Setting) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
+        from cellrisk.decide.figure_limits import find_reaches
+        from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
+
         limits = [limit for limit in self.figure_limits if not limit.uses_data]
         searched = LEAST_EPSILON, min(LARGEST_EPSILON, setting.largest_epsilon)
         reaches = [each.largest for each in find_reaches(limits, (), setting, searched)]

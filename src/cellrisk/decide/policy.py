@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.decide.figure_limits import FigureLimit
+from cellrisk.decide.policy_files import LIMITS
 from cellrisk.decide.requirement import Condition, Requirement, check_limits
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
@@ -32,8 +33,6 @@ LONGEST_NAME = 200
 LEAST_CONSTANT, LARGEST_EXPONENT = 1e-100, 10.0
 """Within these, a rule for delta neither overflows nor becomes zero, whatever the number of records."""
 DELTA_RULE = re.compile(r"(\d+(?:\.\d+)?(?:[eE]-?\d+)?)\s*/\s*n(?:\s*\^\s*(\d+(?:\.\d+)?))?")
-
-LIMITS = ("max_risk", "max_people", "margin", "max_caused", "max_certain", "max_ceiling", "max_epsilon")
 DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its order of magnitude."
 CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
 

@@ -13,7 +13,8 @@ from cellrisk.counts.roles import COUNT, Columns
 from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.counts.table import describe_attribute, list_assumptions
 from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
-from cellrisk.decide.policies import Policies, RiskDefinition
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import NO_CHANCE, Condition, Requirement
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism

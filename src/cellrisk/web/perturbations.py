@@ -10,7 +10,8 @@ from typing import Any
 
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.decide.figure_limits import FigureLimit
-from cellrisk.decide.policies import Policies, RiskDefinition
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.perturbations import NAMED, Perturbation, read_perturbation

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, USUAL_THRESHOLD, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -38,6 +37,7 @@ from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
+    from cellrisk.decide.policy import Policy
 
 __all__ = ["Release", "check_output", "find_count_column", "release"]
 

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
-from cellrisk.decide.policies import Policies, Policy
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism

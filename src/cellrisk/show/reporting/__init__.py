@@ -149,7 +149,8 @@ def report(
     ('recommended', '<!doctype html>')
     """
     from cellrisk.decide.figure_limits import FigureLimit
-    from cellrisk.decide.policies import Policies, RiskDefinition
+    from cellrisk.decide.policies import Policies
+    from cellrisk.decide.policy import RiskDefinition
     from cellrisk.decide.tradeoff import TvdLimit
     from cellrisk.repeat.together.together_result import TogetherAssessment
     from cellrisk.risk.figures import Attacker

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import Alternative, Choice, choose_within, weigh
 from cellrisk.decide.figure_limits import FigureLimit
-from cellrisk.decide.policies import RiskDefinition
+from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput

@@ -8,7 +8,8 @@ from typing import Any
 
 from cellrisk.counts.table import FrequencyTable
 from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
-from cellrisk.decide.policies import Policies, RiskDefinition
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import NO_CHANCE, Condition, describe_conditions
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation

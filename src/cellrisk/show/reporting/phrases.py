@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
-    from cellrisk.decide.policies import RiskDefinition
+    from cellrisk.decide.policy import RiskDefinition
     from cellrisk.risk.sweep import MeasuredRisk
 
 MEASURES = {
