@@ -14,8 +14,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, USUAL_THRESHOLD, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.releasing.consistency import secure_keys
-from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
+from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import (
     Rule,
     read_axes,
@@ -26,11 +25,8 @@ from cellrisk.publish.releasing.domain import (
     take_inside,
 )
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
-from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups, read_parents
 from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
 from cellrisk.publish.releasing.saving import check_free, find_count_column
-from cellrisk.publish.releasing.tails import draw_places
-from cellrisk.publish.releasing.waiting import MOST
 from cellrisk.system.arrays import Integers
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.words import MechanismName, Neighbours
@@ -139,8 +135,10 @@ def release(
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
     policies.forbid(table, mechanism, table.attribute(sensitive).name)
-    published = None
+    published, parent_groups = None, None
     if parents is not None:
+        from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups, read_parents
+
         check_constrained(mechanism, clamp, dense, observed_cells_only)
         published, dense = read_parents(parents, parent_count), True
     elif parent_count is not None:
@@ -163,14 +161,17 @@ def release(
     exclusions = read_rules(exclude, axes)
     grid = cover_counts(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
-    parent_groups = None if published is None else find_parent_groups(published, grid, grid.every_place())
+    if published is not None:
+        parent_groups = find_parent_groups(published, grid, grid.every_place())
     if listed:
         places, counts = _add_noise_everywhere(grid, measurement, progress)
     else:
         _check_rows(grid, mechanism)
         places, counts = _draw_survivors(grid, measurement, mechanism.threshold, progress)
-    counts = np.minimum(counts, MOST)
+    counts = np.minimum(counts, LARGEST_COUNT)
     if parent_groups is not None:
+        from cellrisk.publish.releasing.consistency import secure_keys
+
         counts = parent_groups.make_consistent(counts, secure_keys)
     elif clamp:
         counts = np.where(counts < mechanism.threshold, 0, counts)
@@ -220,6 +221,8 @@ def _draw_survivors(
     Successes are drawn at every place as if all were empty, and dropped where the place is not: what is left are
     independent successes at the empty places.
     """
+    from cellrisk.publish.releasing.tails import draw_places
+
     noisy = measurement.add_noise(grid.counts, StepCounter(progress, max(len(grid.counts), 1)))
     kept = noisy > threshold
     tail = measurement.tail(threshold)

@@ -16,6 +16,8 @@ from cellrisk.publish.releasing.domain import Exclusions
 from cellrisk.system.arrays import Integers
 
 MOST_PLACES = 2**60
+LARGEST_COUNT = 2**60
+"""Noisy counts above this one are released as this one."""
 PLACES_AT_ONCE = 1_000_000
 
 

@@ -6,16 +6,18 @@ import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise import opendp_noise
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism
-from cellrisk.publish.releasing.tails import GaussianTail, LaplaceTail, Tail
 from cellrisk.system.arrays import Integers
 from cellrisk.system.progress import StepCounter
+
+if TYPE_CHECKING:
+    from cellrisk.publish.releasing.tails import Tail
 
 COUNTS_AT_ONCE = 25_000
 MOST_THREADS = 4
@@ -31,7 +33,6 @@ class Measurement:
 
     distribution: ClassVar[str]
     unit: ClassVar[str]
-    tail_of: ClassVar[type[Tail]]
 
     @staticmethod
     def build(opendp: Any, scale: float) -> Any:
@@ -44,7 +45,10 @@ class Measurement:
 
     def tail(self, threshold: float) -> Tail:
         """What this noise does on a zero at the threshold and above."""
-        return self.tail_of(self.scale, math.ceil(threshold))
+        from cellrisk.publish.releasing.tails import GaussianTail, LaplaceTail
+
+        kind = GaussianTail if isinstance(self, GaussianMeasurement) else LaplaceTail
+        return kind(self.scale, math.ceil(threshold))
 
     def add_noise(self, counts: Integers, report: StepCounter) -> Integers:
         """Counts with noise. OpenDP works outside Python's lock, so threads share the work; each has its own noise."""
@@ -67,7 +71,6 @@ class LaplaceMeasurement(Measurement):
 
     distribution: ClassVar[str] = "discrete Laplace"
     unit: ClassVar[str] = "epsilon"
-    tail_of: ClassVar[type[Tail]] = LaplaceTail
     build = staticmethod(opendp_noise.make_laplace)
 
 
@@ -77,7 +80,6 @@ class GaussianMeasurement(Measurement):
 
     distribution: ClassVar[str] = "discrete Gaussian"
     unit: ClassVar[str] = "rho"
-    tail_of: ClassVar[type[Tail]] = GaussianTail
     build = staticmethod(opendp_noise.make_gaussian)
 
 

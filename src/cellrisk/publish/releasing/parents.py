@@ -18,10 +18,9 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
-from cellrisk.publish.releasing.covered_counts import CoveredCounts
+from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts
 from cellrisk.publish.releasing.release_result import COUNT, Release, check_format
 from cellrisk.publish.releasing.saving import find_count_column, sidecar_of
-from cellrisk.publish.releasing.waiting import MOST
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class ParentGroups:
         >>> parent_groups.make_consistent(np.array([6, -3, 2]), secure_keys).tolist()
         [4, 0, 0]
         """
-        return project_whole(np.clip(noisy, -MOST, MOST), self.groups, self.totals, keys)
+        return project_whole(np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT), self.groups, self.totals, keys)
 
 
 def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, observed_cells_only: bool) -> None:
