@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.accounting.ceilings import find_ceiling
@@ -17,9 +17,6 @@ from cellrisk.system.checks import require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
 from cellrisk.system.words import Flavour, Operator, list_words, require_word
-
-if TYPE_CHECKING:
-    pass
 
 TARGETS: tuple[Flavour, ...] = list_words(Flavour)
 TIE = 1e-9
