@@ -35,7 +35,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent, round_down, show_down
+from cellrisk.system.text import CURATOR_NOTE, aligned, make_sentence, percent, round_down, show_down
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Choice(Result):
         return found
 
     def _paragraphs(self) -> list[str]:
-        parts = [] if self.epsilon is None and not self.options[1:] else [self.why[:1].upper() + self.why[1:] + "."]
+        parts = [] if self.epsilon is None and not self.options[1:] else [make_sentence(self.why)]
         for each, limits in zip(self.figures, self.measured.people.limits(self.options[0].setting), strict=False):
             shown = self.options[0].setting.at(round_down(self.epsilon or 0.0))  # as in the headline
             parts.append(replace(each, mechanism=shown).sentence(limits.chance))

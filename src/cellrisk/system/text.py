@@ -19,6 +19,11 @@ def paragraphs(parts: Iterable[str]) -> str:
     return visible("\n\n".join(parts))
 
 
+def make_sentence(text: str, end: str = ".") -> str:
+    """Words with a capital letter at their start, and a full stop at their end."""
+    return f"{text[:1].upper()}{text[1:]}{end}"
+
+
 def percent(share: float) -> str:
     """A share with one decimal, and more where that would hide a small risk.
 

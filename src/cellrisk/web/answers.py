@@ -24,7 +24,7 @@ from cellrisk.publish.simulation.glimpse import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting, usual_delta
-from cellrisk.system.text import percent
+from cellrisk.system.text import make_sentence, percent
 from cellrisk.web import answer_models, request_models
 from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import Job
@@ -104,7 +104,7 @@ def list_reasons() -> dict[str, str]:
     """Why a part of the page has nothing to show for a perturbation: the reasons of the commands, as sentences."""
     reasons = {name: told[0] for name, told in WITHOUT_PERTURBATION.items()}
     reasons |= {"max_epsilon": NO_EPSILON, "margin": NO_CHANCE}
-    return {name: f"{told[0].upper()}{told[1:]}." for name, told in reasons.items()}
+    return {name: make_sentence(told) for name, told in reasons.items()}
 
 
 def _titled(names: Iterable[str]) -> list[answer_models.Named]:
@@ -418,4 +418,4 @@ def mechanism_cost(mechanism: Mechanism) -> str:
 
 
 def _as_sentence(words: str) -> str:
-    return name_boxes(words[:1].upper() + words[1:].rstrip(".") + ".")
+    return name_boxes(make_sentence(words.rstrip(".")))

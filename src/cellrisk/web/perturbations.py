@@ -16,6 +16,7 @@ from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.perturbations import NAMED, Perturbation, read_perturbation
 from cellrisk.risk.perturbed import NOT_TOLD, EqualRisk, assess_perturbation
+from cellrisk.system.text import make_sentence
 from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import TellProgress
 from cellrisk.web.recipes import Recipe, find_delta, narrow
@@ -111,7 +112,7 @@ def assess_given(
         ],
         "equal": [_describe_equal(each) for each in figures.equal],
         "limited": bool(policy) or any(asked[name] is not None for name in (*FIGURES, *RISKS)),
-        "broken": [name_boxes(f"{words[:1].upper()}{words[1:].rstrip('.')}.") for words in dict.fromkeys(broken)],
+        "broken": [name_boxes(make_sentence(words.rstrip("."))) for words in dict.fromkeys(broken)],
         "policy": policy.describe(),
         "commands": commands,
     }

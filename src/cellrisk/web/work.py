@@ -33,7 +33,7 @@ from cellrisk.risk.people import count_people
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
-from cellrisk.system.text import percent
+from cellrisk.system.text import make_sentence, percent
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import TellProgress
@@ -223,7 +223,7 @@ def find_admissible(report: TellProgress, table: FrequencyTable, sensitive: str 
         "epsilon": choice.epsilon,
         "risk": choice.risk,
         "intervals": [list(interval) for interval in choice.admissible],
-        "why": name_boxes(choice.why[:1].upper() + choice.why[1:] + "."),
+        "why": name_boxes(make_sentence(choice.why)),
         "sentence": name_boxes(choice.headline),
         "policy": choice.policies.describe(),
     }

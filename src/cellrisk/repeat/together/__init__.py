@@ -41,7 +41,7 @@ from cellrisk.repeat.together.together_result import (
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import number_of
+from cellrisk.system.text import make_sentence, number_of
 from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
 
 __all__ = ["RuleFigures", "SetTable", "TableFigures", "TogetherAssessment", "assess_together"]
@@ -280,14 +280,9 @@ def _assess_alone(table: SetTable, cells: TableCells, lookup: Lookup) -> RuleFig
 def _refuse_same_people(joint: JointCells, asked: Sequence[SetTable]) -> None:
     """Refuses two tables of the same columns and, as it turns out, of the same people."""
     for first, second in combinations(range(len(asked)), 2):
-        if set(joint.tables[first].columns) == set(joint.tables[second].columns) and _has_same_people(
-            joint, first, second
-        ):
+        same_columns = set(joint.tables[first].columns) == set(joint.tables[second].columns)
+        if same_columns and ((joint.cell[first] >= 0) == (joint.cell[second] >= 0)).all():
             raise same_table_twice(asked[first], asked[second])
-
-
-def _has_same_people(joint: JointCells, first: int, second: int) -> bool:
-    return bool(((joint.cell[first] >= 0) == (joint.cell[second] >= 0)).all())
 
 
 def _state(
@@ -334,7 +329,7 @@ def _state_structure(joint: JointCells, asked: Sequence[SetTable], refined: bool
         if (here == there).all():
             if columns < others or others < columns:
                 inner, outer = (first, second) if columns < others else (second, first)
-                yield f"{_capital(asked[inner].title)} is a margin of {asked[outer].title}."
+                yield f"{make_sentence(asked[inner].title, '')} is a margin of {asked[outer].title}."
         elif (here & there).any():
             if not (here & ~there).any() or not (there & ~here).any():
                 if columns != others:
@@ -349,7 +344,3 @@ def _state_structure(joint: JointCells, asked: Sequence[SetTable], refined: bool
             "Tables that share columns have margins in common, and least squares would make them more precise; these "
             "figures leave that out."
         )
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"

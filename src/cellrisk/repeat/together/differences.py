@@ -20,7 +20,7 @@ from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.measures.sequences import convolve, convolve_fast
 from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.text import number_of
+from cellrisk.system.text import make_sentence, number_of
 
 DIRECT = 4096
 """Noise that reaches no further is convolved term by term."""
@@ -51,7 +51,7 @@ class Difference:
         """What a board can repeat."""
         title, people = self.inner.title, number_of(self.people, "person", "people")
         return (
-            f"{title[0].upper()}{title[1:]} leaves out {people} who are in {self.outer.title}: to publish both raises "
+            f"{make_sentence(title, '')} leaves out {people} who are in {self.outer.title}: to publish both raises "
             f"their exposure from {self.in_outer:,.3g} to {self.either:,.3g} people, because the difference is a table "
             "of them alone."
         )

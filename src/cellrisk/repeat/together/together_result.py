@@ -16,7 +16,7 @@ from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, make_sentence, number_of, percent
 
 SAYS = {
     "elimination": "the one value that vanishes in none of the person's cells",
@@ -330,7 +330,7 @@ class TogetherAssessment(Result):
             more = lead.caused - most.without.caused
             if more > 0:
                 said.append(
-                    f"{most.table.title[0].upper()}{most.table.title[1:]} adds most: without it, the people given away "
+                    f"{make_sentence(most.table.title, '')} adds most: without it, the people given away "
                     f"because of their own records would fall from {say_people(lead.caused)} to "
                     f"{say_people(most.without.caused)}, and those given away at all from {say_people(lead.right)} to "
                     f"{say_people(most.without.right)}."

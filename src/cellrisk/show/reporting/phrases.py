@@ -31,10 +31,6 @@ def describe_risk(risk: RiskDefinition, measured: MeasuredRisk) -> str:
     return f"{measured.name}: {FORMS[risk.form]}, {MEASURES[risk.measure]}{weights}"
 
 
-def make_sentence(text: str, end: str = ".") -> str:
-    return f"{text[:1].upper()}{text[1:]}{end}"
-
-
 def join_names(names: Sequence[str]) -> str:
     """Names as a sentence has them.
 

@@ -14,9 +14,9 @@ from cellrisk.risk.ceilings import ceiling
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, Words
 from cellrisk.show.reporting.decision import Decision
-from cellrisk.show.reporting.phrases import make_sentence
 from cellrisk.show.reporting.records import list_unprotected
 from cellrisk.show.reporting.verdict import public_verdict
+from cellrisk.system.text import make_sentence
 
 FOR_THE_PUBLIC = "For the public: figures computed from the raw data are withheld."
 WITHHELD = (

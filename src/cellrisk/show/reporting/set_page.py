@@ -30,11 +30,11 @@ from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section,
 from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
 from cellrisk.show.reporting.contents import AT_ALL, CAUSED, CEILING, FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
 from cellrisk.show.reporting.particulars import limit_facts, preparation_block, provenance_section, threat_facts
-from cellrisk.show.reporting.phrases import join_names, make_sentence
+from cellrisk.show.reporting.phrases import join_names
 from cellrisk.show.reporting.records import list_set_fields
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.set_request import KEPT, NOT_JUDGED, SetRequest, name_set_table
-from cellrisk.system.text import CURATOR_NOTE, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, make_sentence, number_of, percent
 
 MOST_ON_FRONT = 7
 """Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""

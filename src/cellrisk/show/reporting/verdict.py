@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from cellrisk.decide.choosing import Alternative, Choice
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.decision import KEEPS_RISK, WITHIN, Candidate, Decision
-from cellrisk.show.reporting.phrases import make_sentence
-from cellrisk.system.text import percent
+from cellrisk.system.text import make_sentence, percent
 
 
 def describe_decision(decision: Decision) -> str:
