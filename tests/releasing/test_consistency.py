@@ -18,7 +18,8 @@ from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.publish.matching import LabelledColumn
 from cellrisk.publish.releasing import consistency, parents, release
 from cellrisk.publish.releasing.consistency import project, project_whole, secure_keys
-from cellrisk.publish.releasing.parents import ParentGroups, Parents, read_parents
+from cellrisk.publish.releasing.given_parents import read_parents
+from cellrisk.publish.releasing.parents import ParentGroups, Parents
 
 pytest.importorskip("opendp")
 

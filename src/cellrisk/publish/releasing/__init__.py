@@ -137,7 +137,8 @@ def release(
     policies.forbid(table, mechanism, table.attribute(sensitive).name)
     published, parent_groups = None, None
     if parents is not None:
-        from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups, read_parents
+        from cellrisk.publish.releasing.given_parents import read_parents
+        from cellrisk.publish.releasing.parents import check_constrained, find_parent_groups
 
         check_constrained(mechanism, clamp, dense, observed_cells_only)
         published, dense = read_parents(parents, parent_count), True

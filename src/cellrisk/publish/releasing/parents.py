@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import math
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +15,7 @@ from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts
-from cellrisk.publish.releasing.release_result import COUNT, Release, check_format
-from cellrisk.publish.releasing.saving import find_count_column, sidecar_of
-from cellrisk.system.arrays import Floats, Integers
-
-if TYPE_CHECKING:
-    import pandas as pd
+from cellrisk.system.arrays import Integers
 
 MOST_GROUPS = 100_000_000
 
@@ -177,105 +168,3 @@ def _check_shared(parent_groups: ParentGroups) -> None:
             got=f"{childless:,} of {len(parent_groups.totals):,}",
             fix="exclude only what the parent table shows as zero",
         )
-
-
-def read_parents(given: Any, count: str | None = None) -> Parents:
-    """Published parent counts: the path of a release (.csv or .parquet), a data frame, or the answer of `release`.
-
-    The column of counts is the one that the file's description names, or ``count``, or one that is called "count".
-
-    >>> import pandas
-    >>> parents = read_parents(pandas.DataFrame({"sex": ["f", "m"], "count": [3, 5]}))
-    >>> parents.counts.tolist(), [column.name for column in parents.columns]
-    ([3, 5], ['sex'])
-    """
-    import pandas as pd
-
-    if isinstance(given, Release):
-        complete = given.dense and not given.observed_cells_only
-        return _take_apart(given.frame, str(given.frame.columns[-1]), complete, "the release that was given")
-    if isinstance(given, pd.DataFrame):
-        return _take_apart(given, count, True, "the data frame that was given")
-    if not isinstance(given, (str, os.PathLike)):
-        raise InvalidInput(
-            "parents must be a published table", got=type(given).__name__, allowed="a path, a data frame or a Release"
-        )
-    path = check_format(given)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput("the parent table cannot be read", got=f"{path} ({error.strerror})") from None
-    digest = hashlib.sha256(content).hexdigest()
-    described = _read_description(path, digest)
-    complete = bool(described.get("dense", True)) and not described.get("observed_cells_only", False)
-    found = _take_apart(_decode(path, content), count or find_count_column(path), complete, path.name, digest)
-    return replace(found, path=path.absolute())
-
-
-def _read_description(path: Path, digest: str) -> dict[str, Any]:
-    """What stands beside a file that `release` wrote; nothing for any other file."""
-    if find_count_column(path) is None:
-        return {}
-    described: dict[str, Any] = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
-    if described.get("sha256") != digest:
-        raise InvalidInput(
-            "the parent table is not the one that its description names",
-            got=f"{path.name} with another sha256",
-            fix="restore the file as it was published",
-        )
-    return described
-
-
-def _decode(path: Path, content: bytes) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        if path.suffix.lower() == ".csv":
-            return pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False, encoding="utf-8")
-        return pd.read_parquet(io.BytesIO(content))
-    except (ValueError, OSError):  # pandas' and Arrow's own errors are of these kinds
-        raise InvalidInput(f"the parent table is no {path.suffix.lower()} file", got=path.name) from None
-
-
-def _take_apart(
-    frame: pd.DataFrame, count: str | None, complete: bool, name: str, sha256: str | None = None
-) -> Parents:
-    import pandas as pd
-
-    count = COUNT if count is None else count
-    names = [str(column) for column in frame.columns]
-    if count not in names:
-        raise UnknownName(
-            "the parent table has no such column of counts",
-            got=repr(count),
-            allowed=", ".join(names),
-            fix="name it with parent_count=",
-        )
-    if len(set(names)) != len(names):
-        raise InvalidInput("the columns of the parent table must differ", got=", ".join(names))
-    columns = []
-    for place, column in enumerate(names):
-        if column != count:
-            codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
-            labels = tuple(None if pd.isna(value) else str(value) for value in values)
-            columns.append(LabelledColumn(column, labels, codes.astype(np.int64)))
-    return Parents(tuple(columns), _read_counts(frame.iloc[:, names.index(count)]), complete, name, sha256)
-
-
-def _read_counts(given: pd.Series) -> Integers:
-    """Counts as whole numbers from 0 on."""
-    import pandas as pd
-
-    number: Floats = pd.to_numeric(given, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    with np.errstate(invalid="ignore"):
-        flaws = (
-            (~np.isfinite(number), "holds parent counts that are missing or no numbers", None),
-            (number < 0, "holds negative parent counts", "use a parent release with clamp, which has none"),
-            (number != np.rint(number), "holds parent counts that are no whole numbers", "round them first"),
-            (number > MOST_TOTAL, "holds parent counts that are too large", None),
-        )
-    for wrong, what, fix in flaws:
-        rows = int(np.count_nonzero(wrong))
-        if rows:
-            raise InvalidInput(f"the count column '{given.name}' {what}", got=f"{rows:,} of {len(number):,}", fix=fix)
-    return number.astype(np.int64)

@@ -15,7 +15,8 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import Rule, read_axes, read_columns, read_rules, take_inside
-from cellrisk.publish.releasing.parents import ParentGroups, check_constrained, find_parent_groups, read_parents
+from cellrisk.publish.releasing.given_parents import read_parents
+from cellrisk.publish.releasing.parents import ParentGroups, check_constrained, find_parent_groups
 from cellrisk.publish.simulation.attacks import Outcomes
 from cellrisk.publish.simulation.releases import COUNTS_AT_ONCE, Drawn, attack_releases
 from cellrisk.publish.simulation.simulation_result import Estimate, Simulation, summarise_scenarios
