@@ -291,6 +291,8 @@ def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
 def test_windows_leave_out_next_to_nothing(concentration: float) -> None:
     shares = np.array([0.01, 0.1, 0.89])
     first, last = window(shares, concentration, 300)
+    alone = [window(shares[[place]], concentration, 300) for place in range(3)]
+    assert (np.abs(np.array([first, last]) - np.array(alone)[:, :, 0].T) <= 1).all()
     for share, low, high in zip(shares, first, last, strict=True):
         law = count_pmf(np.arange(low, high + 1), share, concentration, 300)
         assert math.fsum(law) == pytest.approx(1.0, abs=1e-11)
@@ -326,6 +328,15 @@ def test_many_labels_in_cells_of_very_different_sizes() -> None:
     for place, form in enumerate(("exact", "tight")):
         theirs = float(sum(expected_oracle(cell, scale)[place] for cell in cells)) / 2
         assert found[form, "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=0)
+
+
+@pytest.mark.parametrize(("widest", "length", "frequencies"), [(6, 64, 4), (64, 64, 33), (50, 16, 9), (33, 16, 5)])
+def test_transforms_are_sums_of_waves(widest: int, length: int, frequencies: int) -> None:
+    """One by one or by a fast transform, and of terms that are more than a transform is long."""
+    terms = np.random.default_rng(5).random((3, widest))
+    turns = np.outer(np.arange(widest), np.arange(frequencies)) / length
+    found = transforms._Waves(widest, length, frequencies).transform(terms)
+    assert np.allclose(found, terms @ np.exp(-2j * np.pi * turns), rtol=0, atol=1e-12)
 
 
 def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:

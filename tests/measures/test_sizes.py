@@ -55,6 +55,7 @@ LAWS = [
         for truncated in (True, False)
         if mean / shape < 1e5
     ),
+    *(negbin(shape, mean) for shape, mean in ((1e3, 15.0), (1e4, 99.0), (1e5, 1500.0), (1e6, 1e4))),
     negbin(1e-8, 1.5e-7),
     negbin(3.0, 1e-6),
     negbin(1e6, 1e-6),

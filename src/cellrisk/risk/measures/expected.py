@@ -208,7 +208,6 @@ def _from_end(sequence: Floats, row: Integers, last: Integers, width: int) -> Fl
 
 
 def _add(x: Floats, y: Floats) -> Floats:
-    """Sum of sequences of different lengths."""
-    longer, shorter = (x, y) if x.shape[1] >= y.shape[1] else (y, x)
-    longer[:, : shorter.shape[1]] += shorter
-    return longer
+    """Sum of sequences. The first is never the shorter one: labels come largest first, and so widest."""
+    x[:, : y.shape[1]] += y
+    return x

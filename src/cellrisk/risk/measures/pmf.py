@@ -51,7 +51,7 @@ def poisson_log_pmf(m: ArrayLike, mean: ArrayLike) -> Floats:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         constant = -stirling_error(positive) - 0.5 * np.log(2 * np.pi * positive)
         above = constant - deviance(positive, positive - rate, rate)
-    above = np.where((counts > 0) & (rate > 0), above, -np.inf)
+    above = np.where(counts > 0, above, -np.inf)
     return np.asarray(np.where(counts == 0, -rate, above))
 
 
@@ -96,7 +96,7 @@ def negative_binomial_log_pmf(m: ArrayLike, shape: ArrayLike, mean: ArrayLike) -
             - deviance(size, -excess, trials * kept)
         )
         zero = -size * np.log1p(rate / size)
-    above = np.where((counts > 0) & (rate > 0), above, -np.inf)
+    above = np.where(counts > 0, above, -np.inf)
     return np.asarray(np.where(counts == 0, zero, above))
 
 

@@ -222,8 +222,7 @@ def _posterior(log_density: Callable[[Floats], Floats], mode: float, low: float,
 def _not_overdispersed(sizes: Histogram, truncated: bool) -> tuple[float, float] | None:
     """Shape infinity with its Poisson mean, where E n(n-1) is at most what that Poisson distribution has."""
     rate = poisson_mean(sizes, truncated)
-    expected = rate * sizes.mean if truncated else rate**2
-    return None if sizes.pairs > expected * (1 + 1e-13) else (math.inf, rate)
+    return None if sizes.pairs > rate * sizes.mean * (1 + 1e-13) else (math.inf, rate)
 
 
 def _with_mean(shape: float, sizes: Histogram, truncated: bool) -> tuple[float, float]:
