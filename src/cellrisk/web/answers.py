@@ -338,7 +338,7 @@ def _describe_cohort(ledger: Any, name: str) -> answer_models.Cohort:
     return answer_models.Cohort(name=name, epsilon=epsilon, delta=delta, limit=None if limit is None else limit.epsilon)
 
 
-NOBODY_ADDS_UP = "No ledger is open: nobody will add this up for you."
+NOBODY_ADDS_UP = "No ledger is open: this loss is not recorded anywhere."
 
 
 def tell_consequences(loaded: LoadedTable, asked: DownloadRequest, settings: Settings) -> answer_models.Consequences:

@@ -38,8 +38,11 @@ IN_WORDS = (
     (r"--max-(\S+) is looser than the policy", lambda found: f"{box_of(found[1])} is looser than the policy"),
     (r"the policy fixes --(\S+)", lambda found: f"the policy fixes {box_of(found[1])}"),
     (r"for example max_caused=0\.01, or --max-caused 0\.01", "write one into a box under “Limits”"),
-    (r"--max-ceiling 0\.75 or --max-epsilon 1", "75 under “Nobody tells two values apart”, or 1 under “Epsilon”"),
-    (r"\(--max-caused\)", "(“Because of their own record”)"),
+    (
+        r"a ceiling of 0\.75 or an epsilon of at most 1",
+        "75 under “Nobody tells two values apart”, or 1 under “Epsilon”",
+    ),
+    (r"\(max-caused\)", "(“Because of their own record”)"),
     (r"noise the observed cells alone \(cells='observed', --cells observed\), or ", ""),
     # the ledger
     (r"new_cohort=True \(--new-cohort\) declares it", "the box “A new cohort” declares it"),

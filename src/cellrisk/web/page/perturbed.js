@@ -86,7 +86,7 @@ function showFigures() {
     ["Because of their own record", percent(caused.share), caused.people < 0 ? "their own record hides people" : ofPeople(caused.people), "first caused"],
     ["Named with certainty", named ? percent(named.right / records) : "–", named ? `rightly, and ${100 * named.certainty}% sure or more` : `not computed: ${decision.certainty_unknown ?? ""}`, "sure"],
     ["Exposed: own value revealed", percent(people.mean / records), interval, "exposed"],
-    ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],
+    ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by somebody who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],
     ["Exposed by the raw table", percent(decision.raw_share), "published as it is"],
     ["Epsilon at equal risk", first.epsilon === null ? "none" : short(first.epsilon), first.epsilon === null ? "the sentence says why" : `of ${first.mechanism} noise`],
     ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; that noise ${percent(first.mechanism_distance)}`],

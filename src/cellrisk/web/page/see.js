@@ -125,9 +125,9 @@ function showNumbers() {
     ["Because of their own record", percent(figures.caused[place]), found ? between(found.decision.caused) : "of people; counting the interval", "first caused"],
     ["Named with certainty", named ? percent(named.right / page.table.records) : "–",
       named ? `rightly, and ${100 * named.certainty}% sure or more` : found ? "not computed" : "counting", "sure"],
-    [`Exposed: ${titleOf("forms", form).toLowerCase()}`, percent(row[form][place]), found && form === "tight" && page.shown.measure === "local" ? between(found.people) : "luck counts too", "exposed"],
+    [`Exposed: ${titleOf("forms", form).toLowerCase()}`, percent(row[form][place]), found && form === "tight" && page.shown.measure === "local" ? between(found.people) : "chance included", "exposed"],
     [titleOf("forms", other), percent(row[other][place]), other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
-    ["Two values told apart", `${(100 * figures.ceiling[place]).toFixed(1)} of 100`, "by nobody more often; 50 is a coin"],
+    ["Two values told apart", `${(100 * figures.ceiling[place]).toFixed(1)} of 100`, "by nobody more often; 50 is a coin toss"],
     ["Exposed by chance", percent(row.chance), "where noise drowns every count"],
     ["Exposed by the raw table", percent(row.raw), "published without noise"],
   ]);
