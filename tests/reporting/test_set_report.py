@@ -280,7 +280,7 @@ def test_what_was_asked_for_beside_the_set_is_shown() -> None:
     assert [f"{each.rule.capitalize()}, {each.figure}" for each in known.check.rows] == [
         row[0] for row in page.rows if row[0].endswith((", right", ", named"))
     ]
-    assert f"Nothing is told of him: {known.certain_unknown}." in page.text
+    assert f"This attacker's figures are not computed: {known.certain_unknown}." in page.text
     sure = assess([{"qid": "town"}, {"qid": "age"}], data, certainty=0.8)
     rows = [row[:3] for row in read(cr.report(sure)).rows]
     assert ["80%", "1", say_people(sure.certain[0].right)] in rows

@@ -35,18 +35,18 @@ FORMULAS = {
 }
 NEIGHBOURS = {
     "add-remove": (
-        "Two tables are neighbours where one holds one record that the other does not: one person can change one count "
+        "Two tables are neighbours if one holds one record that the other does not: one person can change one count "
         "by one (L1 = 1, L2 = 1)."
     ),
     "replace": (
-        "Two tables are neighbours where one record has different values: one person can change two counts by one each "
+        "Two tables are neighbours if one record has different values: one person can change two counts by one each "
         "(L1 = 2, L2 = sqrt 2)."
     ),
 }
 MISSING = {
     "category": (
-        "Missing values count as a value of their own. In a release they do so in the columns that were said to have "
-        "some; in the other columns that were declared they lie outside the declared labels."
+        "Missing values count as a value of their own. In a release they do so only in the columns that were said to "
+        "have some; in other declared columns they are outside the declared labels."
     ),
     "drop": "Records with a missing value in a column in use are left out.",
     "error": "Missing values were not allowed.",
@@ -61,10 +61,10 @@ ATTACK = (
 )
 NOT_COVERED = (
     "Guesses from cells that show several values in unequal numbers.",
-    "Attackers who know more of a person than the quasi-identifiers.",
+    "Attackers who know more about a person than the quasi-identifiers.",
     "Several releases about the same people, each of which spends privacy loss of its own.",
     "Whether a person is in the data at all.",
-    "People who are not in the data, of whom a table may teach something all the same.",
+    "People who are not in the data, about whom a table may teach something all the same.",
     "Mistakes in the program that adds the noise, such as those of floating-point numbers.",
 )
 RELEASABLE = ("geometric", "discrete-gaussian")
@@ -122,7 +122,7 @@ def mechanism_section(decision: Decision) -> Section:
         ("Mechanism", setting.name),
         ("Formula", FORMULAS[setting.name]),
         ("Guarantee", describe_guarantee(setting)),
-        ("Epsilon", "none will do" if decision.epsilon is None else f"{decision.epsilon:.12g}"),
+        ("Epsilon", "none keeps the limits" if decision.epsilon is None else f"{decision.epsilon:.12g}"),
     ]
     if not setting.pure:
         rule = ", one over the number of records, rounded down to one digit"

@@ -53,7 +53,7 @@ def checklist_section(places: Mapping[str, str] | None = None, budget: bool = Tr
     return Section(
         "checklist",
         "Where standards and boards find their answers",
-        ("What a report cannot know is marked, and belongs into the application.",),
+        ("What a report cannot know is marked, and belongs in the application.",),
         (
             _table("ISO/IEC 27559: data de-identification framework", STANDARD, places or {}),
             _table("Checklist of a review board", asked, places or {}),

@@ -49,9 +49,9 @@ FRONT_POINTS, CURVE_POINTS = 36, 201
 HOW_TO_READ = (
     "Before: what the raw table gives away. After: the average over releases; 95% of releases expose a number of "
     "people within the interval. By chance: what is still read off correctly where noise has drowned the counts. By "
-    "guessing: a value drawn for everybody from the overall proportions, without any table; a yardstick, since the "
-    "guesser is not told for whom it is right. Right when it names a value: the attacker's confidence, the share of "
-    "people in cells that show one value alone who have it."
+    "guessing: a value drawn for everybody from the overall proportions, without any table; only a yardstick, as "
+    "the guesser does not know for whom it is right. Right when it names a value: the attacker's confidence, the share "
+    "of people in cells that show one value alone who have it."
 )
 
 
@@ -215,7 +215,7 @@ def risk_section(findings: Findings) -> Section:
         blocks.append(_asked_grid(findings))
     lead = [each.sentence(findings.assessment.mechanism) for each in exposures]
     if decision.kind == "none":
-        lead.insert(0, f"No epsilon will do. What follows is at {at}, which {decision.candidates[0].label}.")
+        lead.insert(0, f"No epsilon keeps the limits. What follows is at {at}, which {decision.candidates[0].label}.")
     if decision.kind == "unbound":
         lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
     return Section("risk", "Risk before, after and by chance", tuple(lead), (*blocks, Words((HOW_TO_READ,))))

@@ -61,7 +61,7 @@ REFUSED = {
 ROWS_SHOWN = 13
 """Counts whose rows are printed."""
 PUBLISHED = "As 0, or not at all"
-HOLD = "This table alone: tables that overlap can be set against each other."
+HOLD = "This table alone: overlapping tables can be compared with each other."
 
 
 def check_perturbed(given: Mapping[str, bool]) -> None:
@@ -208,7 +208,7 @@ def _verdict(request: PerturbationRequest, broken: Sequence[str]) -> Verdict:
     if request.limits:
         return Verdict("kept", f"Limits kept: {name} is within every limit", (f"Required: {request.limits}.",))
     title = f"For the board to judge: no limit was set for {name}"
-    return Verdict("open", title, ("Whether the figures below will do is for the board to decide.",))
+    return Verdict("open", title, ("Whether the figures below are acceptable is for the board to decide.",))
 
 
 def _risk_section(found: PerturbedAssessment) -> Section:
@@ -267,8 +267,8 @@ def _equal_section(found: PerturbedAssessment) -> Section:
         "People given away",
         "Number",
         "Epsilon at equal risk",
-        "The perturbation lies away",
-        "The noise lies away",
+        "Distance of the perturbation",
+        "Distance of the noise",
     )
     rows = tuple(
         (

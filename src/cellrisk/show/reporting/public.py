@@ -26,13 +26,13 @@ WITHHELD = (
 )
 EXCEPT_FIGURE = "The one figure above has noise and an epsilon of its own, and may be published."
 CHOSEN = (
-    "Epsilon was chosen from the data, so that the choice itself discloses something about them; the guarantee does "
+    "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
     "not cover it."
 )
 PROMISE = (
     "{}: whatever is read in {} would be almost as likely if one record {}. That holds against every attack, with any "
-    "knowledge, for ever; it does not say that nothing can be learnt of people in general, whom a table is made to "
-    "describe."
+    "knowledge, for ever; it does not say that nothing can be learnt about people in general, which is what a table "
+    "is for."
 )
 EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
 
@@ -103,7 +103,7 @@ def use_facts(mechanism: Mechanism, of: str = "") -> Iterator[tuple[str, str]]:
     yield (
         "Error of a sum",
         f"Noises are independent: {of}the standard deviation of a sum of m counts is {found.sd:.3g} times the root of "
-        "m. Add up as few counts as will do: a total that is published itself is better than a sum.",
+        "m. Add up as few counts as possible: a total that is published itself is better than a sum.",
     )
     small = _describe_small(mechanism, found)
     yield "Small counts", make_sentence(f"{of}{small[0].lower()}{small[1:]}", "") if of else small

@@ -113,7 +113,7 @@ def _verdict(request: SetRequest, broken: tuple[str, ...]) -> Verdict:
         texts = (f"Required: {required}.",) if required else ("The policy sets no limit that a set could break.",)
         return Verdict("kept", "Limits kept: the set is within every limit", texts)
     title = "For the board to judge: no limit was set for the set"
-    return Verdict("open", title, ("Whether the figures below will do is for the board to decide.",))
+    return Verdict("open", title, ("Whether the figures below are acceptable is for the board to decide.",))
 
 
 def _figures_table(request: SetRequest, found: TogetherAssessment) -> TableBlock:
@@ -218,7 +218,7 @@ def _adds_section(found: TogetherAssessment) -> Section:
     """What each table adds, and what leaving it out, or a column of it, would do."""
     title = "What each table adds, and what would help"
     if len(found.tables) == 1:
-        return Section("adds", title, ("The set is one table; report on that table tells what would help.",))
+        return Section("adds", title, ("The set is one table; the report on that table tells what would help.",))
     most = found.adds_most
     rows = tuple(tuple(_adds_row(found, place)) for place in range(len(found.tables)))
     header = (
@@ -272,7 +272,7 @@ def _say_most(found: TogetherAssessment, most: TableFigures) -> Iterator[str]:
             f"records would fall from {say_people(lead.caused)} to {say_people(rest.caused)}."
         )
     else:
-        yield "No table adds to the people given away because of their own records that the others give away anyhow."
+        yield "No table adds people given away because of their own records whom the others do not give away anyhow."
 
 
 def _say_largest(found: TogetherAssessment) -> Iterator[str]:
@@ -322,7 +322,7 @@ def _certain_sections(found: TogetherAssessment) -> Iterator[Section]:
     """An attacker who does the mathematics on all tables, where he was asked for."""
     title = "An attacker who does the mathematics"
     if found.certain_unknown is not None:
-        yield Section("certain", title, (f"Nothing is told of him: {found.certain_unknown}.",))
+        yield Section("certain", title, (f"This attacker's figures are not computed: {found.certain_unknown}.",))
     if not found.certain:
         return
     rows = tuple(
@@ -341,7 +341,7 @@ def _certain_sections(found: TogetherAssessment) -> Iterator[Section]:
         "Tempering 1 takes the tables for independent given a person's value, and is overconfident where they are not. "
         "A fitted one is that of an attacker who is helped by the true values."
     )
-    table = TableBlock("People of whose value he is sure", header, rows, texts=(0, 1, 5))
+    table = TableBlock("People whose value the attacker is sure of", header, rows, texts=(0, 1, 5))
     yield Section("certain", title, (), (table, Words((how,))))
 
 
@@ -376,7 +376,7 @@ def _structure_section(found: TogetherAssessment) -> Section:
             )
             names = ("Rule", "Named rightly", "with least squares", "Own record", "with least squares")
             blocks.append(TableBlock("What an attacker gains who makes the tables agree, in people", names, compared))
-    blocks.append(Bullets(found.statements, "What the figures take for granted, and what they leave out"))
+    blocks.append(Bullets(found.statements, "What the figures assume, and what they leave out"))
     return Section("differences", "Differences of tables, and common margins", lead, tuple(blocks))
 
 

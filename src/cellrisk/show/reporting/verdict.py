@@ -44,7 +44,7 @@ def board_verdict(decision: Decision) -> Verdict:
     elif decision.kind == "unbound" and choice is not None:
         texts = (make_sentence(choice.why),)
     elif decision.kind == "open":
-        texts = (risk, "Whether that will do is for the board to decide.")
+        texts = (risk, "Whether that is acceptable is for the board to decide.")
     elif decision.kind in ("kept", "broken") and choice is not None:
         texts = (*texts, make_sentence(explain_allowed(choice)))
     return Verdict(decision.kind, _title(decision), texts)
@@ -54,7 +54,7 @@ def public_verdict(decision: Decision) -> Verdict:
     """The answer without a figure from the data, but for the epsilon."""
     limits = decision.request.describe_limits()
     texts = {
-        "recommended": f"It is the largest that gives {limits}.",
+        "recommended": f"It is the largest epsilon that gives {limits}.",
         "kept": f"Required was {limits}.",
         "broken": f"Required was {limits}.",
         "none": f"Required was {limits}.",
@@ -93,8 +93,8 @@ def _explain_none(decision: Decision, choice: Choice) -> Iterator[str]:
     low, high = choice.options[0].searched
     yield choice.headline
     yield (
-        f"Searched was epsilon {low:g} to {high:g}. Chance alone gives a risk of {percent(choice.limits.chance)}, the "
-        f"raw table {percent(choice.limits.raw)}."
+        f"Epsilons from {low:g} to {high:g} were searched. Chance alone gives a risk of "
+        f"{percent(choice.limits.chance)}, the raw table {percent(choice.limits.raw)}."
     )
     needed = [_say_needed(decision, candidate) for candidate in decision.candidates]
     yield "What would be needed: " + "; or ".join([*needed, "another mechanism, or a coarser table (section 7)"]) + "."
@@ -134,10 +134,10 @@ def alternatives_section(decision: Decision) -> Section:
     )
     notes = [f"Risk: the {decision.described_risk}."]
     if many:
-        notes.append("It is that of the sensitive attribute with the highest.")
+        notes.append("It is that of the sensitive attribute with the highest risk.")
     if with_tvd:
         notes.append("TVD: the share of records that would have to move for a released marginal to equal the true one.")
-    title = _name_candidates(decision, "The epsilon and two alternatives", "No epsilon will do: what comes nearest")
+    title = _name_candidates(decision, "The epsilon and two alternatives", "No epsilon keeps the limits: what comes nearest")
     return Section("alternatives", title, (_lead_in(decision),), (grid, Words((" ".join(notes),))))
 
 
@@ -167,7 +167,7 @@ def _lead_in(decision: Decision) -> str:
     if decision.kind == "unbound" and choice is not None:
         return make_sentence(choice.why)
     if choice is not None:
-        return make_sentence(f"by the limits, {explain_allowed(choice)}")
+        return make_sentence(explain_allowed(choice))
     return "No limit on the risk was set to choose by; half and twice the epsilon show what a change would do."
 
 
