@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
         spent = ledger.spent("everyone")
         print(f"\nAfter three years, {spent.epsilon:g} of {TOTAL:g} is spent.")
 
-        # The fourth year at the same epsilon is past the limit. It is refused before any noise is drawn.
+        # The fourth year at the same epsilon would exceed the limit. It is refused before any noise is drawn.
         try:
             with ledger.reserve(**release, purpose="staff survey 2026"):
                 print("This is not reached.")
@@ -80,8 +80,8 @@ def main(folder: Path) -> None:
     planned = cr.plan(table, past, cr.Step(left, "intention"))
     print(f"\n{planned.headline}")
 
-    # Turned round: the largest epsilon that keeps the overall risk within what the council accepts. The limit of the
-    # ledger holds as well, and here it is the stricter one.
+    # The reverse question: the largest epsilon that keeps the overall risk within what the council accepts. The limit
+    # of the ledger holds as well, and here it is the stricter one.
     following = cr.largest_epsilon(table, past, mechanism="geometric", attribute="intention", max_risk=LARGEST_RISK)
     print(following.headline)
 

@@ -3,7 +3,7 @@
     python examples/hospital.py [FOLDER]
 
 The counts are made up, with a fixed seed: eight diagnoses, six wards, seven age groups. Wards are specialised, so many
-small cells hold one diagnosis alone, and whoever knows where a neighbour lay knows what they had.
+small cells hold one diagnosis alone, and whoever knows a neighbour's ward knows the diagnosis.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main(folder: Path) -> None:
     released.save(folder / "released.csv", force=True)
     print(f"\n{released.headline}")
 
-    # Afterwards, what did this one draw give away? It moves round the expectation from one draw to the next.
+    # Afterwards, what did this one draw give away? It moves around the expectation from one draw to the next.
     audit = cr.audit(table, str(folder / "released.csv"), count="count")
     expected = cr.assess(table, final, measures="local").exposures[0].people
     print(f"\n{audit.headline}")

@@ -67,11 +67,11 @@ def main(folder: Path) -> None:
     )
     print(f"The table: {table}.")
 
-    # What the raw table gives away already. Without noise it must not leave the house.
+    # What the raw table gives away. Without noise it must not leave the office.
     for name in table.sensitive:
         print(f"Without noise, {table.attribute(name).exposed_share:.1%} of people have their {name} exposed.")
 
-    # The policy is the house's, and no one command's. It is kept for every sensitive attribute, so the worst decides.
+    # The policy is the office's, not a command's. It must hold for every sensitive attribute, so the worst decides.
     policy = cr.Policy(max_risk=0.1)
     choice = cr.choose(table, "geometric", max_risk=policy.max_risk)
     print(f"\n{choice.headline}")

@@ -1,4 +1,4 @@
-"""Dagster: a check that blocks everything that is made of the table."""
+"""Dagster: a check that blocks everything that is made from the table."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def run_gate(source: str, document: str, *options: str) -> bool:
     """True within the limits, False above one; raises where the command cannot tell, with its one line.
 
     The figures are computed from the raw data: they go to a document that its owner alone can read, and neither to the
-    answer nor to the log, which a scheduler keeps for many.
+    answer nor to the log, which many people can read in a scheduler.
     """
     command = [sys.executable, "-m", "cellrisk", "assess", source, *options, "--json"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
