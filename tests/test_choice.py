@@ -80,8 +80,8 @@ def test_none_says_why(adult: cr.FrequencyTable) -> None:
     line = cr.curve(adult, measures="local", forms="tight", weights="records").lines[0]
     assert lowest.lowest_risk == pytest.approx(line.risk.min(), abs=1e-6)
     assert "chance alone gives 25.0%" in choice.why
-    assert choice.headline.startswith("With geometric noise, no epsilon gives a risk of at most 20.0%")
-    assert "--max-caused" in choice.why
+    assert choice.headline.startswith("With geometric noise, no epsilon keeps the risk at or below 20.0%: between")
+    assert "max-caused" in choice.why
     document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
     assert (document["epsilon"], document["admissible"]) == (None, [])
     assert document["lowest"]["risk"] == lowest.lowest_risk

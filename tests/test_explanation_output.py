@@ -79,8 +79,8 @@ def test_text(table: cr.FrequencyTable) -> None:
     assert worst.label in parts[3].splitlines()[2]
     assert [part.splitlines()[0] for part in parts[6:10]] == [
         "Who is exposed only because of their own record (caused), by the size of their cell",
-        f"Values with most of them, 10 of {len(found.by_level)}",
-        "Cells with most of them",
+        f"Values with most people exposed only because of their own record, 10 of {len(found.by_level)}",
+        "Cells with most people exposed only because of their own record",
         "With another setting",
     ]
     assert f"{found.caused:,.1f}" in parts[1]

@@ -141,3 +141,14 @@ def test_command_line(tmp_path: Path, capsys: Capture) -> None:
     check = json.loads(capsys.readouterr().out)["check"]["y"]
     assert abs(check["largest_z"]) < 4.5
     assert main(["assess", *basic, "--check", "--releases", "1"]) == 2
+
+
+def test_one_attack_is_not_said_to_give_away_more_than_any_can() -> None:
+    cell = pd.DataFrame({"town": ["north"] * 40, "job": ["cook"] * 39 + ["smith"]})
+    table = cr.tabulate(cell, ["town"], "job")
+    guessing, looking = (
+        cr.assess(table, epsilon=1.0, attack=attack).figures[0] for attack in ("plurality", "homogeneity")
+    )
+    assert guessing.caused.bound > guessing.caused.cap
+    assert "no attack gives away more than 19 people because" in guessing.describe_bounds()
+    assert looking.describe_bounds().endswith("and no attack of any kind more than 19.")

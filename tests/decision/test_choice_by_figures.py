@@ -190,14 +190,14 @@ def test_every_limit_must_be_kept() -> None:
     assert risk.epsilon is not None
     assert risk.admissible[0][0] > 1e-3
     assert "noise itself shows one value alone too often" in risk.why
-    assert "--max-caused" in risk.why
+    assert "max-caused" in risk.why
     together = cr.choose(table, max_risk=0.07, max_epsilon=risk.epsilon / 2, max_ceiling=0.9)
     assert together.epsilon == risk.epsilon / 2
     assert together.admissible[0][0] == risk.admissible[0][0]
     assert "where the limit on epsilon binds" in together.why
     apart = cr.choose(table, max_risk=0.07, max_epsilon=risk.admissible[0][0] / 2)
     assert (apart.epsilon, apart.admissible) == (None, ())
-    assert "--max-caused" in apart.why
+    assert "max-caused" in apart.why
 
 
 def test_where_no_limit_binds_nothing_is_recommended() -> None:
@@ -208,7 +208,7 @@ def test_where_no_limit_binds_nothing_is_recommended() -> None:
         assert choice.admissible == ((1e-3, 100.0),)
         assert choice.open_ended
         assert choice.headline.startswith("With geometric noise, nothing is recommended: no limit binds")
-        assert "--max-ceiling 0.75 or --max-epsilon 1" in choice.why
+        assert "a ceiling of 0.75 or an epsilon of at most 1" in choice.why
         document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
         assert (document["epsilon"], document["risk"], document["decision"]) == (None, None, [])
         assert document["admissible"] == [[1e-3, 100.0]]
@@ -245,7 +245,21 @@ def test_json_has_the_figures_at_the_epsilon_chosen() -> None:
     assert roles["looser"]["verdict"] == "breaks the limit on caused"
     assert roles["recommended"]["caused"] == [pytest.approx(figures["caused"]["people"])]
     assert choice.headline.startswith("With geometric noise, ")
-    assert "is the largest epsilon with at most 5% of people given away because of their own record" in choice.headline
+    assert (
+        "is the largest epsilon that keeps every limit (at most 5% of people given away because of" in choice.headline
+    )
+
+
+def test_one_limit_is_said_after_keeps() -> None:
+    limits = FigureLimit.read(max_caused=0.05, max_certain=0.1, max_ceiling=0.75, max_epsilon=2)
+    assert [limit.aim() for limit in limits] == [
+        "the share of people given away because of their own record at or below 5%",
+        "the share of people named rightly with 95% certainty at or below 10%",
+        "anybody from telling two equally likely values apart more than 75 times in 100",
+        "epsilon at or below 2",
+    ]
+    choice = cr.choose(count_adult("income"), max_risk=0.07)
+    assert " is the largest epsilon that keeps the risk at or below 7.0%. The local risk" in choice.headline
 
 
 BAD = [

@@ -181,7 +181,7 @@ def test_a_refusal_that_depends_on_the_records_is_said() -> None:
         "declared labels were not allowed."
     ]
     assert found["described"]["not_covered"] == told
-    assert "except for what is said below" in found["described"]["sentence"]
+    assert "with exceptions that its description names" in found["described"]["sentence"]
     assert look(case, case.usual()[1:], outside="error") == found
     assert "not among its declared levels" in look(case, [*case.usual(), ("5", "unseen")], outside="error")
     assert "is not a number" in look(case, [*case.usual(), ("five", "a")], outside="error")

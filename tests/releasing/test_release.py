@@ -127,7 +127,7 @@ def test_observed_levels_are_released_when_asked_for(frame: pd.DataFrame) -> Non
     assert released.observed_levels == ("age", "job")
     assert "The labels of age, job are those that occur" in str(released)
     assert "does not cover which values exist" in json.dumps(released.to_dict())
-    assert "except for what is said below" in released.headline
+    assert "with exceptions that its description names" in released.headline
 
 
 def test_missing_values_are_part_of_the_domain_only_when_declared(frame: pd.DataFrame) -> None:
@@ -161,7 +161,7 @@ def test_a_column_named_count_keeps_its_name(frame: pd.DataFrame) -> None:
 def test_the_printout_says_what_was_done(table: cr.FrequencyTable) -> None:
     text = str(release(table, cr.DiscreteGaussian(epsilon=1.0, delta=1e-6, threshold=1.5)))
     assert text.startswith(
-        "12 released counts, all 12, of job by sex, age: differentially private with epsilon 1 and delta"
+        "All 12 counts of job by sex, age, with noise: differentially private with epsilon 1 and delta"
     )
     assert "Counts below 1.5 after noise are released as zero" in text
     assert "biased" in text

@@ -44,7 +44,7 @@ def run(capsys: Capture, *arguments: str | Path) -> tuple[int, str, str]:
 def test_release(people: Path, capsys: Capture, output: str) -> None:
     code, out, err = run(capsys, "release", people, *DECLARED, "--output", output)
     assert (code, err) == (0, "")
-    assert out.startswith("60 released counts, all 60, of job by age, sex: differentially private with epsilon 1.")
+    assert out.startswith("All 60 counts of job by age, sex, with noise: differentially private with epsilon 1.")
     frame = pd.read_parquet(output) if output.endswith("parquet") else pd.read_csv(output)
     assert len(frame) == 5 * 3 * 4
     assert frame["count"].min() >= 0

@@ -124,8 +124,8 @@ class TableOptions:
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV, Parquet, Excel, SPSS, SAS, Stata, SQLite or DuckDB file, a pattern in quotes such as "
-            "'people-*.csv', a database's address, or - for CSV or Parquet on standard input.",
+            help="CSV, Parquet, Excel, SPSS, SAS, Stata or DuckDB file, a pattern in quotes such as "
+            "'people-*.csv', an address such as sqlite://people.db, or - for CSV or Parquet on standard input.",
         ),
     ]
     qid: Annotated[

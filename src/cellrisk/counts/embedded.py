@@ -64,8 +64,8 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
     if table is not None and not (is_path and os.fspath(source).lower().endswith(SPREADSHEETS)):
         raise InvalidInput(
             "table= names a table of a database, or a sheet of a workbook, and this source is neither",
-            got=kind_of(source),
-            fix="leave table= out",
+            got="a file" if is_path else kind_of(source),
+            fix="leave table= out, or give a database by its address, such as sqlite://people.db",
         )
     read_frame = find_frame_reader(source)
     if read_frame is not None:

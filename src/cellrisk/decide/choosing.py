@@ -139,13 +139,22 @@ class Choice(Result):
     @property
     def wanted(self) -> str:
         """The limits in words."""
-        return self._describe_limits(self.figure_limits)
+        return " and ".join(self._describe_limits(self.figure_limits))
 
-    def _describe_limits(self, figure_limits: Sequence[FigureLimit]) -> str:
+    def _describe_limits(self, figure_limits: Sequence[FigureLimit]) -> list[str]:
         parts = [limit.describe() for limit in figure_limits]
         parts += [describe_conditions(self.conditions)] if self.conditions else []
         parts += [f"a TVD of at most {self.trade_off.limit.max_tvd:g}"] if self.trade_off is not None else []
-        return " and ".join(parts)
+        return parts
+
+    @property
+    def _kept(self) -> str:
+        """The limits in words, after "keeps"."""
+        limits: list[FigureLimit | Requirement] = [*self.figure_limits]
+        limits += [each.requirement for each in self.conditions]
+        if len(limits) == 1 and self.trade_off is None:
+            return limits[0].aim()
+        return f"every limit ({'; '.join(self._describe_limits(self.figure_limits))})"
 
     @property
     def headline(self) -> str:
@@ -155,13 +164,14 @@ class Choice(Result):
         if first.open_ended:
             return f"With {noise}, nothing is recommended: {first.why}."
         if first.epsilon is None or first.risk is None:
-            return f"With {noise}, no epsilon gives {self.wanted}: {first.why}."
+            return f"With {noise}, no epsilon keeps {self._kept}: {first.why}."
         if any(reach.binds_itself and reach.largest == first.epsilon for reach in first.reaches):
-            others = self._describe_limits([each for each in self.figure_limits if not isinstance(each, EpsilonLimit)])
+            limits = [each for each in self.figure_limits if not isinstance(each, EpsilonLimit)]
+            others = "; ".join(self._describe_limits(limits))
             said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon allowed"
             said += f", and it keeps the other limits: {others}." if others else "."
         else:
-            said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon with {self.wanted}."
+            said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon that keeps {self._kept}."
         people = "; ".join(
             f"{attribute.name}: {found.describe()} of {self.table.n_records:,} people exposed"
             for attribute, found in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
@@ -272,7 +282,7 @@ def choose(
 ) -> Choice:
     """Which is the largest epsilon that keeps the limits?
 
-    Under ``max_caused``, ``max_certain``, ``max_ceiling`` and ``max_epsilon`` more privacy is never inadmissible: the
+    Under ``max_caused``, ``max_certain``, ``max_ceiling`` and ``max_epsilon`` every smaller epsilon is allowed too: the
     answer is the largest epsilon up to which every smaller one, from 0.001 on, keeps the limit. Under ``max_risk``,
     ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible, as noise itself shows
     single values by accident; the whole admissible set comes back, each edge on its safe side and within one part in a

@@ -98,7 +98,11 @@ class FigureLimit(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """The limit in words, after "with" or "gives"."""
+        """The limit in words, after "asks for" or "gives"."""
+
+    @abstractmethod
+    def aim(self) -> str:
+        """The limit in words, after "keeps"."""
 
     @abstractmethod
     def say(self, figure: float) -> str:
@@ -153,6 +157,9 @@ class CausedLimit(FigureLimit):
     def describe(self) -> str:
         return f"at most {_percent(self.most)} of people given away because of their own record"
 
+    def aim(self) -> str:
+        return f"the share of people given away because of their own record at or below {_percent(self.most)}"
+
     def say(self, figure: float) -> str:
         return f"{_percent(figure)} of people are given away because of their own record"
 
@@ -190,6 +197,9 @@ class CertainLimit(FigureLimit):
 
     def describe(self) -> str:
         return f"at most {_percent(self.most)} of people named rightly with {self._sure} certainty"
+
+    def aim(self) -> str:
+        return f"the share of people named rightly with {self._sure} certainty at or below {_percent(self.most)}"
 
     def say(self, figure: float) -> str:
         return f"{_percent(figure)} of people can be named rightly with {self._sure} certainty"
@@ -269,6 +279,9 @@ class CeilingLimit(FigureLimit):
     def describe(self) -> str:
         return f"nobody able to tell two equally likely values apart more than {100 * self.most:.4g} times in 100"
 
+    def aim(self) -> str:
+        return f"anybody from telling two equally likely values apart more than {100 * self.most:.4g} times in 100"
+
     def say(self, figure: float) -> str:
         return f"somebody could tell two equally likely values apart {100 * figure:.4g} times in 100"
 
@@ -300,6 +313,9 @@ class EpsilonLimit(FigureLimit):
 
     def describe(self) -> str:
         return f"an epsilon of at most {self.most:g}"
+
+    def aim(self) -> str:
+        return f"epsilon at or below {self.most:g}"
 
     def say(self, figure: float) -> str:
         return f"epsilon is {figure:g}"

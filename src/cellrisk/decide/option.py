@@ -16,8 +16,8 @@ from cellrisk.risk.sweep import LEAST_EPSILON, Limits, MeasuredRisk, Setting
 from cellrisk.system.text import percent, show_down, show_up
 
 INSTEAD = (
-    "the figure to decide by is caused (--max-caused), which leaves chance out, and under which more privacy is never "
-    "inadmissible"
+    "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
+    "every smaller epsilon too"
 )
 
 Intervals = tuple[tuple[float, float], ...]
@@ -128,7 +128,7 @@ class SearchedRange:
         return (
             f"no limit binds, as even epsilon {show_down(high)}, the end of {ends}, gives {' and '.join(kept)}{raw}"
             f"{self._explain_lower_end(within, trade_off)}{tvd}; to choose an epsilon, set a limit that binds, such as "
-            f"--max-ceiling 0.75 or --max-epsilon 1, or choose it by other standards"
+            f"a ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards"
         )
 
     def _explain_lower_end(self, within: Intervals, trade_off: TradeOff | None) -> str:
@@ -138,7 +138,7 @@ class SearchedRange:
         lower = self.setting.lower_end
         return (
             f"; below {show_up(within[0][0])}, noise itself shows one value alone too often, by accident ({lower} is "
-            f"{percent(self.limits.chance)}): {INSTEAD}"
+            f"{percent(self.limits.chance)}); {INSTEAD}"
         )
 
     def explain_none(self, within_limits: Intervals, trade_off: TradeOff | None) -> str:
@@ -170,7 +170,7 @@ class SearchedRange:
         )
         limit = self.conditions[0].requirement.max_risk
         above = limit is not None and self.limits.chance > limit
-        return f"{why}; chance alone is above the limit, so {INSTEAD}" if above else why
+        return f"{why}; chance alone is above the limit; {INSTEAD}" if above else why
 
 
 def find_worst(measured: MeasuredRisk, setting: Setting, epsilon: float) -> float:

@@ -67,6 +67,21 @@ class Requirement:
             parts.append(f"at most {self.max_people:,.10g} people exposed on average")
         return " and ".join(parts)
 
+    def aim(self) -> str:
+        """The limits in words, after "keeps".
+
+        >>> Requirement(max_risk=0.3, max_people=5000).aim()
+        'the risk at or below 30.0% and the number of people exposed on average at or below 5,000'
+        """
+        parts = []
+        if self.max_risk is not None:
+            parts.append(f"the risk at or below {percent(self.max_risk)}")
+        if self.margin is not None:
+            parts.append(f"the risk at most {percent(self.margin)} above chance")
+        if self.max_people is not None:
+            parts.append(f"the number of people exposed on average at or below {self.max_people:,.10g}")
+        return " and ".join(parts)
+
 
 @dataclass(frozen=True, eq=False)
 class Condition:

@@ -149,8 +149,8 @@ class FigureLines:
         if self.ceiling is not None:
             often = [self.ceiling.times(place) for place in places]
             parts.append(
-                f"In 100 times nobody would tell which of two equally likely values a person has more often than "
-                f"{along(often)}, instead of 50."
+                f"Anybody could tell which of two equally likely values a person has at most so many times in 100, "
+                f"instead of 50: {along(often)}."
             )
         return f"{self.sensitive}, {self.setting.describe()}: {' '.join(parts)}"
 

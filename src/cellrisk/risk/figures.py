@@ -22,7 +22,7 @@ from cellrisk.risk.certainty import (
     why_unknown,
 )
 from cellrisk.risk.people import People
-from cellrisk.system.text import percent
+from cellrisk.system.text import number_of, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -109,9 +109,13 @@ class DecisionFigures:
 
     def describe_bounds(self) -> str:
         """What the guarantee alone says of the caused figure."""
+        this, any_kind = math.ceil(self.caused.bound), math.ceil(self.caused.cap)
+        if this >= any_kind:  # a guessing attack is often right, so that its own bound says less
+            most = number_of(any_kind, "person", "people")
+            return f"By the guarantee alone, no attack gives away more than {most} because of their own records."
         return (
-            f"By the guarantee alone, this attack gives away at most {math.ceil(self.caused.bound):,} people because "
-            f"of their own records, and no attack of any kind more than {math.ceil(self.caused.cap):,}."
+            f"By the guarantee alone, this attack gives away at most {number_of(this, 'person', 'people')} because "
+            f"of their own records, and no attack of any kind more than {any_kind:,}."
         )
 
     def to_dict(self) -> dict[str, Any]:

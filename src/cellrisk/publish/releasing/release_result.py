@@ -87,12 +87,14 @@ class Release(Result):
     @property
     def headline(self) -> str:
         """What was released, and with which guarantee."""
-        what = "all" if self.dense else "the positive ones among"
-        covers = ", except for what is said below" if self.says_more else ""
+        listed = (
+            f"All {self.domain_size:,}" if self.dense else f"{len(self.frame):,} positive ones of {self.domain_size:,}"
+        )
+        covers = ", with exceptions that its description names" if self.says_more else ""
         by = ", ".join(self.quasi_identifiers)
         return (
-            f"{len(self.frame):,} released counts, {what} {self.domain_size:,}, of {self.sensitive} by {by}: "
-            f"differentially private with {self.mechanism.guarantee}{covers}."
+            f"{listed} counts of {self.sensitive} by {by}, with noise: differentially private with "
+            f"{self.mechanism.guarantee}{covers}."
         )
 
     @property

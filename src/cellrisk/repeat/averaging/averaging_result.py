@@ -178,9 +178,9 @@ class Averaging(Result):
     def _say(self, row: Averaged) -> str:
         weights = {"uniform": ", each cell alike", "records": ", by records", None: ""}[row.weights]
         said = (
-            f"{row.sensitive}: to average {number_of(self.releases, 'release')} at {self.mechanism.guarantee} gives an "
-            f"attacker a risk of {percent(row.averaging)} ({row.measure.replace('_', ' ')}, {row.form}{weights}); one "
-            f"release alone gives {percent(row.one)}."
+            f"{row.sensitive}: the risk from averaging {number_of(self.releases, 'release')} at "
+            f"{self.mechanism.guarantee} is {percent(row.averaging)} ({row.measure.replace('_', ' ')}, "
+            f"{row.form}{weights}); from one release alone it is {percent(row.one)}."
         )
         return " ".join([said, *(self._compare(row, place) for place in range(len(self.rules)))])
 
@@ -196,7 +196,7 @@ class Averaging(Result):
         if larger == "equal":
             return f"{said}, which is the same: noise of standard deviation {theirs:.4g} against {ours:.4g}."
         word = "larger" if larger == "rule" else "smaller"
-        noise = f"it takes noise of standard deviation {theirs:.4g} where averaging leaves {ours:.4g}"
+        noise = f"it assumes noise of standard deviation {theirs:.4g} where averaging leaves {ours:.4g}"
         rises = (risk > row.one) == ((rule.epsilon or 0.0) > self.mechanism.epsilon)
         if rises == ((theirs < ours) == (larger == "rule")):
             return f"{said}, which is {word}: {noise}, and the risk {'rises' if rises else 'falls'} with epsilon here."

@@ -63,7 +63,7 @@ class TogetherRelease(Result):
     def headline(self) -> str:
         """What was released, and with which guarantee."""
         counts = sum(len(each.frame) for each in self.releases)
-        more = ", except for what is said below" if any(each.says_more for each in self.releases) else ""
+        more = ", with exceptions that their descriptions name" if any(each.says_more for each in self.releases) else ""
         return (
             f"{len(self.releases)} tables of {self.sensitive} about the same people, {counts:,} counts in all: "
             f"differentially private together, {self.loss.describe()}{more}."

@@ -433,7 +433,7 @@ def _show_caused(cells: Sequence[CausedCell]) -> str:
         for cell in cells
     ]
     table = aligned([*names, "records", "levels", "caused", "people exposed"], rows, left=len(names))
-    return f"Cells with most of them\n{table}"
+    return f"Cells with most people exposed only because of their own record\n{table}"
 
 
 def _show_sizes(sizes: Sequence[CausedBySize]) -> str:
@@ -457,8 +457,9 @@ def _show_caused_levels(levels: Sequence[LevelRisk]) -> str:
         ]
         for level in shown
     ]
-    header = ["quasi-identifier", "value", "records", "caused", "of them"]
-    return f"Values with most of them, {len(shown):,} of {len(levels):,}\n{aligned(header, rows, left=2)}"
+    header = ["quasi-identifier", "value", "records", "caused", "share"]
+    title = "Values with most people exposed only because of their own record"
+    return f"{title}, {len(shown):,} of {len(levels):,}\n{aligned(header, rows, left=2)}"
 
 
 def _show_settings(mechanism: Mechanism, caused: float, people: float, settings: Sequence[OtherSetting]) -> str:
