@@ -31,7 +31,6 @@ LINES = {
     "looser": lambda: said(
         lambda: STRICT.check_tighter({"measure": "local", "form": "tight", "weights": "records"}, max_risk=0.5)
     ),
-    "instead": lambda: INSTEAD,
 }
 
 
@@ -40,6 +39,11 @@ def test_no_option_and_no_argument_is_left(name: str) -> None:
     line = LINES[name]()
     assert re.search(r"--[a-z]|\w=", line)  # there is something to be said otherwise
     assert not re.search(r"--[a-z]|\w=|Python", name_boxes(line)), name_boxes(line)
+
+
+def test_the_limit_to_use_instead_is_named_by_its_box() -> None:
+    assert "(max-caused)" in INSTEAD
+    assert "instead (“Because of their own record”), which leaves chance out" in name_boxes(INSTEAD)
 
 
 def test_options_of_the_server_stay() -> None:

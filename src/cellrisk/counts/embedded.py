@@ -65,7 +65,7 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
         raise InvalidInput(
             "table= names a table of a database, or a sheet of a workbook, and this source is neither",
             got="a file" if is_path else kind_of(source),
-            fix="leave table= out, or give a database by its address, such as sqlite://people.db",
+            fix="give a database by its address, such as sqlite://people.db, or leave table= out",
         )
     read_frame = find_frame_reader(source)
     if read_frame is not None:
