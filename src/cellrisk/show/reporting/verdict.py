@@ -137,7 +137,9 @@ def alternatives_section(decision: Decision) -> Section:
         notes.append("It is that of the sensitive attribute with the highest risk.")
     if with_tvd:
         notes.append("TVD: the share of records that would have to move for a released marginal to equal the true one.")
-    title = _name_candidates(decision, "The epsilon and two alternatives", "No epsilon keeps the limits: what comes nearest")
+    title = _name_candidates(
+        decision, "The epsilon and two alternatives", "No epsilon keeps the limits: what comes nearest"
+    )
     return Section("alternatives", title, (_lead_in(decision),), (grid, Words((" ".join(notes),))))
 
 
