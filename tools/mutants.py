@@ -316,6 +316,29 @@ def find_mutants(path: str) -> list[Mutant]:
     return found
 
 
+def find_uses(mutant: Mutant, paths: Iterable[str]) -> set[tuple[str, int]]:
+    """Where code outside functions matters: where its names are used, in the function of a default, or in the file."""
+    tree = ast.parse(read_source(mutant.path))
+    around = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.stmt) and each.lineno <= mutant.line <= (each.end_lineno or each.lineno)
+    ]
+    statement = around[-1]
+    if isinstance(statement, ast.FunctionDef):
+        return {(mutant.path, line) for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)}
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    names = {
+        each.id for target in targets if target is not None for each in ast.walk(target) if isinstance(each, ast.Name)
+    }
+    return {
+        (path, each.lineno)
+        for path in paths
+        for each in ast.walk(ast.parse(read_source(path)))
+        if (isinstance(each, ast.Name) and each.id in names) or (isinstance(each, ast.Attribute) and each.attr in names)
+    } or {(mutant.path, line) for line in range(1, len(read_source(mutant.path).splitlines()) + 1)}
+
+
 @cache
 def read_judged() -> dict[tuple[str, str, str, int], str]:
     """Why some mutants make no difference, by their keys."""
@@ -555,10 +578,10 @@ class Room:
             return {**vars(mutant), "outcome": "no difference", "tests": 0}
         place = (str(self.folder / mutant.path), mutant.line)
         usable = {name: test for name, test in seen.items() if test.passed and test.seconds < LONGEST}
+        places = {place}
         if mutant.function is None:
-            chosen = [name for name, test in usable.items() if any(file == place[0] for file, _ in test.lines)]
-        else:
-            chosen = [name for name, test in usable.items() if place in test.lines]
+            places = {(str(self.folder / path), line) for path, line in find_uses(mutant, list_sources(self.name))}
+        chosen = [name for name, test in usable.items() if places & test.lines]
         others = [name for name, test in usable.items() if test.starts_others and name not in chosen]
         chosen.sort(key=lambda name: usable[name].seconds / (1 + self.killers[name]))
         total = 0.0
@@ -613,6 +636,7 @@ class Room:
             with contextlib.suppress(BaseException):
                 for item, following in zip(items, [*items[1:], None], strict=True):
                     signal.setitimer(signal.ITIMER_PROF, limits[item])
+                    signal.setitimer(signal.ITIMER_REAL, 60 + 10 * limits[item])
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 os._exit(0)
             os.write(writing, b"an exception")
