@@ -201,7 +201,7 @@ def test_rows_that_are_too_long_or_no_text_are_passed_over(in_file: Where, monke
             "(5, '/a', x'ff')"
         )
         with ledger._store.read() as session:
-            assert list(session.whereabouts()) == [2]
+            assert list(session.whereabouts()) == list(session.whereabouts(2)) == [2]
             assert session.whereabouts(3) == {}
         monkeypatch.setattr(store, "LONGEST_BODY", length)
     with in_file.open() as ledger:

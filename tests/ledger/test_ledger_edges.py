@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import inspect
 import json
 import os
 import shutil
 import sqlite3
 import stat
+import threading
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,8 +84,9 @@ def test_an_entry_that_is_too_long_is_refused(in_file: Where, monkeypatch: pytes
         assert len(ledger.entries()) == 3
 
 
-def test_a_command_waits_as_long_as_the_library() -> None:
-    assert inspect.signature(Ledger).parameters["wait"].default == LedgerOptions.wait == 30
+def test_a_command_waits_as_long_as_the_library(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        assert ledger._store.place.wait == LedgerOptions.wait == 30
 
 
 def test_tables_of_a_set_are_told_on_one_line_each() -> None:
@@ -305,6 +308,35 @@ def test_who_reads_sees_one_moment(where: Where) -> None:
         assert len(ledger.entries()) == 2
 
 
+def test_a_fork_does_not_wait_for_a_thread_of_its_parent(in_file: Where) -> None:
+    """The thread that was in the ledger is not there in the child, and would never leave it."""
+    entered, leave = threading.Event(), threading.Event()
+    with in_file.open(wait=0.0) as ledger:
+
+        def stay() -> None:
+            with ledger._store.place.gate():
+                entered.set()
+                leave.wait(60)
+
+        thread = threading.Thread(target=stay)
+        thread.start()
+        entered.wait(60)
+        with warnings.catch_warnings():  # of forks where there are threads
+            warnings.simplefilter("ignore")
+            child = os.fork()
+        if child == 0:
+            with suppress(BaseException):
+                ledger.entries()
+                os._exit(0)
+            os._exit(1)
+        _, status = os.waitpid(child, 0)
+        with pytest.raises(InvalidInput, match="locked"):
+            ledger.entries()
+        leave.set()
+        thread.join()
+        assert os.waitstatus_to_exitcode(status) == 0
+
+
 def test_two_releases_that_go_to_one_place_at_once(
     in_file: Where, released: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +396,8 @@ def test_a_ledger_in_use_is_not_removed(in_file: Where) -> None:
             assert ledger._store.remove_unused() is False
             assert in_file.is_there()
         assert other.entries() == ()
+        other._store.place.writable = False
+        assert other._store.remove_unused() is False
         assert ledger._store.remove_unused() is True
         assert not in_file.is_there()
 
@@ -447,14 +481,19 @@ def test_a_forged_note_of_a_place_stops_no_release(in_file: Where, tmp_path: Pat
     (tmp_path / "a.csv").write_text("1\n")
     with in_file.open() as ledger:
         ledger.declare("everyone")
-        in_file.execute("INSERT INTO released_files VALUES (2, '/elsewhere.csv', 'salt')")
+        in_file.execute("INSERT INTO released_files VALUES (2, '/elsewhere.csv', 'salt'), (0, '/a.csv', 'salt')")
         assert [tuple(problem) for problem in ledger.verify().problems] == [
-            (None, "a note of where a file was written belongs to no entry (number 2)")
+            (None, f"a note of where a file was written belongs to no entry (number {number})") for number in (0, 2)
         ]
+        in_file.execute("DELETE FROM released_files WHERE number = 0")
         entry = ledger.add(**FIELDS, file=tmp_path / "a.csv")
         assert entry.file is not None
         assert entry.file.path == str(tmp_path / "a.csv")
         assert ledger.verify().ok
+        in_file.execute(f"UPDATE released_files SET path = '/{'x' * 300}'")  # no file has so long a name
+        found = ledger.verify()
+        assert [problem.entry for problem in found.problems] == [2]
+        assert [tuple(remark) for remark in found.remarks] == [(2, "its file a.csv is not where it was written")]
 
 
 def test_a_name_that_no_database_keeps_is_refused(in_file: Where, released: Release, tmp_path: Path) -> None:

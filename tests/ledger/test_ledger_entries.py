@@ -6,6 +6,7 @@ import gc
 import hashlib
 import json
 import os
+import re
 import threading
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -59,6 +60,33 @@ def test_the_digest_is_what_anybody_can_compute(where: Where) -> None:
         assert digest == hashlib.sha256(f"{number}\n{before}\n{body}".encode()).hexdigest() == entry.digest
         assert body == json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))
         previous = digest
+
+
+def test_an_entry_is_shown_row_by_row(in_file: Where, tmp_path: Path) -> None:
+    noon = datetime(2024, 3, 31, 12, tzinfo=timezone.utc)
+    times = iter([noon, noon, noon - timedelta(hours=1)])
+    (tmp_path / "a.csv").write_text("1\n")
+    with in_file.open(clock=lambda: next(times)) as ledger:
+        entry = ledger.add(attribute="y", quasi_identifiers="age", loss=LAPLACE, purpose="why", file=tmp_path / "a.csv")
+    assert entry.file is not None
+    first, empty, *rows = str(entry).splitlines()
+    assert (first, empty) == (entry.headline, "")
+    assert [re.split("  +", row) for row in rows] == [
+        ["entry", "2"],
+        ["time", "2024-03-31T11:00:00.000000+00:00"],
+        ["cohort", "everyone"],
+        ["loss", "0.1-DP"],
+        ["neighbours", "add-remove"],
+        ["mechanism", "laplace"],
+        ["scale of the noise", "10"],
+        ["purpose", "why"],
+        ["file", str(tmp_path / "a.csv")],
+        ["SHA-256", hashlib.sha256(b"1\n").hexdigest()],
+        ["clock", "3600 s behind the entry before"],
+        ["written by", f"cellrisk {cr.__version__}"],
+        ["previous", entry.previous],
+        ["digest", entry.digest],
+    ]
 
 
 LOSSES: dict[str, Mechanism | Loss] = {

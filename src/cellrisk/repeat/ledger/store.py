@@ -142,11 +142,12 @@ class Session:
         except (sa.exc.DBAPIError, *DAMAGES, InvalidInput):
             return False
 
-    def whereabouts(self, start: int = 1) -> dict[int, Whereabouts]:
-        """Where the files of entries were written, from a number on; what is no text is left out."""
+    def whereabouts(self, start: int | None = None) -> dict[int, Whereabouts]:
+        """Where the files of entries were written, from a number on or all of them; what is no text is left out."""
         if self.head.schema < migrations.SINCE["released_files"]:
             return {}
-        found = self.connection.execute(sa.select(RELEASED_FILES).where(RELEASED_FILES.c.number >= start))
+        asked = sa.select(RELEASED_FILES)
+        found = self.connection.execute(asked if start is None else asked.where(RELEASED_FILES.c.number >= start))
         return {
             number: Whereabouts(path, salt)
             for number, path, salt in found
