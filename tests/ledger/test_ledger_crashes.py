@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,17 @@ def test_a_release_that_was_not_decided_is_taken_back(
         assert ledger.settle() == ()
         assert ledger.entries() == ledger.pendings() == ()
     assert os.listdir(output) == os.listdir(state) == []
+
+
+def test_a_copy_does_not_take_back_what_is_only_reserved(in_file: Where, tmp_path: Path) -> None:
+    assert in_file.file is not None
+    with in_file.open() as ledger, ledger.reserve(**FIELDS) as reservation:
+        shutil.copy(in_file.file, tmp_path / "copy.ledger")
+        reservation._journal.close()  # as if its process had died
+        with Ledger(tmp_path / "copy.ledger") as copy:
+            assert [pending.token for pending in copy.settle()] == [reservation.token]
+        assert reservation._journal.path.exists()
+        assert ledger.settle() == ()
 
 
 def test_a_set_that_was_decided_is_finished(in_file: Where, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
