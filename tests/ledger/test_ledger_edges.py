@@ -23,7 +23,7 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.publish.releasing.saving import Pair
 from cellrisk.repeat.accounting import Loss
-from cellrisk.repeat.ledger import Ledger, book, descriptions, heads, journals, store
+from cellrisk.repeat.ledger import Ledger, book, descriptions, heads, journals, places, store
 from cellrisk.repeat.ledger.entry import LONGEST_PATH, BookedTable, ReleasedFile, check_text, read_json
 from cellrisk.repeat.ledger.heads import write_head
 from cellrisk.repeat.ledger.places import DatabasePlace, FilePlace
@@ -618,6 +618,18 @@ def test_a_view_in_place_of_a_table_of_a_database(in_database: Where) -> None:
     in_database.execute("CREATE VIEW pending AS SELECT * FROM kept")
     with pytest.raises(InvalidInput, match="one of its tables is something else"):
         in_database.open()
+
+
+def test_a_place_that_cannot_be_written_to_gets_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, message in (
+        (PermissionError(13, "Permission denied"), r"no ledger can be made there; got .*\(Permission denied\); choose"),
+        (OSError(errno.ENOSPC, "No space left"), "the disk of the ledger is full: nothing was written"),
+        (FileExistsError(17, "File exists"), "there is a file already where the ledger was to be made"),
+    ):
+        monkeypatch.setattr(places, "write_new", lambda path, content, error=error: (_ for _ in ()).throw(error))
+        with pytest.raises(InvalidInput, match=message):
+            Ledger(tmp_path / "a.ledger", create=True)
+        assert os.listdir(tmp_path) == []
 
 
 def test_what_is_foreign_is_named(in_file: Where) -> None:

@@ -206,8 +206,6 @@ class FilePlace(Place):
                     got=beside,
                     fix="move it away, or choose another name",
                 )
-        if not os.access(self.path.parent, os.W_OK):
-            raise InvalidInput("no ledger can be made there", got=self, fix="choose another place")
         with private_folder("ledger") as folder:
             draft = folder / "draft"
             engine = sa.create_engine(f"{self.dialect}/{draft}", poolclass=sa.NullPool)
@@ -228,7 +226,9 @@ class FilePlace(Place):
                 raise self._refuse_other() from None
             if error.errno == errno.ENOSPC:
                 raise self.refuse_full() from None
-            raise InvalidInput("no ledger can be made there", got=f"{self} ({error.strerror})") from None
+            raise InvalidInput(
+                "no ledger can be made there", got=f"{self} ({error.strerror})", fix="choose another place"
+            ) from None
 
     def remove(self) -> None:
         with self.gate(), suppress(OSError):
