@@ -16,6 +16,7 @@ from cellrisk.publish.releasing import Release
 from cellrisk.publish.releasing.saving import Pair, StagedFolder
 from cellrisk.repeat.ledger import Ledger, journals, pairing, store
 from cellrisk.repeat.ledger.chain import Head, Row, compute_digest, find_breaks
+from cellrisk.repeat.ledger.descriptions import compare_tables
 from cellrisk.repeat.ledger.entry import LONGEST_PATH
 from cellrisk.repeat.ledger.journals import Note
 from cellrisk.repeat.ledger.store import Session
@@ -98,6 +99,12 @@ def test_a_set_that_was_decided_is_finished(in_file: Where, output: Path, monkey
         assert [problem.text for problem in ledger.verify().problems] == [
             "its file set.json is not what was released: it was changed"
         ]
+        told = json.loads(kept)
+        for text in ("", "[]", "{", json.dumps({"tables": told["tables"][:1]}), listed.read_text(encoding="utf-8")):
+            listed.write_text(text, encoding="utf-8")  # whose digest an entry would have that somebody forged
+            assert [*compare_tables(entry, ledger.id, listed)] == ["the list of its tables cannot be read"]
+        listed.write_text(kept, encoding="utf-8")
+        assert [*compare_tables(entry, ledger.id, listed)] == []
 
 
 def test_a_place_that_is_taken_meanwhile_is_not_replaced(
