@@ -65,6 +65,20 @@ def test_a_release_that_was_not_decided_is_taken_back(
     assert os.listdir(output) == os.listdir(state) == []
 
 
+def test_a_journal_that_is_left_hides_no_file_that_was_changed(
+    in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process died after the move, so nothing is on its way any more."""
+    with in_file.open() as ledger:
+        die(ledger, monkeypatch, Session, "remove_pending", released, output / "released.csv")
+        assert ledger.verify().ok
+        (output / "released.csv").write_text("changed")
+        assert [tuple(problem) for problem in ledger.verify().problems] == [
+            (2, "its file released.csv is not what was released: it was changed")
+        ]
+        assert ledger.settle() == ()
+
+
 def test_a_copy_does_not_take_back_what_is_only_reserved(in_file: Where, tmp_path: Path) -> None:
     assert in_file.file is not None
     with in_file.open() as ledger, ledger.reserve(**FIELDS) as reservation:
