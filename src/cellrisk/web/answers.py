@@ -67,6 +67,7 @@ PAPER = {
 """What the paper calls it, for a tooltip."""
 RELEASABLE = ("geometric", "discrete-gaussian")
 ALMOST_UNIQUE = 0.5
+NOBODY_ADDS_UP = "No ledger is open: this loss is not recorded anywhere."
 
 
 def describe_server(settings: Settings) -> answer_models.State:
@@ -336,9 +337,6 @@ def _describe_cohort(ledger: Any, name: str) -> answer_models.Cohort:
     except CellriskError:  # losses that cannot be added up that way
         epsilon, delta = None, 0.0
     return answer_models.Cohort(name=name, epsilon=epsilon, delta=delta, limit=None if limit is None else limit.epsilon)
-
-
-NOBODY_ADDS_UP = "No ledger is open: this loss is not recorded anywhere."
 
 
 def tell_consequences(loaded: LoadedTable, asked: DownloadRequest, settings: Settings) -> answer_models.Consequences:

@@ -69,31 +69,6 @@ LABELS = {
     "count": ROWS,
     "missing": "“Missing values”",
 }
-
-
-def box_of(option: str) -> str:
-    """What the page calls an option.
-
-    >>> box_of("max-caused"), box_of("measure")
-    ('“Because of their own record”', '“Measure of risk”')
-    """
-    name = option.removeprefix("max-")
-    return LABELS.get(name, f"--{option}")
-
-
-def name_boxes(line: str) -> str:
-    """A refusal as the page says it.
-
-    >>> name_boxes("the policy fixes --form; got exact; allowed: tight")
-    'the policy fixes “What counts as revealed”; got exact; allowed: tight'
-    """
-    for pattern, words in IN_WORDS:
-        line = re.sub(pattern, words, line)
-    line = re.sub(r" \(in Python [^()]*\)", "", line)
-    line = re.sub(r"\bmax_([a-z]+)\b", lambda found: box_of(found[1]), line)
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: box_of(found[1]), line)
-
-
 PEOPLE = "“People in it”"
 SET_IN_WORDS = (
     # noise that tables share, and tables that cannot be added up
@@ -135,6 +110,29 @@ SET_IN_WORDS = (
         "cut columns into coarser “Bins”, or remove a table",
     ),
 )
+
+
+def box_of(option: str) -> str:
+    """What the page calls an option.
+
+    >>> box_of("max-caused"), box_of("measure")
+    ('“Because of their own record”', '“Measure of risk”')
+    """
+    name = option.removeprefix("max-")
+    return LABELS.get(name, f"--{option}")
+
+
+def name_boxes(line: str) -> str:
+    """A refusal as the page says it.
+
+    >>> name_boxes("the policy fixes --form; got exact; allowed: tight")
+    'the policy fixes “What counts as revealed”; got exact; allowed: tight'
+    """
+    for pattern, words in IN_WORDS:
+        line = re.sub(pattern, words, line)
+    line = re.sub(r" \(in Python [^()]*\)", "", line)
+    line = re.sub(r"\bmax_([a-z]+)\b", lambda found: box_of(found[1]), line)
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: box_of(found[1]), line)
 
 
 def name_set_boxes(line: str) -> str:

@@ -19,6 +19,8 @@ from cellrisk.web.request_models import LIMITS, EpsilonRequest, PerturbedRequest
 OF_THE_RISK = {"max_risk", "margin"}
 """Limits that are on the risk in the words of the page; the others have words of their own."""
 NO_OPTION = "# A column or level of this table has a name that no option can hold; use the Python code.\n"
+SHARED = ("mechanism", "epsilon", "threshold")
+USUAL = {"missing": "category", "outside": "error", "neighbours": "add-remove"}
 
 
 def write_commands(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, records: int) -> Commands:
@@ -191,10 +193,6 @@ def number(value: float) -> str:
     """
     text = repr(float(value))
     return text.removesuffix(".0")
-
-
-SHARED = ("mechanism", "epsilon", "threshold")
-USUAL = {"missing": "category", "outside": "error", "neighbours": "add-remove"}
 
 
 def spell_set(choice: SetChoice) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -31,6 +31,15 @@ Delta = Annotated[
 
 LIMITS = ("max_caused", "max_certain", "max_ceiling", "max_epsilon", "max_risk", "max_people", "margin")
 """The limits that the page offers, by the names that `choose` gives them."""
+MOST_LETTERS = 64_000
+"""Characters of a set file that is read: that of the twenty tables that a set may have is far shorter."""
+Value = Annotated[str, StringConstraints(max_length=1000)] | bool | int | float
+End = Literal["from", "above", "to", "below", "not"]
+Part = dict[Name, Value | list[Value] | dict[End, Value | list[Value]]]
+Threshold = Annotated[
+    float | None, Field(default=None, gt=0, lt=1e12, description="Counts below it become 0: 0.5, 1.5, ...; null: 0.5.")
+]
+Noise = Literal["independent", "shared", "cell-key", "margins", "consistent"]
 
 
 class SourceChoice(Model):
@@ -177,17 +186,6 @@ class DownloadRequest(EpsilonRequest):
     may_be_missing: list[Name] = Field(default_factory=list, max_length=100)
     spreadsheet_safe: bool = Field(default=False, description="CSV: an apostrophe before what would be a formula.")
     ending: Literal["csv", "parquet"] = Field(default="csv", description="release: the format of the counts.")
-
-
-MOST_LETTERS = 64_000
-"""Characters of a set file that is read: that of the twenty tables that a set may have is far shorter."""
-Value = Annotated[str, StringConstraints(max_length=1000)] | bool | int | float
-End = Literal["from", "above", "to", "below", "not"]
-Part = dict[Name, Value | list[Value] | dict[End, Value | list[Value]]]
-Threshold = Annotated[
-    float | None, Field(default=None, gt=0, lt=1e12, description="Counts below it become 0: 0.5, 1.5, ...; null: 0.5.")
-]
-Noise = Literal["independent", "shared", "cell-key", "margins", "consistent"]
 
 
 class SetTableChoice(Model):

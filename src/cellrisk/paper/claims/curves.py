@@ -21,6 +21,14 @@ NEAR = 0.05
 REACHED = 0.01
 """A risk within this of its end has reached it."""
 ROUNDING = 1e-9
+PLACE = "5.2, item 2"
+SUBSET_PLACE = "5.2, item 3"
+SUBSET_ENDS = (
+    ("local", "uniform", "0.69", "0.16"),
+    ("local", "records", "0.57", "0.18"),
+    ("expected", "uniform", "0.75", "0.16"),
+    ("expected", "records", "0.63", "0.17"),
+)
 
 
 def state_curves(evidence: Evidence) -> Iterator[Statement]:
@@ -326,16 +334,6 @@ def _simulated(evidence: Evidence) -> Statement:
         why="What simulations tend to is the exact risk; the closed form is above it where cells are heterogeneous.",
         note="What simulations tend to is the exact risk, which the closed form equals here.",
     )
-
-
-PLACE = "5.2, item 2"
-SUBSET_PLACE = "5.2, item 3"
-SUBSET_ENDS = (
-    ("local", "uniform", "0.69", "0.16"),
-    ("local", "records", "0.57", "0.18"),
-    ("expected", "uniform", "0.75", "0.16"),
-    ("expected", "records", "0.63", "0.17"),
-)
 
 
 def state_ends(evidence: Evidence) -> Iterator[Statement]:

@@ -45,6 +45,11 @@ LOG_CONCAVE = (LaplaceNoise, GeometricNoise, GaussianNoise, DiscreteGaussianNois
 WIDEST = 1e5
 """The largest scale of noise whose masses are gone through one by one."""
 SAME = 1.0 + 1e-9
+UNIT = 2.0**-30
+"""The part of a person, or of a cell, in which sums are counted."""
+MARGIN = 2
+"""Units, and also parts in 10^9, that a sensitivity is rounded up by: more than a cell's floating-point error."""
+MOST_UNITS = 2**60
 
 
 @dataclass(frozen=True)
@@ -152,13 +157,6 @@ def bound_local(masses: Floats, first: int, others: float, one: float) -> Sensit
     shown = min(1.0, one * others / edge) if edge > 0 else 1.0
     value = max(one * others, middle * max(others, shown))
     return Sensitivity(value, False, f"a bound, because the smallest released value is {first:,}")
-
-
-UNIT = 2.0**-30
-"""The part of a person, or of a cell, in which sums are counted."""
-MARGIN = 2
-"""Units, and also parts in 10^9, that a sensitivity is rounded up by: more than a cell's floating-point error."""
-MOST_UNITS = 2**60
 
 
 def count_units(sensitivity: Sensitivity) -> int:

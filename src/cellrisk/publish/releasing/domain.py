@@ -32,6 +32,7 @@ Box = dict[int, Mask]
 """For each axis that a rule names, which labels it takes."""
 
 MOST_OVERLAPS = 100_000
+LEAVE_OUT = "leave such records out with outside='drop' (--outside drop)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +123,6 @@ def _intersect(first: Box, second: Box) -> Box | None:
     """What two boxes have in common, if anything."""
     shared = {axis: first[axis] & second[axis] for axis in first.keys() & second.keys()}
     return {**first, **second, **shared} if all(mask.any() for mask in shared.values()) else None
-
-
-LEAVE_OUT = "leave such records out with outside='drop' (--outside drop)"
 
 
 def read_columns(given: str | Iterable[str], argument: str, table: FrequencyTable, sensitive: str) -> tuple[str, ...]:

@@ -22,6 +22,13 @@ from cellrisk.system.arrays import Floats, Integers
 
 Key = tuple[str, str, str]
 """Attack, form and weights."""
+TIE = 1e-12
+"""Shares that fall short of a certainty by no more than this have it."""
+TERMS_AT_ONCE = 1 << 22
+MOST_TERMS = 400_000_000
+"""Terms that the Bayes attacker sums in all; past them he is left out."""
+TAIL = 1e-20
+"""Noise that goes farther with less probability than this is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +108,6 @@ def _read_shares(released: Floats, counts: Floats) -> Floats:
     for level, count in zip(released, counts, strict=True):
         named += level * count
     return np.asarray(named / np.where(total > 0, total, 1.0))
-
-
-TIE = 1e-12
-"""Shares that fall short of a certainty by no more than this have it."""
-TERMS_AT_ONCE = 1 << 22
-MOST_TERMS = 400_000_000
-"""Terms that the Bayes attacker sums in all; past them he is left out."""
-TAIL = 1e-20
-"""Noise that goes farther with less probability than this is left out."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,13 @@ from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.progress import StepCounter
 from cellrisk.system.words import require_word
 
+COUNTS_AT_ONCE = 1 << 16
+"""Counts that are drawn together: part of the order that a seed stands for, so never to be changed."""
+Post = Callable[[Floats], Floats]
+"""What is done to releases before they are published: (releases, cells, levels) to the same."""
+Drawn = tuple[slice, Floats, Floats, Floats]
+"""Which releases, the records that some cells of the table hold, the counts behind the releases, and the releases."""
+
 
 @dataclass(frozen=True, eq=False)
 class CountLaw:
@@ -108,15 +115,6 @@ def _draw_labels(size: Integers, shares: Floats, generator: np.random.Generator)
     """Multinomial counts: (levels, releases, cells); shares are (cells, levels), or (levels) for all cells alike."""
     drawn = generator.multinomial(size, shares)
     return np.ascontiguousarray(np.moveaxis(drawn, -1, 0), dtype=np.float64)
-
-
-COUNTS_AT_ONCE = 1 << 16
-"""Counts that are drawn together: part of the order that a seed stands for, so never to be changed."""
-
-Post = Callable[[Floats], Floats]
-"""What is done to releases before they are published: (releases, cells, levels) to the same."""
-Drawn = tuple[slice, Floats, Floats, Floats]
-"""Which releases, the records that some cells of the table hold, the counts behind the releases, and the releases."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,19 @@ from cellrisk.system.words import Flavour, Operator, list_words, require_word
 TARGETS: tuple[Flavour, ...] = list_words(Flavour)
 TIE = 1e-9
 """Epsilons within this relative distance are the same: one operator's root of another's own formula differs by less."""
+STRENGTH = {"pure": 3, "probabilistic": 2, "approximate": 1, "concentrated": 1}
+DESCRIBED = {
+    "basic": "Basic composition adds up epsilons and deltas.",
+    "advanced": "Advanced composition (Kairouz, Oh, Viswanath 2015) bounds the sum of the privacy losses.",
+    "zcdp": "Composition by zCDP adds up the rhos of all losses.",
+    "rdp": "Composition by Renyi DP adds up the Renyi divergences of all losses.",
+    "gaussian": "Gaussian noises compose exactly, to one Gaussian.",
+    "pld": "The distributions of the privacy losses are convolved and rounded to the safe side.",
+}
+NEIGHBOURING = {
+    "add-remove": "Tables are neighbours where one record is added or removed: one count changes by 1.",
+    "replace": "Tables are neighbours where one record is replaced: two counts change by 1 each.",
+}
 
 
 @dataclass(frozen=True)
@@ -253,22 +266,6 @@ def _require_implied(losses: Sequence[Loss], flavour: str) -> None:
             f"{len(weaker)} of {number_of(len(losses), 'release')} {are} {named}, which does not imply {flavour} DP",
             fix="leave the flavour out, or ask for one that all imply: approximate always is",
         )
-
-
-STRENGTH = {"pure": 3, "probabilistic": 2, "approximate": 1, "concentrated": 1}
-
-DESCRIBED = {
-    "basic": "Basic composition adds up epsilons and deltas.",
-    "advanced": "Advanced composition (Kairouz, Oh, Viswanath 2015) bounds the sum of the privacy losses.",
-    "zcdp": "Composition by zCDP adds up the rhos of all losses.",
-    "rdp": "Composition by Renyi DP adds up the Renyi divergences of all losses.",
-    "gaussian": "Gaussian noises compose exactly, to one Gaussian.",
-    "pld": "The distributions of the privacy losses are convolved and rounded to the safe side.",
-}
-NEIGHBOURING = {
-    "add-remove": "Tables are neighbours where one record is added or removed: one count changes by 1.",
-    "replace": "Tables are neighbours where one record is replaced: two counts change by 1 each.",
-}
 
 
 def implies(flavour: str, other: str) -> bool:

@@ -21,6 +21,11 @@ from cellrisk.system.words import OverallKind, list_words
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
+KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
+"""How the attributes of a cell are taken together: bounded, and unbounded."""
+NUMBERS_AT_ONCE = 1 << 22
+"""Cells times noises that are worked on together."""
+
 
 @dataclass(frozen=True, eq=False)
 class SharedCells:
@@ -98,12 +103,6 @@ def _recoded(cells: Cells, labels: Sequence[Sequence[str]]) -> Integers:
             number = {label: code for code, label in enumerate(known)}
             codes[:, place] = np.array([number[label] for label in domain.labels])[codes[:, place]]
     return codes
-
-
-KINDS: tuple[OverallKind, ...] = list_words(OverallKind)
-"""How the attributes of a cell are taken together: bounded, and unbounded."""
-NUMBERS_AT_ONCE = 1 << 22
-"""Cells times noises that are worked on together."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,15 @@ HOW_TO_READ = (
     "the guesser does not know for whom it is right. Right when it names a value: the attacker's confidence, the share "
     "of people in cells that show one value alone who have it."
 )
+CAUSED, AT_ALL, CEILING = (
+    "Given away because of their own record",
+    "Given away at all",
+    "Nobody is right more often than",
+)
+FIGURES_HEADER = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", CEILING)
+AT_RISK = "Who is at risk, and what would help"
+LEVELS_SHOWN = 10
+MOST_COLUMNS = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,14 +352,6 @@ def make_picture(figure: Any, words: str) -> Picture:
     return Picture(to_svg(figure), " ".join(words.split()))
 
 
-CAUSED, AT_ALL, CEILING = (
-    "Given away because of their own record",
-    "Given away at all",
-    "Nobody is right more often than",
-)
-FIGURES_HEADER = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", CEILING)
-
-
 def figures_table(figures: Iterable[DecisionFigures]) -> TableBlock:
     """The three figures for each sensitive attribute, with what each is the answer to."""
     return _three_figures([tuple(_figures_row(each)) for each in figures])
@@ -398,11 +399,6 @@ def _say_sure(certainty: Sequence[Any]) -> str:
     if not certainty:
         return "not computed"
     return f"{certainty[-1].people}, with {100 * certainty[-1].certainty:g}% certainty"
-
-
-AT_RISK = "Who is at risk, and what would help"
-LEVELS_SHOWN = 10
-MOST_COLUMNS = 7
 
 
 def people_at_risk_section(explanations: Sequence[Explanation], measure: str) -> Section:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cellrisk.repeat.accounting import Composition, Loss
     from cellrisk.repeat.ledger import Ledger
 
+CHUNK = 1 << 20
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Particulars:
@@ -97,9 +99,6 @@ def provenance_section(request: Particulars) -> Section:
     if told:
         block = Facts(tuple(told))
     return Section("provenance", "How this report was made", (), (block,))
-
-
-CHUNK = 1 << 20
 
 
 def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, Any]:
