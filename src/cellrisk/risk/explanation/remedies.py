@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.system.arrays import Integers
@@ -93,14 +92,7 @@ def try_settings(profiles: Profiles, mechanism: Mechanism) -> Iterator[OtherSett
     settings = [(mechanism.epsilon * part, mechanism.threshold) for part in SMALLER]
     settings += [(mechanism.epsilon, each) for each in THRESHOLDS if each > mechanism.threshold]
     for epsilon, threshold in settings:
-        noise = read_mechanism(
-            mechanism.name,
-            epsilon=epsilon,
-            delta=mechanism.delta,
-            neighbours=mechanism.neighbours,
-            threshold=threshold,
-        ).noise
-        survival = Survival((noise,), threshold)
+        survival = Survival((replace(mechanism, epsilon=epsilon).noise,), threshold)
         exposed = Local().average(profiles, survival, ("tight",))["tight", "records"]
         caused = caused_shares(profiles, survival)
         records = profiles.n_records
