@@ -23,11 +23,20 @@ SIZES: tuple[tuple[int, int | None], ...] = ((1, 1), (2, 2), (3, 5), (6, 10), (1
 
 
 @dataclass(frozen=True)
-class RiskyCell(LeavesKeys):
-    """One cell: who is in it, and how likely its sensitive value is given away."""
+class _KeyedCell(LeavesKeys):
+    """One cell, told by its key, which is left behind when it is pickled."""
 
     key: dict[str, str]
     """The values of the quasi-identifiers. Raw data."""
+
+    def without_keys(self) -> dict[str, Any]:
+        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
+
+
+@dataclass(frozen=True)
+class RiskyCell(_KeyedCell):
+    """One cell: who is in it, and how likely its sensitive value is given away."""
+
     records: int
     levels: int
     """How many levels of the sensitive attribute occur in it."""
@@ -35,16 +44,11 @@ class RiskyCell(LeavesKeys):
     people: float
     """Expected number of its people whose value is read off the release correctly: records * tight risk."""
 
-    def without_keys(self) -> dict[str, Any]:
-        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
-
 
 @dataclass(frozen=True)
-class CausedCell(LeavesKeys):
+class CausedCell(_KeyedCell):
     """One cell of those in which most people are given away only because of their own record."""
 
-    key: dict[str, str]
-    """The values of the quasi-identifiers. Raw data."""
     records: int
     levels: int
     """How many levels of the sensitive attribute occur in it."""
@@ -52,9 +56,6 @@ class CausedCell(LeavesKeys):
     """Expected number of its people who are read off correctly, and would not be had their record been left out."""
     people: float
     """Expected number of its people who are read off correctly, for whatever reason."""
-
-    def without_keys(self) -> dict[str, Any]:
-        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
 
 
 @dataclass(frozen=True)
@@ -79,16 +80,11 @@ class LabelStep(LeavesKeys):
 
 
 @dataclass(frozen=True)
-class CellSteps(LeavesKeys):
+class CellSteps(_KeyedCell):
     """One cell step by step: what each of its counts becomes."""
 
-    key: dict[str, str]
-    """The values of the quasi-identifiers. Raw data."""
     labels: tuple[LabelStep, ...]
     """The values that somebody in the cell has; the others vanish, as far as the perturbation lets them."""
-
-    def without_keys(self) -> dict[str, Any]:
-        return {"key": dict.fromkeys(self.key, NOT_KEPT)}
 
 
 @dataclass(frozen=True)
