@@ -195,15 +195,15 @@ class FigureLines:
         if self.ceiling is not None:
             yield "ceiling, times in 100", [f"{100 * each:.2f}" for each in self.ceiling.even_two]
 
+    def _start(self, epsilon: float) -> dict[str, Any]:
+        """What a row and an entry begin with."""
+        setting = {"mechanism": self.setting.name, "delta": self.setting.delta}
+        return {**setting, "epsilon": epsilon, "sensitive": self.sensitive}
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row a figure and epsilon: ``risk`` is a share of the people, or of the ceiling a probability."""
         for place, epsilon in enumerate(self.epsilon):
-            start = {
-                "mechanism": self.setting.name,
-                "delta": self.setting.delta,
-                "epsilon": float(epsilon),
-                "sensitive": self.sensitive,
-            }
+            start = self._start(float(epsilon))
             if self.caused is not None:
                 point = self.caused.points[place]
                 words = {"attack": self.attack, "measure": "caused", "form": "tight", "weights": "records"}
@@ -224,12 +224,7 @@ class FigureLines:
     def entries(self) -> Iterator[dict[str, Any]]:
         """The entries of ``decision``, as `assess` has them, for each epsilon; the interval of caused is left out."""
         for place, epsilon in enumerate(self.epsilon):
-            entry: dict[str, Any] = {
-                "mechanism": self.setting.name,
-                "delta": self.setting.delta,
-                "epsilon": float(epsilon),
-                "sensitive": self.sensitive,
-            }
+            entry = self._start(float(epsilon))
             if self.caused is not None:
                 point = self.caused.points[place]
                 found = point.to_dict() | {"exposed": point.exposed}
@@ -283,9 +278,7 @@ def find_figure_lines(
 def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, attack: str) -> CausedLine:
     profiles = attribute.profiles
     measure = GUESSES[attack]() if attack in GUESSES else Local()
-    survival = setting.survival(epsilons)
-    parts = [measure.average(profiles, few, ("tight",))["tight", "records"] for few in survival.groups]
-    exposed = profiles.n_records * np.concatenate(parts)
+    exposed = profiles.n_records * measure.average(profiles, setting.survival(epsilons), ("tight",))["tight", "records"]
     points = tuple(
         count_caused_on_average(profiles, setting.at(float(epsilon)), float(people), attack)
         for epsilon, people in zip(epsilons, exposed, strict=True)
