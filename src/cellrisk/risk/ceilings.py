@@ -147,7 +147,7 @@ class Ceiling(Result):
     @property
     def of_two(self) -> str:
         """The sentence for two equally likely values, however many there are."""
-        success, prior = say_times(self.even_two, 0.5)
+        success, prior = self.times
         return (
             f"Nobody, whatever he knows about everybody else, would tell which of two equally likely values a person "
             f"has more than {success} times in 100, instead of {prior}."
