@@ -392,7 +392,7 @@ def test_adult() -> None:
 # the pieces
 
 
-@pytest.mark.parametrize("a", [1e-9, 0.3, 11.9, 12.0, 500.0, 1e6, 1e13])
+@pytest.mark.parametrize("a", [1e-9, 0.3, 11.0, 11.9, 12.0, 500.0, 1e6, 1e13])
 @pytest.mark.parametrize("m", [1, 2, 40, 10**6])
 def test_sums_of_inverses_and_log_excess_agree_with_mpmath(a: float, m: int) -> None:
     rise, fall = sums_of_inverses(np.array([a]), np.array([float(m)]))
@@ -401,7 +401,7 @@ def test_sums_of_inverses_and_log_excess_agree_with_mpmath(a: float, m: int) -> 
         x = mpmath.mpf(a)
         digits = 1e-13 if a < 12 else 2e-15  # below, two values of scipy's digamma are subtracted
         assert float(rise[0]) == pytest.approx(float(mpmath.digamma(x + m) - mpmath.digamma(x)), rel=digits, abs=0)
-        assert float(fall[0]) == pytest.approx(float(mpmath.psi(1, x) - mpmath.psi(1, x + m)), rel=2e-14, abs=0)
+        assert float(fall[0]) == pytest.approx(float(mpmath.psi(1, x) - mpmath.psi(1, x + m)), rel=1e-14, abs=0)
         expected = float(mpmath.loggamma(x + m) - mpmath.loggamma(x) - m * mpmath.log(x))
     assert float(excess[0]) == pytest.approx(expected, rel=1e-13, abs=1e-15 * m + 1e-14)
 
