@@ -1,7 +1,8 @@
 """How counting grows with the number of records: `make bench`, or `make bench ROWS=100000000` for the largest size.
 
 Every measurement is a process of its own, so that its peak memory is its own; what is compared runs in turn, in one
-run, on data that is generated here. `--update` writes the table into docs/scale.md.
+run, on data that is generated here. `--update` writes the table into docs/scale.md. A second table has a million
+records of several shapes, in one warm process: `--shapes` prints it alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,39 @@ BYTES_PER_ROW = 40
 MOST_ON_SPARK = 10**7
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A million records with quasi-identifiers a, b, c and a sensitive y, each the text of SQL."""
+
+    a: str
+    b: str
+    c: str
+    y: str
+    bins: dict[str, int] | None = None
+    kind: str = "parquet"
+
+
+def number(values: int) -> str:
+    return f"floor(random() * {values})::INT"
+
+
+def text(start: str, values: int) -> str:
+    return f"'{start}-' || floor(random() * random() * {values})::INT"
+
+
+TEXTS = (text("region", 20), text("school", 12), text("status", 6))
+SHAPES = {
+    "whole numbers, K = 5": Shape(number(10), number(20), number(50), number(5)),
+    "whole numbers, K = 2": Shape(number(2), number(10), number(10), number(2)),
+    "whole numbers, almost as many cells as records": Shape(number(100), number(100), number(100), number(5)),
+    "short texts, K = 2": Shape(*TEXTS, text("level", 2)),
+    "short texts, K = 5": Shape(*TEXTS, text("level", 5)),
+    "short texts, K = 50": Shape(*TEXTS, text("level", 50)),
+    "short texts and bins, K = 5": Shape(*TEXTS[:2], number(90), text("level", 5), {"c": 5}),
+    "short texts, K = 5, CSV": Shape(*TEXTS, text("level", 5), kind="csv"),
+}
 
 
 @dataclass(frozen=True)
@@ -143,6 +178,53 @@ def measure(rows: int, repeats: int, folder: Path) -> list[str]:
     return lines
 
 
+def measure_shape(name: str, shape: Shape, rows: int, repeats: int, folder: Path) -> str:
+    """A table row: what tabulating takes beside a SELECT DISTINCT of the same columns, and beside opening an engine for
+    it too. Processor time, as what is measured takes milliseconds and other programs run."""
+    import duckdb
+
+    import cellrisk as cr
+
+    path = folder / f"shape.{shape.kind}"
+    columns = ", ".join(f"{getattr(shape, column)} AS {column}" for column in "abcy")
+    duckdb.execute(f"COPY (SELECT {columns} FROM range({rows})) TO '{path}' (FORMAT {shape.kind})")
+    stored = f"read_csv('{path}', all_varchar = true)" if shape.kind == "csv" else f"'{path}'"
+
+    def distinct(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("SET preserve_insertion_order = false; SET enable_progress_bar = false")
+        connection.execute(f"SELECT count(*) FROM (SELECT DISTINCT a, b, c, y FROM {stored})").fetchall()
+
+    def open_and_distinct() -> None:
+        with duckdb.connect() as connection:
+            distinct(connection)
+
+    with duckdb.connect() as warm:
+        ways: list[Callable[[], object]] = [
+            lambda: distinct(warm),
+            open_and_distinct,
+            lambda: cr.tabulate(path, ["a", "b", "c"], "y", bins=shape.bins),
+        ]
+        found: list[list[float]] = [[] for _ in ways]
+        for _ in range(repeats + 1):
+            for way, times in zip(ways, found, strict=True):
+                start = time.process_time()
+                way()
+                times.append(time.process_time() - start)
+    path.unlink()
+    bare, opened, took = (statistics.median(times[1:]) for times in found)
+    milliseconds = " | ".join(f"{each * 1e3:.0f}" for each in (bare, opened, took))
+    return f"| {name} | {milliseconds} | {took / bare:.2f} | {took / opened:.2f} |"
+
+
+def measure_shapes(repeats: int, rows: int = 10**6) -> None:
+    print(f"\n{rows:,} records, processor time in milliseconds:\n")
+    print("| shape | SELECT DISTINCT | with a new engine | tabulate | times | times with a new engine |")
+    print("|---|---:|---:|---:|---:|---:|", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, shape in SHAPES.items():
+            print(measure_shape(name, shape, rows, repeats, Path(folder)), flush=True)
+
+
 def update(page: Path, table: str) -> None:
     text = page.read_text(encoding="utf-8")
     before, _, rest = text.partition(START)
@@ -155,6 +237,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000, help="the largest number of records")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--update", action="store_true", help="write the table into docs/scale.md")
+    parser.add_argument("--shapes", action="store_true", help="only the table of shapes")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -164,6 +247,9 @@ def main() -> None:
         else:
             measured = distinct(path) if kind == "distinct" else tabulated(path, limit[0] if limit else None)
         print(json.dumps(vars(measured)))
+        return
+    measure_shapes(2 * given.repeats + 1)
+    if given.shapes:
         return
     lines = [
         "| records | what | cells | profiles | seconds | times the bare SELECT DISTINCT | peak MB |",

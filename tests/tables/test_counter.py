@@ -13,7 +13,7 @@ import pytest
 from tests.tables import counter
 from tests.tables.postgres_server import Server, running_server
 
-from cellrisk.counts import counting, packing, survey, tabulation, vectors
+from cellrisk.counts import condensing, counting, packing, survey, tabulation, vectors
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.errors import InvalidInput
 
@@ -43,9 +43,13 @@ def test_frames_and_files(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(vectors, "FEW", 0)
         monkeypatch.setattr(survey, "FEW", 0)
     check(case, table)
-    check(case, counter.to_pandas(table, arrow=bool(seed % 2)))
-    check(case, pl.DataFrame(table))
     check(case, table.to_reader(max_chunksize=7))
+    monkeypatch.setattr(condensing, "SAMPLE", 5)
+    monkeypatch.setattr(condensing, "MOST_DIFFERENT", 2)
+    check(case, pl.DataFrame(table))
+    monkeypatch.setattr(condensing, "MOST_ROWS", 0)  # what was condensed is counted in the engine
+    check(case, counter.to_pandas(table, arrow=bool(seed % 2)))
+    monkeypatch.setattr(condensing, "SAMPLE", 0)
     check(case, counter.write_csv(table, tmp_path / "a.csv"), counter.as_written)
     check(case, counter.write_duckdb(table, tmp_path / "a.duckdb"), table="t")
     check(case, counter.write_sqlite(table, tmp_path / "a.db"), table="t")

@@ -21,8 +21,10 @@ from cellrisk.counts.tabulation import tabulate
 QUASI = ["a", "b"]
 
 
-@pytest.fixture(params=["dense", "sparse"])
+@pytest.fixture(params=["here", "dense", "sparse"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param != "here":
+        request.getfixturevalue("uncondensed")
     if request.param == "sparse":
         monkeypatch.setattr(tabulation, "count_cells", lambda *given: counting.count_cells(*given, dense_levels=0))
     return str(request.param)

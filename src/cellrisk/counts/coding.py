@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.binning import Binning
@@ -133,35 +135,27 @@ def code_bins(name: str, column: ir.Value, binning: Binning, flaws: list[Flaw]) 
             f"column '{name}' is to be binned but is not numeric", got=f"type {kind}", fix=f"leave '{name}' out of bins"
         )
     number = as_number(column)
-    nan = number.isnan().fill_null(False)
-    far = (number.abs() > binning.reach) & ~nan
-    infinite = number.isinf().fill_null(False)
-    flaws.append(
-        Flaw(
-            column.notnull() & number.isnull(),
-            lambda where: InvalidInput(
-                f"column '{name}' is to be binned but holds text that is not a number", got=where, fix=LEAVE_OUT
-            ),
-            outside=True,
-        )
-    )
-    flaws.append(
-        Flaw(
-            infinite,
-            lambda where: InvalidInput(f"column '{name}' is to be binned but is infinite", got=where, fix=LEAVE_OUT),
-            outside=True,
-        )
-    )
-    flaws.append(
-        Flaw(
-            far,
-            lambda where: InvalidInput(
-                f"column '{name}' holds numbers too large for bins of that width", got=where, fix="use a larger width"
-            ),
-            outside=True,
-        )
-    )
-    return binning.expression(ibis.cases((nan | infinite | far, ibis.null("float64")), else_=number))
+    unusable: list[ir.BooleanValue] = []
+
+    def flaw(where: ir.BooleanValue, what: str, fix: str = LEAVE_OUT) -> None:
+        unusable.append(where)
+        flaws.append(Flaw(where, lambda got: InvalidInput(f"column '{name}' {what}", got=got, fix=fix), outside=True))
+
+    # Records are searched only for flaws that values of the type can have.
+    far, too_far = number.abs() > binning.reach, "holds numbers too large for bins of that width"
+    if kind.is_integer():
+        if binning.reach < 2.0 ** (8 * kind.nbytes):
+            flaw(far, too_far, "use a larger width")
+    else:
+        nan = number.isnan().fill_null(False)
+        if kind.is_string():
+            flaw(column.notnull() & number.isnull(), "is to be binned but holds text that is not a number")
+        flaw(number.isinf().fill_null(False), "is to be binned but is infinite")
+        flaw(far & ~nan, too_far, "use a larger width")
+        unusable.append(nan)
+    if unusable:
+        number = ibis.cases((reduce(or_, unusable), ibis.null("float64")), else_=number)
+    return binning.expression(number)
 
 
 def code_count(name: str, column: ir.Value, flaws: list[Flaw]) -> ir.FloatingValue:

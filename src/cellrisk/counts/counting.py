@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.counts.cells import find_distinct
 from cellrisk.counts.holding import held, read
 from cellrisk.counts.levels import Levels
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.sums import plan_sums, total
-from cellrisk.counts.vectors import MASK_BITS, Homogeneity, Vectors, integers, opened_vectors, read_profiles
+from cellrisk.counts.vectors import MASK_BITS, FewVectors, Homogeneity, Vectors, integers, opened_vectors, read_profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 DENSE_LEVELS = 32
 CHANGED = "the source changed while it was read"
@@ -34,6 +36,8 @@ CHANGED = "the source changed while it was read"
 
 MOST_LABELS = 100
 """Vectors of counts are kept with their labels up to so many levels."""
+MOST_HERE = 2_000_000
+"""Counts, those of zero too, of cells that are counted here."""
 MOST_PAIRS = 5_000_000
 """Positive counts of an attribute with many levels that are brought here for that."""
 
@@ -58,12 +62,17 @@ class Tally:
     """Records in which each quasi-identifier is missing."""
 
 
-def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_levels: int = DENSE_LEVELS) -> Tally:
+def count_cells(
+    coded: ir.Table, levels: Sequence[Levels], records: int, few: bool, dense_levels: int = DENSE_LEVELS
+) -> Tally:
     """Profiles of a table with quasi-identifiers q0, q1, ..., sensitive y0, y1, ... and, maybe, counts w.
 
-    ``records``: how many there are.
+    ``records``: how many there are. ``few``: whether its rows may be brought here; they have counts then.
     """
     quasi = [name for name in coded.columns if name.startswith("q")]
+    # A count table may list empty cells, which are none.
+    if few and (tally := count_here(read(coded.filter(coded.w > 0)), quasi, levels)) is not None:
+        return tally
     dense = [len(each.places) <= dense_levels and all(is_plain(key) for key in each.places) for each in levels]
     counts: dict[str, ir.BooleanValue] = {}
     columns: list[list[str]] = []
@@ -95,6 +104,39 @@ def count_cells(coded: ir.Table, levels: Sequence[Levels], records: int, dense_l
         homogeneity = found.homogeneity(columns, dense)
         missing = found.missing(quasi)
     return Tally(tuple(results), homogeneity, missing)
+
+
+def count_here(rows: pa.Table, quasi: list[str], levels: Sequence[Levels]) -> Tally | None:
+    """The same of rows in memory; None where their cells have too many levels together."""
+    codes = [number_values(rows[name]) for name in quasi]
+    first, cell = find_distinct([code for code, _ in codes], [size for _, size in codes])
+    if len(first) * sum(len(each.labels) for each in levels) > MOST_HERE:
+        return None
+    weights, columns = integers(rows["w"]), {"m": np.ones(len(first), np.int64)}
+    names = [[f"c{place}_{level}" for level in each.places.values()] for place, each in enumerate(levels)]
+    for place, each in enumerate(levels):
+        n_levels = len(each.labels)
+        pair = cell * n_levels + find_places(rows[f"y{place}"], each)
+        # Numbers of records are exact as floating-point numbers too.
+        counts = np.bincount(pair, weights, len(first) * n_levels).astype(np.int64).reshape(len(first), n_levels)
+        columns |= {f"c{place}_{level}": counts[:, level] for level in each.places.values()}
+        columns["n"] = counts.sum(axis=1)
+    for place, (code, _) in enumerate(codes):
+        bit = (code[first] == 0).astype(np.int64) << place % MASK_BITS
+        columns[f"mask{place // MASK_BITS}"] = columns.get(f"mask{place // MASK_BITS}", 0) + bit
+    vectors = FewVectors(columns)
+    histogram = vectors.histogram([name for some in names for name in some])
+    return Tally(
+        tuple(collect_dense(vectors, names[place], histogram, place, each) for place, each in enumerate(levels)),
+        vectors.homogeneity(names, [True] * len(names)),
+        vectors.missing(quasi),
+    )
+
+
+def number_values(column: pa.ChunkedArray) -> tuple[Integers, int]:
+    """The values of a column as numbers from 1, in any order, and how many numbers there are; 0 is a missing value."""
+    encoded = column.combine_chunks().dictionary_encode()
+    return integers(encoded.indices.fill_null(-1)) + 1, len(encoded.dictionary) + 1
 
 
 def tally_nothing(levels: Sequence[Levels], n_quasi: int) -> Tally:
@@ -154,7 +196,8 @@ def collect_dense(
     n_levels = len(levels.labels)
     labelled = vectors.labelled(names, list(levels.places.values()), n_levels)
     profiles = vectors.profiles(names, n_levels) if labelled is None else labelled.profiles()
-    return CountedAttribute(profiles, make_level_counts(levels, level, count, cells, sizes), labelled)
+    kept = labelled if len(names) <= DENSE_LEVELS or n_levels <= MOST_LABELS else None
+    return CountedAttribute(profiles, make_level_counts(levels, level, count, cells, sizes), kept)
 
 
 def count_sparse(coded: ir.Table, quasi: list[str], place: int, levels: Levels) -> CountedAttribute:
@@ -193,12 +236,15 @@ def label_pairs(pairs: ir.Table, quasi: list[str], key: str, levels: Levels) -> 
     return LabelledCounts.from_cells(counts)
 
 
-def find_places(values: Any, levels: Levels) -> Integers:
+def find_places(column: pa.ChunkedArray, levels: Levels) -> Integers:
     """The place of each value of a column among the levels."""
-    listed = values.to_pylist()
-    if not levels.places.keys() >= set(listed):
+    encoded = column.combine_chunks().dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    missing = encoded.indices.null_count > 0
+    if not levels.places.keys() >= {*values, *([None] if missing else [])}:
         raise InvalidInput(CHANGED, fix="try again")
-    return np.array([levels.places[value] for value in listed], dtype=np.int64)
+    places = np.array([*(levels.places[value] for value in values), levels.places.get(None, -1)], np.int64)
+    return np.asarray(places[integers(encoded.indices.fill_null(len(values)))])
 
 
 def make_level_counts(

@@ -19,9 +19,8 @@ import numpy as np
 from cellrisk.counts.binning import Binning, make_binning
 from cellrisk.counts.cells import number_keys
 from cellrisk.counts.coding import Flaw, code_bins, code_group, kind_of
-from cellrisk.counts.counting import CHANGED
+from cellrisk.counts.counting import CHANGED, find_places
 from cellrisk.counts.holding import held
-from cellrisk.counts.keyed_cells import translate
 from cellrisk.counts.levels import declare
 from cellrisk.counts.likeness import refuse_counts
 from cellrisk.counts.parts import EVERYBODY, Part
@@ -306,7 +305,7 @@ def read_rows(survey: Survey, n_columns: int, n_flags: int, n_tables: int, resou
                 numbering.add(batch[f"q{place}"])
             for place in range(n_flags):
                 flags[place].append(integers(batch[f"q{n_columns + place}"]).astype(bool))
-            level.append(translate(batch["y0"], levels).astype(np.int32))
+            level.append(find_places(batch["y0"], levels).astype(np.int32))
             count.append(integers(batch["c"]))
     coded_columns = [numbering.finish() for numbering in numberings]
     return Rows(

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain, group_cells
-from cellrisk.counts.counting import CHANGED
-from cellrisk.counts.levels import NUMBER, Levels, SeenValue
+from cellrisk.counts.counting import find_places
+from cellrisk.counts.levels import NUMBER, SeenValue
 from cellrisk.counts.schema import Schema
 from cellrisk.counts.sums import total
 from cellrisk.counts.survey import Column, Survey
@@ -46,7 +46,7 @@ def collect_cells(survey: Survey, schema: Schema, place: int) -> Cells:
         levels.labels,
         tuple(domains),
         np.stack(codes, axis=1),
-        translate(found[key], levels),
+        find_places(found[key], levels),
         integers(found["c"]),
     )
 
@@ -56,15 +56,4 @@ def encode(values: Any, column: Column) -> tuple[Domain, Integers]:
     levels = column.sort([SeenValue(value, 1) for value in values.unique().to_pylist()]).levels
     named = levels.labels[: len(levels.labels) - levels.missing]
     ordered = column.binning is not None or all(NUMBER.fullmatch(label) for label in named)
-    return Domain(column.name, levels.labels, ordered, levels.declared, levels.missing), translate(values, levels)
-
-
-def translate(column: Any, levels: Levels) -> Integers:
-    """The place of each value among the levels."""
-    encoded = column.combine_chunks().dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    missing = encoded.indices.null_count > 0
-    if not levels.places.keys() >= {*values, *([None] if missing else [])}:
-        raise InvalidInput(CHANGED, fix="try again")
-    places = np.array([*(levels.places[value] for value in values), levels.places.get(None, -1)], np.int64)
-    return np.asarray(places[integers(encoded.indices.fill_null(len(values)))])
+    return Domain(column.name, levels.labels, ordered, levels.declared, levels.missing), find_places(values, levels)

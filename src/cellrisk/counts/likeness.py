@@ -17,6 +17,7 @@ from cellrisk.counts.coding import MOST_RECORDS, as_number
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT
 from cellrisk.counts.sources import open_source
+from cellrisk.counts.sums import total
 from cellrisk.errors import CellriskError, InvalidInput
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def occur_once(tally: Tally, coded: ir.Table) -> bool:
 
 
 def _repeats(rows: ir.Table) -> bool:
-    grouped = rows.group_by(list(rows.columns)).aggregate(times=rows.count())
+    grouped = rows.group_by([name for name in rows.columns if name != "w"]).aggregate(times=total(rows))
     return bool(grouped.filter(grouped.times > 1).limit(1).count().to_pyarrow().as_py())
 
 

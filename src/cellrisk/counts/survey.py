@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cellrisk.counts.binning import Binning
 from cellrisk.counts.coding import MOST_RECORDS, Coding, Flaw, code_columns, code_level
+from cellrisk.counts.condensing import condense
 from cellrisk.counts.holding import expect, read, read_or_held
 from cellrisk.counts.levels import (
     MOST_LEVELS,
@@ -56,6 +57,10 @@ class Survey:
     """How many of the other records were left out because a value is missing."""
     missing: dict[str, int]
     """Records with a missing value, for each sensitive column that has any."""
+    rows: int | None
+    """How many rows the table has at most, where that is known: less than records where like records became one."""
+    few: bool
+    """Whether they can be brought here."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,8 @@ class Column:
 def survey_source(table: ir.Table, schema: Schema) -> Survey:
     """Checks the records of a source and codes its columns for counting; refuses what would give a wrong number."""
     coding = code_columns(table, schema)
-    coded, dropping = coding.table, schema.outside == "drop"
+    condensed, dropping = condense(coding.table), schema.outside == "drop"
+    coded = condensed.table
     columns = describe_columns(coding, schema)
     quasi, sensitive = ([columns[role] for role in columns if role.startswith(letter)] for letter in "qy")
     domains = {each.role: list_domain(coded, each, dropping) for each in quasi if each.listed}
@@ -136,6 +142,8 @@ def survey_source(table: ir.Table, schema: Schema) -> Survey:
         int(totals["total"]) - int(counted["inside"]),
         int(counted["inside"]) - records,
         missing,
+        condensed.rows,
+        condensed.few,
     )
 
 
@@ -284,12 +292,12 @@ def list_facts(
     """What is counted in the one pass over all records."""
     present = reduce(and_, [coded[role].notnull() for role in columns]) if schema.missing == "drop" else None
     keep = both(present, inside)
-    facts = {f"flaw{place}": coded.count(where=coded[f"flaw{place}"]) for place in range(len(flaws))}
+    facts = {f"flaw{place}": count_rows(coded, schema, coded[f"flaw{place}"]) for place in range(len(flaws))}
     # Counting finds the missing quasi-identifiers of its own; only a rule that acts on them must read them here.
     watched = [role for role in columns if schema.missing != "category" or role.startswith("y")]
     facts |= {f"missing_{role}": count_records(coded, both(coded[role].isnull(), inside)) for role in watched}
-    facts |= {"rows": coded.count(), "total": count_records(coded), "inside": count_records(coded, inside)}
-    return facts | {"kept_rows": coded.count(where=keep), "kept": count_records(coded, keep)}
+    facts |= {"rows": count_rows(coded, schema), "total": count_records(coded), "inside": count_records(coded, inside)}
+    return facts | {"kept_rows": count_rows(coded, schema, keep), "kept": count_records(coded, keep)}
 
 
 def both(first: ir.BooleanValue | None, second: ir.BooleanValue | None) -> ir.BooleanValue | None:
@@ -342,6 +350,11 @@ def keep_one_spelling(levels: Levels) -> Levels:
 def count_records(coded: ir.Table, where: ir.BooleanValue | None = None) -> Any:
     """How many records satisfy a condition; rows of a count table stand for as many as their count says."""
     return coded.count(where=where) if "w" not in coded.columns else coded["w"].sum(where=where).fill_null(0.0)
+
+
+def count_rows(coded: ir.Table, schema: Schema, where: ir.BooleanValue | None = None) -> Any:
+    """How many rows of the source satisfy a condition: each is a record, but for those of a count table."""
+    return coded.count(where=where) if isinstance(schema.count, str) else count_records(coded, where)
 
 
 def check_flaws(totals: dict[str, Any], flaws: Sequence[Flaw], schema: Schema) -> None:

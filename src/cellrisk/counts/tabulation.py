@@ -140,8 +140,11 @@ def tabulate(
             schema = replace(schema, count=asked.count)
         survey = survey_source(take_part(records, schema, part), schema)
         if survey.records:
-            packed = pack(survey.coded, survey.records, survey.levels, resources, has_dictionaries(source))
-            tally = count_cells(packed.coded, survey.levels, survey.records)
+            packed = Packed(survey.coded, None)
+            if not survey.few:
+                rows, stored = survey.rows or survey.records, survey.rows is None and has_dictionaries(source)
+                packed = pack(survey.coded, rows, survey.levels, resources, stored)
+            tally = count_cells(packed.coded, survey.levels, survey.records, survey.few)
         else:
             packed, tally = Packed(survey.coded, None), tally_nothing(survey.levels, len(schema.quasi_identifiers))
         dropping = schema.outside == "drop"
