@@ -194,8 +194,7 @@ def collect_dense(
     level = np.concatenate([np.full(len(count), level, np.int64) for level, count, _, _ in parts])
     count, cells, sizes = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
     n_levels = len(levels.labels)
-    labelled = vectors.labelled(names, list(levels.places.values()), n_levels)
-    profiles = vectors.profiles(names, n_levels) if labelled is None else labelled.profiles()
+    profiles, labelled = vectors.profiles(names, list(levels.places.values()), n_levels)
     kept = labelled if len(names) <= DENSE_LEVELS or n_levels <= MOST_LABELS else None
     return CountedAttribute(profiles, make_level_counts(levels, level, count, cells, sizes), kept)
 

@@ -54,11 +54,11 @@ class Vectors(Protocol):
     def histogram(self, names: list[str]) -> Histogram:
         """How often each count occurs in each column of counts."""
 
-    def labelled(self, names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts | None:
-        """The vectors of the attribute whose counts these columns are, of those levels; None where they are many."""
-
-    def profiles(self, names: list[str], n_levels: int) -> Profiles:
-        """The profiles of the same attribute, where its vectors are too many to be brought here."""
+    def profiles(
+        self, names: list[str], levels: Sequence[int], n_levels: int
+    ) -> tuple[Profiles, LabelledCounts | None]:
+        """The profiles of the attribute whose counts these columns are, of those levels, and its vectors with their
+        labels; None where they are too many to be brought here."""
 
     def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
         """Cells by how many attributes take one value in them."""
@@ -113,11 +113,9 @@ class FewVectors:
         np.add.at(sizes, places, (self.columns["n"] * self.columns["m"])[some])
         return values, cells, sizes
 
-    def labelled(self, names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts:
-        return label(self.columns, names, levels, n_levels)
-
-    def profiles(self, names: list[str], n_levels: int) -> Profiles:
-        return self.labelled(names, range(len(names)), n_levels).profiles()
+    def profiles(self, names: list[str], levels: Sequence[int], n_levels: int) -> tuple[Profiles, LabelledCounts]:
+        labelled = label(self.columns, names, levels, n_levels)
+        return labelled.profiles(), labelled
 
     def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
         single = np.stack(
@@ -145,28 +143,66 @@ class ManyVectors:
     table: ir.Table
 
     def histogram(self, names: list[str]) -> Histogram:
-        return unfold(self.table, names)
-
-    def labelled(self, names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts | None:
-        vectors, most = self.table, MOST_NUMBERS // n_levels
-        found = read(vectors.group_by(names).aggregate(m=vectors.m.sum()).limit(most + 1))
-        if len(found) > most:
-            return None
-        return label({name: integers(found[name]) for name in found.column_names}, names, levels, n_levels)
-
-    def profiles(self, names: list[str], n_levels: int) -> Profiles:
-        import ibis
+        from ibis import selectors
 
         vectors = self.table
+        # Columns by their number: of a name, Ibis brings the quotation marks along from PostgreSQL.
+        long = vectors.pivot_longer(
+            selectors.cols(*names), names_to="column", names_transform=names.index, values_to="c"
+        )
+        long = long.filter(long.c > 0)
+        found = read(long.group_by(["column", "c"]).aggregate(cells=long.m.sum(), sizes=(long.n * long.m).sum()))
+        column, count, cells, sizes = (integers(found[name]) for name in ("column", "c", "cells", "sizes"))
+        return {
+            name: (count[column == place], cells[column == place], sizes[column == place])
+            for place, name in enumerate(names)
+        }
+
+    def profiles(
+        self, names: list[str], levels: Sequence[int], n_levels: int
+    ) -> tuple[Profiles, LabelledCounts | None]:
+        import ibis
+
+        vectors, most = self.table, MOST_NUMBERS // n_levels
+        found = read(vectors.group_by(names).aggregate(m=vectors.m.sum()).limit(most + 1))
+        if len(found) <= most:
+            labelled = label({name: integers(found[name]) for name in found.column_names}, names, levels, n_levels)
+            return labelled.profiles(), labelled
         lists = ibis.array([vectors[name] for name in names]).filter(lambda count: count > 0).sort()
         chosen = vectors.select(profile=lists, m=vectors.m)
-        return read_profiles(chosen.group_by("profile").aggregate(m=chosen.m.sum()), n_levels)
+        return read_profiles(chosen.group_by("profile").aggregate(m=chosen.m.sum()), n_levels), None
 
     def homogeneity(self, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
-        return compare(self.table, columns, dense)
+        vectors = self.table
+        single = [
+            reduce(add, [(vectors[name] > 0).cast("int64") for name in names]) == 1
+            if dense[place]
+            else vectors[f"h{place}"]
+            for place, names in enumerate(columns)
+        ]
+        every = reduce(and_, single)
+        no = reduce(and_, [~flag for flag in single])
+        found = read(
+            vectors.aggregate(
+                every=vectors.m.sum(where=every).fill_null(0),
+                no=vectors.m.sum(where=no).fill_null(0),
+                all=vectors.m.sum(),
+            )
+        )
+        complete, none, cells = (int(found[name][0].as_py()) for name in ("every", "no", "all"))
+        return Homogeneity(complete, cells - complete - none, none)
 
     def missing(self, quasi: Sequence[str]) -> tuple[int, ...]:
-        return count_missing(self.table, quasi)
+        vectors = self.table
+        records = [0] * len(quasi)
+        for start in range(0, len(quasi), MASK_BITS):
+            mask = f"mask{start // MASK_BITS}"
+            some = vectors.filter(vectors[mask] > 0)
+            found = read(some.group_by(mask).aggregate(records=(some.n * some.m).sum()))
+            for bits, number in zip(found[mask].to_pylist(), found["records"].to_pylist(), strict=True):
+                for place in range(start, min(start + MASK_BITS, len(quasi))):
+                    records[place] += int(number) if int(bits) >> (place - start) & 1 else 0
+        return tuple(records)
 
 
 def label(columns: Mapping[str, Integers], names: list[str], levels: Sequence[int], n_levels: int) -> LabelledCounts:
@@ -175,53 +211,6 @@ def label(columns: Mapping[str, Integers], names: list[str], levels: Sequence[in
     for name, level in zip(names, levels, strict=True):
         counts[:, level] = columns[name]
     return LabelledCounts.from_cells(counts, columns["m"])
-
-
-def unfold(vectors: ir.Table, names: list[str]) -> Histogram:
-    """The histogram of each count column, in one query."""
-    from ibis import selectors
-
-    # Columns by their number: of a name, Ibis brings the quotation marks along from PostgreSQL.
-    long = vectors.pivot_longer(selectors.cols(*names), names_to="column", names_transform=names.index, values_to="c")
-    long = long.filter(long.c > 0)
-    found = read(long.group_by(["column", "c"]).aggregate(cells=long.m.sum(), sizes=(long.n * long.m).sum()))
-    column, count, cells, sizes = (integers(found[name]) for name in ("column", "c", "cells", "sizes"))
-    return {
-        name: (count[column == place], cells[column == place], sizes[column == place])
-        for place, name in enumerate(names)
-    }
-
-
-def count_missing(vectors: ir.Table, quasi: Sequence[str]) -> tuple[int, ...]:
-    """Records in which each quasi-identifier is missing."""
-    records = [0] * len(quasi)
-    for start in range(0, len(quasi), MASK_BITS):
-        mask = f"mask{start // MASK_BITS}"
-        some = vectors.filter(vectors[mask] > 0)
-        found = read(some.group_by(mask).aggregate(records=(some.n * some.m).sum()))
-        for bits, number in zip(found[mask].to_pylist(), found["records"].to_pylist(), strict=True):
-            for place in range(start, min(start + MASK_BITS, len(quasi))):
-                records[place] += int(number) if int(bits) >> (place - start) & 1 else 0
-    return tuple(records)
-
-
-def compare(vectors: ir.Table, columns: Sequence[Sequence[str]], dense: Sequence[bool]) -> Homogeneity:
-    """Cells by how many attributes take one value in them."""
-    single = [
-        reduce(add, [(vectors[name] > 0).cast("int64") for name in names]) == 1
-        if dense[place]
-        else vectors[f"h{place}"]
-        for place, names in enumerate(columns)
-    ]
-    every = reduce(and_, single)
-    no = reduce(and_, [~flag for flag in single])
-    found = read(
-        vectors.aggregate(
-            every=vectors.m.sum(where=every).fill_null(0), no=vectors.m.sum(where=no).fill_null(0), all=vectors.m.sum()
-        )
-    )
-    complete, none, cells = (int(found[name][0].as_py()) for name in ("every", "no", "all"))
-    return Homogeneity(complete, cells - complete - none, none)
 
 
 def read_profiles(grouped: ir.Table, n_levels: int) -> Profiles:
