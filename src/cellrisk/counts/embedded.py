@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.encodings import EncodedPath, find_encoding, is_text, recode
+from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
 from cellrisk.counts.engine import embedded_engine, literal_path, read_parquet
 from cellrisk.counts.files import (
     LONGEST_LINE,
@@ -19,6 +19,7 @@ from cellrisk.counts.files import (
     describe_parquet,
     find_files,
     group_text,
+    is_text,
     unify_types,
 )
 from cellrisk.counts.foreign import PACKED, SPREADSHEETS, is_foreign, plan_foreign, unpack

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cellrisk.counts.files import CHUNK, PACKINGS, TEXT_SUFFIXES, open_bytes, refusals_of_the_system
+from cellrisk.counts.files import CHUNK, is_text, open_bytes, refusals_of_the_system
 from cellrisk.errors import InvalidInput
 
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -37,23 +37,16 @@ def find_encoding(path: Path) -> str | None:
     """The encoding that a text file's own mark names; None where it has none, and is UTF-8 or is refused later."""
     if not is_text(path):
         return None
-    with refusals_of_the_system(path), open_bytes(path, _packing(path)) as stream:
+    with refusals_of_the_system(path), open_bytes(path) as stream:
         start = stream.read(4)
     wide = start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
     return "utf-32" if wide else "utf-16" if start.startswith(UTF_16) else None
 
 
-def is_text(path: Path) -> bool:
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    return bool(
-        {*suffixes[-1:], *(suffixes[:1] if suffixes[-1:] and suffixes[-1] in PACKINGS else ())} & {*TEXT_SUFFIXES}
-    )
-
-
 def recode(path: Path, encoding: str, target: Path) -> Path:
     """A copy of a text file in UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    with refusals_of_the_system(path), open_bytes(path, _packing(path)) as source, target.open("xb") as copy:
+    with refusals_of_the_system(path), open_bytes(path) as source, target.open("xb") as copy:
         try:
             while part := source.read(CHUNK):
                 copy.write(decoder.decode(part).encode("utf-8"))
@@ -61,7 +54,3 @@ def recode(path: Path, encoding: str, target: Path) -> Path:
         except UnicodeError:  # it would quote the bytes
             raise InvalidInput(f"the file is not {encoding} text", got=path, allowed=EXAMPLES) from None
     return target
-
-
-def _packing(path: Path) -> str:
-    return PACKINGS.get(path.suffix.lower(), "none")

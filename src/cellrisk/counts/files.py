@@ -44,7 +44,7 @@ class TextFile:
 
     path: Path
     packing: str
-    """How its bytes are compressed: none, gzip or zstd."""
+    """How its bytes are compressed: `find_packing`."""
     delimiter: str
     names: tuple[str, ...]
 
@@ -102,15 +102,18 @@ def exists(path: Path) -> bool:
 def is_parquet(path: Path) -> bool:
     """Whether the file is Parquet (else delimited text), by its name; refuses other kinds, folders and empty files."""
     check_file(path)
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if suffixes and suffixes[-1] in PARQUET_SUFFIXES:
+    if path.suffix.lower() in PARQUET_SUFFIXES:
         check_lake(path)
         return True
-    if suffixes and suffixes[-1] in PACKINGS:
-        suffixes.pop()
-    if suffixes and suffixes[-1] in TEXT_SUFFIXES:
+    if is_text(path):
         return False
     raise InvalidInput("the kind of the file is not known from its name", got=path, allowed=ALL_KINDS)
+
+
+def is_text(path: Path) -> bool:
+    """Whether the file is delimited text, packed or not, by its name."""
+    plain = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
+    return plain.suffix.lower() in TEXT_SUFFIXES
 
 
 def check_file(path: Path) -> None:
@@ -168,9 +171,9 @@ def check_parquet(path: Path) -> None:
 
 def describe_text(path: Path, columns: Sequence[str]) -> TextFile:
     """Delimiter and header of a text file. The delimiter is the one under which most of the columns are found."""
-    packing = PACKINGS.get(path.suffix.lower(), "none")
+    packing = find_packing(path)
     with refusals_of_the_system(path):
-        with open_bytes(path, packing) as stream:
+        with open_bytes(path) as stream:
             start = stream.read(LONGEST_HEADER + 1)
         check_text(path, start[:HEAD])
         order = ("\t", *DELIMITERS) if ".tsv" in path.suffixes else DELIMITERS
@@ -187,7 +190,7 @@ def describe_text(path: Path, columns: Sequence[str]) -> TextFile:
                 "the first line is empty", got=path, allowed="a first line with the names of the columns"
             )
         check_columns(path, len(names))
-        with open_bytes(path, packing) as stream:
+        with open_bytes(path) as stream:
             if packing == "none":
                 stream.seek(max(0, path.stat().st_size - LONGEST_LINE - 1))
                 check_lines(path, [stream.read()])
@@ -301,7 +304,14 @@ def is_too_long(error: csv.Error) -> bool:
     return "field larger than field limit" in str(error)
 
 
-def open_bytes(path: Path, packing: str) -> BinaryIO:
+def find_packing(path: Path) -> str:
+    """How the bytes of a file are compressed, by its name: none, gzip or zstd."""
+    return PACKINGS.get(path.suffix.lower(), "none")
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked."""
+    packing = find_packing(path)
     if packing == "zstd":
         import pyarrow as pa
 

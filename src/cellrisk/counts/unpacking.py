@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cellrisk.counts.engine import plain_refusals
-from cellrisk.counts.files import CHUNK, PACKINGS, check_parquet, is_parquet, open_bytes, refusals_of_the_system
+from cellrisk.counts.files import CHUNK, check_parquet, find_packing, is_parquet, open_bytes, refusals_of_the_system
 from cellrisk.errors import InvalidInput
 
 
@@ -28,8 +28,8 @@ def check_unpacked(path: str, limit: int | None) -> None:
             said = pq.read_metadata(path)
             unpacked = sum(said.row_group(number).total_byte_size for number in range(said.num_row_groups))
             unpacked = max(unpacked, said.num_rows * said.num_columns)
-        elif PACKINGS.get(file.suffix.lower()) == "zstd":
-            with open_bytes(file, "zstd") as stream:
+        elif find_packing(file) == "zstd":
+            with open_bytes(file) as stream:
                 while unpacked <= limit and (part := stream.read(CHUNK)):
                     unpacked += len(part)
     if unpacked > limit:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cellrisk.counts.files import (
     DELIMITERS,
     KINDS,
-    PACKINGS,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
     TextFile,
@@ -27,6 +26,7 @@ from cellrisk.counts.files import (
     describe_parquet,
     exists,
     find_files,
+    find_packing,
     group_text,
     is_too_long,
     open_bytes,
@@ -136,7 +136,7 @@ def open_table(session: Any, name: str, columns: Sequence[str]) -> Any:
 
 def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Delimited text, every field as text; files with the same header go together."""
-    packed = next((path for path in files if PACKINGS.get(path.suffix.lower()) == "zstd"), None)
+    packed = next((path for path in files if find_packing(path) == "zstd"), None)
     if packed is not None:
         raise InvalidInput("Spark reads no .zst text", got=packed, fix="use .gz, or the embedded engine")
     groups = group_text(files, columns)
@@ -186,7 +186,7 @@ def read_text(
 
 def closes_quotes(file: TextFile) -> bool:
     """Whether every quotation mark that opens a field is closed; some stand inside fields and open none."""
-    with refusals_of_the_system(file.path), open_bytes(file.path, file.packing) as stream:
+    with refusals_of_the_system(file.path), open_bytes(file.path) as stream:
         try:
             for _ in csv.reader(io.TextIOWrapper(stream, "utf-8", newline=""), delimiter=file.delimiter, strict=True):
                 pass
