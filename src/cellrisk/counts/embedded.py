@@ -12,6 +12,8 @@ from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
 from cellrisk.counts.engine import embedded_engine, literal_path, read_parquet
 from cellrisk.counts.files import (
     LONGEST_LINE,
+    PACKED,
+    SPREADSHEETS,
     TextFile,
     are_parquet,
     check_columns,
@@ -19,10 +21,10 @@ from cellrisk.counts.files import (
     describe_parquet,
     find_files,
     group_text,
+    is_foreign,
     is_text,
     unify_types,
 )
-from cellrisk.counts.foreign import PACKED, SPREADSHEETS, is_foreign, plan_foreign, unpack
 from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored, quote_sql
@@ -112,6 +114,8 @@ def plan_files(
 
 def plan_file_of_others(path: Path, columns: Sequence[str], sheet: str | None) -> Opener:
     """A file of another program, which goes through a file in the private folder."""
+    from cellrisk.counts.foreign import plan_foreign, unpack
+
     check_file(path)
     if path.suffix.lower() in PACKED:
         return lambda connection, folder: plan_files([unpack(path, folder)], columns)(connection, folder)

@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+STATISTICAL = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+    ".dta": "read_dta",
+}
+"""Endings of files of SPSS, SAS and Stata, and the function of pyreadstat that reads each."""
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+FEATHER = (".feather", ".arrow")
+LINES = (".jsonl", ".ndjson")
+PACKED = (".zip",)
+FOREIGN = (*STATISTICAL, *SPREADSHEETS, *FEATHER, *LINES, *PACKED)
 KINDS = ".csv, .tsv, .txt (also with .gz or .zst), .parquet"
 ALL_KINDS = f"{KINDS}, .xlsx, .ods, .sav, .sas7bdat, .xpt, .dta, .feather, .jsonl, .zip"
 NOT_UTF8 = "save it as UTF-8, or name its encoding: --encoding latin-1 (encoding='latin-1')"
@@ -114,6 +128,11 @@ def is_text(path: Path) -> bool:
     """Whether the file is delimited text, packed or not, by its name."""
     plain = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
     return plain.suffix.lower() in TEXT_SUFFIXES
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a file is one of another program, by its name."""
+    return path.suffix.lower() in FOREIGN
 
 
 def check_file(path: Path) -> None:

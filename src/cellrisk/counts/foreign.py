@@ -23,8 +23,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cellrisk.counts.files import (
     CHUNK,
+    FEATHER,
     LONGEST_LINE,
     PARQUET_SUFFIXES,
+    SPREADSHEETS,
+    STATISTICAL,
     TEXT_SUFFIXES,
     check_columns,
     check_text,
@@ -39,20 +42,6 @@ from cellrisk.system.scratch import private_folder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STATISTICAL = {
-    ".sav": "read_sav",
-    ".zsav": "read_sav",
-    ".por": "read_por",
-    ".sas7bdat": "read_sas7bdat",
-    ".xpt": "read_xport",
-    ".dta": "read_dta",
-}
-"""Endings of files of SPSS, SAS and Stata, and the function of pyreadstat that reads each."""
-SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
-FEATHER = (".feather", ".arrow")
-LINES = (".jsonl", ".ndjson")
-PACKED = (".zip",)
-ENDINGS = (*STATISTICAL, *SPREADSHEETS, *FEATHER, *LINES, *PACKED)
 ROWS = 100_000
 """Rows that are read at a time."""
 LARGEST_SPREADSHEET = 2_000_000_000
@@ -61,11 +50,6 @@ LOOKED_AT = 10_000
 """Lines of JSON whose keys tell which columns there are."""
 DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8601|B8601", re.IGNORECASE)
 """Formats of dates and times in the three programs."""
-
-
-def is_foreign(path: Path) -> bool:
-    """Whether a file is one of another program, by its name."""
-    return path.suffix.lower() in ENDINGS
 
 
 def list_columns(path: Path, sheet: str | None = None) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.databases.database import EXPORT
 from cellrisk.counts.engine import embedded_engine
 from cellrisk.counts.resources import Resources
 from cellrisk.errors import InvalidInput
@@ -108,6 +107,8 @@ def held_in_database(expression: ir.Table) -> Iterator[ir.Table]:
 
 def check_lists(backend: Any) -> None:
     import ibis.expr.operations as ops
+
+    from cellrisk.counts.databases.database import EXPORT
 
     if not (backend.has_operation(ops.ArrayCollect) and backend.has_operation(ops.ArraySort)):
         raise InvalidInput(

@@ -12,14 +12,16 @@ from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
 from cellrisk.counts.engine import plain_refusals
 from cellrisk.counts.files import (
+    PACKED,
     check_file,
     check_parquet,
     describe_text,
     find_files,
+    is_foreign,
     is_parquet,
     refusals_of_the_system,
 )
-from cellrisk.counts.foreign import PACKED, is_foreign, list_columns, unpack
+from cellrisk.counts.foreign import list_columns, unpack
 from cellrisk.counts.resources import Resources
 from cellrisk.errors import InvalidInput
 from cellrisk.system.progress import Progress

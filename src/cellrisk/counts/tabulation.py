@@ -13,7 +13,6 @@ from cellrisk.counts.counting import CHANGED, count_cells, tally_nothing
 from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.keyed_cells import collect_cells
 from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_counts
-from cellrisk.counts.metadata import read_metadata
 from cellrisk.counts.packing import Packed, pack
 from cellrisk.counts.parts import EVERYBODY, Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
@@ -112,6 +111,8 @@ def tabulate(
     """
     quasi, named = read_names(quasi_identifiers, "quasi_identifiers"), read_names(sensitive, "sensitive")
     if metadata is not None:
+        from cellrisk.counts.metadata import read_metadata
+
         bins, levels = read_metadata(metadata, source).declare((*quasi, *named), bins, levels)
     schema = Schema(
         quasi,
