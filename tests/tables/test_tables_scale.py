@@ -23,7 +23,7 @@ from tests.test_stopping import BOUND, RUN, START
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts import condensing, embedded, engine, packing, tabulation
+from cellrisk.counts import condensing, counting, embedded, engine, packing, tabulation
 from cellrisk.counts.resources import Resources, free_memory
 from cellrisk.errors import InvalidInput, UnknownName
 
@@ -218,6 +218,22 @@ def test_a_disk_that_is_really_full(many_cells: Path, tmp_path: Path) -> None:
 def test_memory_limits_are_checked(people: pd.DataFrame, limit: str | int) -> None:
     with pytest.raises(InvalidInput, match="memory limit"):
         cr.tabulate(people, QIDS, "y", memory_limit=limit)
+
+
+@pytest.mark.parametrize("bound", [(condensing, "MOST_ROWS"), (condensing, "MOST_LETTERS"), (counting, "MOST_HERE")])
+def test_what_is_much_is_counted_in_the_engine(
+    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, bound: tuple[Any, str]
+) -> None:
+    """Many rows, long texts, or many levels in many cells."""
+    here = cr.tabulate(people, QIDS, "y")
+    counted: list[bool] = []
+    real = counting.opened_vectors
+    monkeypatch.setattr(counting, "opened_vectors", lambda *given: counted.append(True) or real(*given))
+    assert same(cr.tabulate(people, QIDS, "y"), here)
+    assert not counted
+    monkeypatch.setattr(*bound, 10)
+    assert same(cr.tabulate(people, QIDS, "y"), here)
+    assert counted
 
 
 def test_memory_limits_are_read() -> None:

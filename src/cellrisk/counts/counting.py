@@ -1,4 +1,5 @@
-"""Counting inside the engine, for any Ibis table: no cell and no key comes out.
+"""Counting: in memory, where like records were made one and few rows are left, or else inside the engine, for any Ibis
+table. From there no cell and no key comes out.
 
 Dense form, for few levels: one conditional count a level in each cell, then a group-by of those counts. Up to 10,000
 distinct vectors of counts leave the engine, each with the number of its cells, and are sorted into profiles here; where
