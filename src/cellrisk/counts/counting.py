@@ -109,8 +109,8 @@ def count_cells(
 
 def count_here(rows: pa.Table, quasi: list[str], levels: Sequence[Levels]) -> Tally | None:
     """The same of rows in memory; None where their cells have too many levels together."""
-    codes = [number_values(rows[name]) for name in quasi]
-    first, cell = find_distinct([code for code, _ in codes], [size for _, size in codes])
+    numbered = [number_values(rows[name]) for name in quasi]
+    first, cell = find_distinct([codes for _, codes in numbered], [len(values) for values, _ in numbered])
     if len(first) * sum(len(each.labels) for each in levels) > MOST_HERE:
         return None
     weights, columns = integers(rows["w"]), {"m": np.ones(len(first), np.int64)}
@@ -122,8 +122,8 @@ def count_here(rows: pa.Table, quasi: list[str], levels: Sequence[Levels]) -> Ta
         counts = np.bincount(pair, weights, len(first) * n_levels).astype(np.int64).reshape(len(first), n_levels)
         columns |= {f"c{place}_{level}": counts[:, level] for level in each.places.values()}
         columns["n"] = counts.sum(axis=1)
-    for place, (code, _) in enumerate(codes):
-        bit = (code[first] == 0).astype(np.int64) << place % MASK_BITS
+    for place, (values, codes) in enumerate(numbered):
+        bit = integers(values.is_null())[codes[first]] << place % MASK_BITS
         columns[f"mask{place // MASK_BITS}"] = columns.get(f"mask{place // MASK_BITS}", 0) + bit
     vectors = FewVectors(columns)
     histogram = vectors.histogram([name for some in names for name in some])
@@ -134,10 +134,15 @@ def count_here(rows: pa.Table, quasi: list[str], levels: Sequence[Levels]) -> Ta
     )
 
 
-def number_values(column: pa.ChunkedArray) -> tuple[Integers, int]:
-    """The values of a column as numbers from 1, in any order, and how many numbers there are; 0 is a missing value."""
-    encoded = column.combine_chunks().dictionary_encode()
-    return integers(encoded.indices.fill_null(-1)) + 1, len(encoded.dictionary) + 1
+def number_values(column: pa.ChunkedArray) -> tuple[pa.Array, Integers]:
+    """The distinct values of a column, a missing one among them, and the place of each row's value there.
+
+    In this way, as filling a gap with a number makes Arrow load all of pandas.
+    """
+    whole = column.combine_chunks()
+    plain = whole.dictionary_decode() if hasattr(whole, "dictionary_decode") else whole
+    encoded = plain.dictionary_encode(null_encoding="encode")
+    return encoded.dictionary, integers(encoded.indices)
 
 
 def tally_nothing(levels: Sequence[Levels], n_quasi: int) -> Tally:
@@ -238,13 +243,11 @@ def label_pairs(pairs: ir.Table, quasi: list[str], key: str, levels: Levels) -> 
 
 def find_places(column: pa.ChunkedArray, levels: Levels) -> Integers:
     """The place of each value of a column among the levels."""
-    encoded = column.combine_chunks().dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    missing = encoded.indices.null_count > 0
-    if not levels.places.keys() >= {*values, *([None] if missing else [])}:
+    values, codes = number_values(column)
+    listed = values.to_pylist()
+    if not levels.places.keys() >= set(listed):
         raise InvalidInput(CHANGED, fix="try again")
-    places = np.array([*(levels.places[value] for value in values), levels.places.get(None, -1)], np.int64)
-    return np.asarray(places[integers(encoded.indices.fill_null(len(values)))])
+    return np.asarray(np.array([levels.places[value] for value in listed], np.int64)[codes])
 
 
 def make_level_counts(
