@@ -10,6 +10,9 @@ from cellrisk.cli.answers import answer, check_outputs, obey, say, stop_above_li
 from cellrisk.cli.config import OutputOptions, policy_of
 from cellrisk.cli.groups import (
     AttackerOptions,
+    MaxCaused,
+    MaxCeiling,
+    MaxCertain,
     MechanismOptions,
     Number,
     PerturbationText,
@@ -76,13 +79,9 @@ def assess_command(
     risk: RiskOptions,
     attacker: AttackerOptions,
     output: OutputOptions,
-    max_caused: Annotated[
-        Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
-    ] = None,
-    max_certain: Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")] = None,
-    max_ceiling: Annotated[
-        Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
-    ] = None,
+    max_caused: MaxCaused = None,
+    max_certain: MaxCertain = None,
+    max_ceiling: MaxCeiling = None,
     max_risk: Annotated[
         Number, number("Exit with code 3 if a larger share is exposed, or the risk by --measure is larger.", "R")
     ] = None,

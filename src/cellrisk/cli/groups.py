@@ -115,6 +115,15 @@ def whole(help: str) -> Any:
     return option(help, "NUMBER", parsing.parse_whole)
 
 
+MaxCaused = Annotated[
+    Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
+]
+MaxCertain = Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")]
+MaxCeiling = Annotated[
+    Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
+]
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """Where the records are, and what the columns mean."""

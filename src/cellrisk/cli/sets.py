@@ -9,7 +9,7 @@ import typer
 
 from cellrisk.cli.answers import answer, check_outputs, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.groups import Number, Numbers, Text, number, option, whole
+from cellrisk.cli.groups import MaxCaused, MaxCeiling, MaxCertain, Number, Numbers, Text, number, option, whole
 from cellrisk.cli.program import PanelGroup
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
@@ -46,13 +46,9 @@ def together_command(
         option("Also count the people whom an attacker names with this certainty: 0.8,0.95.", "NUMBERS", read_numbers),
     ] = None,
     plot: Annotated[Text, option("Picture of how exposure grows table by table: .svg, .png or .pdf.", "FILE")] = None,
-    max_caused: Annotated[
-        Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
-    ] = None,
-    max_certain: Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")] = None,
-    max_ceiling: Annotated[
-        Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
-    ] = None,
+    max_caused: MaxCaused = None,
+    max_certain: MaxCertain = None,
+    max_ceiling: MaxCeiling = None,
     max_epsilon: Annotated[Number, number("Exit with code 3 if the set costs more.", "E")] = None,
     max_risk: Annotated[Number, number("Exit with code 3 if elimination names a larger share of people.", "R")] = None,
     max_people: Annotated[Number, number("Exit with code 3 if elimination names more people.", "M")] = None,
