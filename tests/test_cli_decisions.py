@@ -210,6 +210,14 @@ REFUSED = {
     "top": (("explain", "--epsilon", "1", "--top", "0"), "top"),
     "report nowhere": (("report", "--epsilon", "1"), "no output file"),
     "report ending": (("report", "--epsilon", "1", "--output", "report.docx"), "html"),
+    "report with a purpose": (
+        ("report", "--epsilon", "1", "--output", "report.html", "--ledger", "a.db", "--purpose", "yearbook"),
+        "writes nothing into it",
+    ),
+    "report with a new ledger": (
+        ("report", "--epsilon", "1", "--output", "report.html", "--ledger", "a.db", "--new-ledger"),
+        "writes nothing into it",
+    ),
     "report without a decision": (("report", "--output", "report.html"), "epsilon"),
 }
 

@@ -97,6 +97,15 @@ class RecordOptions(EntryOptions):
         and for a new one, which is made only for a release that is ready."""
         return nullcontext() if self.ledger is None or self.new_ledger else self.open()
 
+    def shown(self) -> AbstractContextManager[Ledger | None]:
+        """The ledger that a report shows; what could only be written into it is refused."""
+        if self.purpose or self.new_ledger or self.new_cohort or self.part_of:
+            raise InvalidInput(
+                "a report shows a ledger and writes nothing into it",
+                fix="leave --purpose, --new-ledger, --new-cohort and --part-of out; release takes them",
+            )
+        return self.opened()
+
     def opened_or_new(self, ledger: Ledger | None) -> AbstractContextManager[Ledger | None]:
         """The ledger that is open, or the new one that was asked for; None where none was named."""
         return nullcontext(ledger) if self.ledger is None or ledger is not None else self.open(create=True)

@@ -152,7 +152,7 @@ def report_command(
         check_public_delta(mechanism.mechanism, mechanism.delta)
     _check_figure(risk_epsilon, public, mechanism, record, may_be_missing or observed_levels)
     free = _read_free_figure(released, free_error, public)
-    opened = context.with_resource(record.opened())
+    opened = context.with_resource(record.shown() if risk_epsilon is None else record.opened())
     book = None if public else opened
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
     frequencies = table.tabulate(outside="drop" if public else "error", keys=True)
@@ -310,7 +310,7 @@ def _report_set(
     tables = read_tables(
         words["tables"], words["sensitive"], **{name: words[name] for name in TABLE_WORDS if name in words}
     )
-    ledger = context.with_resource(record.opened())
+    ledger = context.with_resource(record.shown())
     found = None
     if not public or figures or required or policies:
         looked_at = sorted({*certainties, *list_certainties(policies, figures)})
