@@ -220,6 +220,24 @@ def test_a_journal_is_closed_once(in_file: Where, monkeypatch: pytest.MonkeyPatc
     os.close(closed[0])
 
 
+def test_a_journal_that_is_held_for_an_instant_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that is made for it, and that nobody else can read."""
+    real, tried = journals.hold, []
+
+    def hold(path: Path, *, make: bool) -> journals.Journal | None:
+        tried.append(path)
+        return real(path, make=make) if len(tried) > 1 else None
+
+    monkeypatch.setenv(journals.STATE, str(tmp_path / "new" / "state"))
+    monkeypatch.setattr(journals, "hold", hold)
+    journal = journals.open_journal("0" * 32, "1" * 32, 30.0)
+    assert tried == [journal.path, journal.path]
+    folders = [journal.path.parent, journal.path.parent.parent]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (journal.path, *folders)] == [0o600, 0o700, 0o700]
+    journal.remove()
+    assert os.listdir(tmp_path / "new" / "state") == []
+
+
 def test_a_journal_that_cannot_be_locked_is_told(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(handle: int) -> bool:
         raise OSError(errno.ENOLCK, "No locks available")
