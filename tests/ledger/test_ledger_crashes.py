@@ -211,6 +211,23 @@ def test_a_clock_that_is_a_little_behind_is_noted(in_file: Where) -> None:
         assert ledger.declare("second").clock_behind == pytest.approx(0.25, abs=1e-9)
 
 
+TABLES = {
+    "ledger": "id TEXT, what TEXT, schema_version INTEGER, created TEXT, number INTEGER, digest TEXT",
+    "entries": "number INTEGER, previous TEXT, digest TEXT, body TEXT",
+    "pending": "token TEXT, state TEXT, body TEXT",
+    "released_files": "number INTEGER, path TEXT, salt TEXT",
+}
+
+
+def test_tables_stay_as_they_were_published(in_file: Where) -> None:
+    """Ledgers of earlier versions have them letter for letter; others would be told as made anew."""
+    in_file.open().close()
+    for name, columns in TABLES.items():
+        ((made,),) = in_file.execute(f"SELECT sql FROM sqlite_master WHERE type = 'table' AND name = '{name}'")
+        told = ", ".join(f"{column} NOT NULL" for column in columns.split(", "))
+        assert made.split() == f"CREATE TABLE {name} ( {told}, PRIMARY KEY ({columns.split()[0]}) )".split()
+
+
 def test_the_format_of_a_ledger_stays(in_file: Where, tmp_path: Path) -> None:
     """What files of earlier versions have: the letters in their header, and salts that nobody guesses."""
     assert in_file.file is not None
