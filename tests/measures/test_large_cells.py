@@ -291,13 +291,30 @@ def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
 def test_windows_leave_out_next_to_nothing(concentration: float) -> None:
     shares = np.array([0.01, 0.1, 0.89])
     first, last = window(shares, concentration, 300)
-    alone = [window(shares[[place]], concentration, 300) for place in range(3)]
-    assert (np.abs(np.array([first, last]) - np.array(alone)[:, :, 0].T) <= 1).all()
     for share, low, high in zip(shares, first, last, strict=True):
         law = count_pmf(np.arange(low, high + 1), share, concentration, 300)
         assert math.fsum(law) == pytest.approx(1.0, abs=1e-11)
         fast = consecutive_pmf(np.array([low]), int(high - low) + 1, np.array([share]), concentration, 300)[0]
         assert np.allclose(fast, law, rtol=2e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize("concentration", [9.0, 1e5, math.inf])
+def test_windows_of_rare_and_common_labels_together_are_those_of_each(concentration: float) -> None:
+    shares = np.array([1e-6, 0.3, 0.7 - 1e-6])
+    together = np.array(window(shares, concentration, 10**6))
+    alone = np.array([window(shares[[place]], concentration, 10**6) for place in range(3)])[:, :, 0].T
+    assert (np.abs(together - alone) <= 1).all()
+
+
+def test_at_least_one_cell_is_worked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many labels it has, and however little is computed at once."""
+    for module in (measure, marginal):
+        monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(expected, "ROWS_AT_ONCE", 1)
+    block = Profiles.from_cells([[2] * 40], 40).blocks[0]
+    for name in MEASURES:
+        asked = make_measure(name, Dirichlet.given([1.0] * 40, 40), PoissonSizes(9.0, True, "given"))
+        assert asked.rows_at_once(block, Survival((LaplaceNoise(1.0), LaplaceNoise(2.0)))) >= 1
 
 
 @pytest.mark.parametrize("concentration", [0.5, 9.0, 500.0, math.inf])
