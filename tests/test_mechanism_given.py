@@ -157,7 +157,8 @@ def test_commands_and_the_page_speak_of_it_too() -> None:
         for kind in vars(models).values()
         if inspect.isclass(kind) and "mechanism" in getattr(kind, "model_fields", {})
     }
-    assert {"Side", "PositionsRequest"} <= set(defaults)
+    assert {"Side", "PositionsRequest", "SetChoice"} <= set(defaults)
+    assert defaults.pop("SetTableChoice") is None  # then it is that of the set
     assert set(defaults.values()) == {USUAL_MECHANISM}
 
 
