@@ -165,7 +165,7 @@ class TestRefusals:
         page = visit()
         page.get_by_label("Choose a file").set_input_files(file)
         told = page.locator("#load-status").get_by_role("alert")
-        expect(told).to_have_text("The file has 240 kB; at most 200 kB can be uploaded.")
+        expect(told).to_have_text("The file is 240 kB large; at most 200 kB can be uploaded.")
 
     def test_a_server_that_is_gone(self, visit: Visit) -> None:
         page = visit(expected="net::ERR")

@@ -173,7 +173,7 @@ class TestSetFile:
                 "names columns that people.csv does not have: town.",
             ),
             (TWO + "[[table]]\nqid = ['age', 'sex']\n", "remove one of them"),
-            ("x" * 300_000, "The set file has 300 kB; at most 64 kB are read."),
+            ("x" * 300_000, "The set file is 300 kB large; at most 64 kB are read."),
         ],
         ids=["unknown key", "other records", "twice", "too large"],
     )

@@ -98,8 +98,8 @@ def _explain_epsilon(decision: Decision) -> str:
 
 def _justify(decision: Decision) -> str:
     return (
-        f"{_explain_epsilon(decision)}. Measured was the {decision.measured.name}, of the homogeneity attack, for "
-        f"{', '.join(decision.request.table.sensitive)}"
+        f"{_explain_epsilon(decision)}. The risk that was measured is the {decision.measured.name} of the homogeneity "
+        f"attack on {', '.join(decision.request.table.sensitive)}"
     )
 
 

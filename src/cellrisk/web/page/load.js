@@ -23,7 +23,7 @@ export function upload(file) {
   const form = new FormData();
   form.append("file", file);
   if (file.size <= limit) loadSource(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report), page.lost);
-  else showError(at("load-status"), new Error(`The file has ${size(file.size)}; at most ${size(limit)} can be uploaded.`));
+  else showError(at("load-status"), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
 }
 
 // Reads a source and shows its columns. What an address said of a file that the server had lost is used again.

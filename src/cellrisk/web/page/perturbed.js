@@ -126,7 +126,7 @@ export async function uploadKeys(file) {
   if (!file) return;
   const limit = page.server.upload_limit;
   if (file.size > limit) {
-    showError(at("see-status"), new Error(`The file has ${size(file.size)}; at most ${size(limit)} can be uploaded.`));
+    showError(at("see-status"), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
     return;
   }
   const form = new FormData();

@@ -38,7 +38,7 @@ function upload(file) {
   const form = new FormData();
   form.append("file", file);
   if (file.size <= limit) loadSource(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report));
-  else showError(at("load-status"), new Error(`The file has ${size(file.size)}; at most ${size(limit)} can be uploaded.`));
+  else showError(at("load-status"), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
 }
 
 let lost = null; // what an address said of a file that the server no longer has
@@ -74,7 +74,7 @@ async function loadSetFile(file) {
   at("set-toml").value = "";
   if (!file) return;
   if (!known.source) return showError(at("load-status"), new Error("Load the records first: a set file describes tables of them."));
-  if (file.size > 4 * LARGEST_SET) return showError(at("set-status"), new Error(`The set file has ${size(file.size)}; at most ${size(LARGEST_SET)} are read.`));
+  if (file.size > 4 * LARGEST_SET) return showError(at("set-status"), new Error(`The set file is ${size(file.size)} large; at most ${size(LARGEST_SET)} are read.`));
   const read = await work(at("set-status"), `Reading ${file.name}`, async () => ask("POST", "/api/sets/read", { text: await file.text(), name: file.name }));
   if (!read) return;
   const unknown = columnsOf(read.chosen).filter((name) => !known.source.columns.some((column) => column.name === name));
