@@ -34,7 +34,10 @@ APART = ("tests/docs/test_pages.py",)
 
 FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "accounting/test_compose.py": ("test_what_is_slow_is_left_until_it_is_looked_at",),
-    "attacks/test_enumeration.py": ("test_many_records_in_very_wide_noise[noise0-",),
+    "attacks/test_enumeration.py": (
+        "test_many_records_in_very_wide_noise[noise0-",
+        "test_many_records_in_very_wide_noise[noise3-",
+    ),
     "auditing/test_peers.py": (
         "test_entropy_l_is_not_cut_to_a_whole_number",
         "test_the_peers_give_the_same_numbers",
@@ -87,7 +90,10 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "perturbations/test_report.py": ("test_the_command",),
     "pictures/test_assessments.py": ("test_three_attributes_leave_a_place_empty",),
     "pictures/test_curves.py": ("test_names_of_columns_cannot_break_a_picture", "test_several_attributes_have_panels"),
-    "pictures/test_reproduction_pictures.py": ("test_pictures_are_the_same_bytes_each_time",),
+    "pictures/test_reproduction_pictures.py": (
+        "test_pictures_are_the_same_bytes_each_time",
+        "test_picture_of_the_readme_is_the_one",
+    ),
     "pictures/test_saving.py": (
         "test_bytes_are_the_same_in_another_process",
         "test_threads_do_not_disturb_each_other",
@@ -132,11 +138,13 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_numbers_and_texts_of_sqlite",
     ),
     "tables/test_foreign.py": (
+        "test_a_value_does_not_change_how_others_are_read",
         "test_many_rows_come_in_parts",
         "test_dates_are_dates[people.xpt]",
         "test_labels_of_several_values_are_told_apart",
     ),
     "tables/test_spark.py": (
+        "test_requests",
         *(
             f"test_parquet_gives_what_duckdb_gives[{case}"
             for case in ("bins", "counts", "every kind", "many levels", "numbers", "outside", "text", "times")
@@ -246,6 +254,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_the_paper_s_words",
     ),
     "web/test_browser_choices.py": (
+        "TestAddress::test_a_reload_the_way_back",
         "TestPerturbation::test_it_takes_the_place_of_noise",
         "TestAddress::test_a_restarted_server",
         "TestDeciding::test_what_a_policy",
@@ -310,7 +319,10 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     ),
     "perturbations/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
     "tables/test_tables_sources.py": ("test_counting_a_file_loads_no_pandas[a column a label]",),
-    "ledger/test_ledger_entries.py": ("test_threads_share_a_ledger[database]",),
+    "ledger/test_ledger_entries.py": (
+        "test_threads_share_a_ledger[database]",
+        "test_a_release_is_read_back_as_it_was_written[database]",
+    ),
     "pictures/test_figure_curves.py": (
         "test_a_column_for_each_mechanism_and_attribute",
         "test_three_panels_hold_the_numbers[three",
@@ -318,6 +330,10 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "together/test_splitting.py": ("test_figures_to_meet",),
     "auditing/test_audit.py": ("test_hundreds_of_thousands_of_cells_take_seconds",),
     "test_visible.py": ("test_reports_show_what_is_hidden",),
+    "test_cli_ledger.py": ("test_plan_finds_the_largest_epsilon[named0",),
+    "reporting/test_report_files.py": ("test_the_first_page_tells_of_ledger",),
+    "together/test_counting.py": ("test_who_is_outside_is_left_out_of_the_tables",),
+    "noisy_risk/test_policies_of_figures.py": ("test_a_private_choice_stays_within_policies",),
 }
 SHOWN = tuple(
     f"tests/docs/test_pages.py::test_what_a_page_shows_is_what_comes_out[docs/{page}.md]"
