@@ -140,7 +140,7 @@ class TestDeciding:
         expect(page.locator("#verdict")).to_contain_text("No limit is set")
         page.get_by_label("Exposed, at most").fill("")
         page.get_by_label("Because of their own record, at most").fill("0.05")  # finer than the arrows of the box
-        expect(page.locator("#verdict")).to_contain_text("0.05% of people given away because of their own record")
+        expect(page.locator("#verdict")).to_contain_text("given away because of their own record at or below 0.05%")
         expect(page.locator("#max-caused-lock")).to_be_empty()
 
     def test_what_a_policy_fixes_is_locked(self, browser: Any, tmp_path: Path) -> None:
