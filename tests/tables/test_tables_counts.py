@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,16 @@ def test_dropping_is_the_same_as_leaving_out(
     assert as_counted(table, "ill") == by_hand(whole, names, "ill")
     assert table.attribute("job").levels.labels == ("clerk", "cook", "smith")
     assert (table.n_records, table.dropped_records) == (len(whole), len(people) - len(whole))
+
+
+def test_more_records_than_are_looked_at_first() -> None:
+    """Many that are alike, beside a plain counter; the last ones hold a cell and a level that no others have."""
+    draw = random.Random(3)
+    rows = [(draw.choice("abc"), draw.choice("mn"), draw.choice("xy")) for _ in range(24_995)] + [("d", "n", "z")] * 5
+    table = tabulate(pd.DataFrame(rows, columns=["q", "r", "y"]), ["q", "r"], "y")
+    cells: dict[tuple[str, str], Counter[str]] = {}
+    for q, r, y in rows:
+        cells.setdefault((q, r), Counter())[y] += 1
+    assert (table.n_records, table.n_cells) == (len(rows), len(cells))
+    expected = Counter(tuple(sorted(count.values(), reverse=True)) for count in cells.values())
+    assert dict(table.profiles("y").rows()) == dict(expected)
