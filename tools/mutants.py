@@ -3,6 +3,7 @@
     .venv/bin/python tools/mutants.py noise people      300 mutants of each of these rooms, drawn at random
     .venv/bin/python tools/mutants.py --number 0        all of them, in every room of ``ROOMS``
     .venv/bin/python tools/mutants.py noise --again     those that survived the last time, of the same code
+    .venv/bin/python tools/mutants.py noise --judged    those that are said to make no difference: do they?
 
 A mutant is the package with one change: a comparison, an operator, a number, a condition or a result is another one,
 two arguments change places, a statement is left out. Texts, annotations, decorators and what is raised stay as they
@@ -148,6 +149,10 @@ SYMMETRIC = {
     "logaddexp",
     "isclose",
     "isinstance",
+    "array_equal",
+    "multiply",
+    "samestat",
+    "suppress",
 }
 """Two arguments of these may change places without any difference, or with an error that proves nothing."""
 
@@ -472,8 +477,10 @@ def limit_examples(test: Any) -> None:
 class Room:
     """A plugin of pytest that runs mutants instead of tests."""
 
-    def __init__(self, name: str, folder: Path, mutants: list[Mutant], patience: float) -> None:
+    def __init__(self, name: str, folder: Path, mutants: list[Mutant], patience: float, doubting: bool) -> None:
         self.name, self.folder, self.mutants, self.patience = name, folder, mutants, patience
+        self.doubting = doubting
+        """Whether mutants run that are said to make no difference."""
         self.results: list[dict[str, Any]] = []
         self.killers: Counter[str] = Counter()
         self.functions: Functions = {}
@@ -511,8 +518,9 @@ class Room:
         for number, mutant in enumerate(self.mutants, 1):
             self.results.append(self.judge(mutant, items, seen))
             result = self.results[-1]
-            if result["outcome"] in ("survived", "not reached"):
-                print(f"{mutant.path}:{mutant.line}: {result['outcome']}: {mutant.change}", flush=True)
+            if (result["outcome"] in ("survived", "not reached")) != self.doubting:
+                by = f", by {result['by']}" if result.get("by") else ""
+                print(f"{mutant.path}:{mutant.line}: {result['outcome']}: {mutant.change}{by}", flush=True)
             if number % 25 == 0:
                 alive = sum(each["outcome"] in ("survived", "not reached") for each in self.results)
                 print(
@@ -574,7 +582,7 @@ class Room:
 
     def judge(self, mutant: Mutant, items: dict[str, pytest.Item], seen: dict[str, Seen]) -> dict[str, Any]:
         """Runs the tests that reach a mutant."""
-        if mutant.key in read_judged():
+        if mutant.key in read_judged() and not self.doubting:
             return {**vars(mutant), "outcome": "no difference", "tests": 0}
         place = (str(self.folder / mutant.path), mutant.line)
         usable = {name: test for name, test in seen.items() if test.passed and test.seconds < LONGEST}
@@ -679,21 +687,22 @@ def list_sources(room: str) -> Iterator[str]:
             yield str(file.relative_to(REPOSITORY))
 
 
-def draw(room: str, number: int, seed: int, again: bool) -> list[Mutant]:
-    """Some of the room's mutants; all of them where there are fewer, or none is asked for."""
-    if again:
+def draw(room: str, number: int, seed: int, which: str) -> list[Mutant]:
+    """Some of the room's mutants, or all of them where there are fewer or none is asked for; or some known ones."""
+    every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
+    if which == "judged":
+        return [each for each in every if each.key in read_judged()]
+    if which == "again":
         last = json.loads((REPOSITORY / "build" / "mutants" / f"{room}.json").read_text(encoding="utf-8"))
         wanted = {tuple(each[key] for key in ("path", "text", "change", "which")) for each in last["survivors"]}
-        every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
         return [each for each in every if each.key in wanted]
-    every = [mutant for path in list_sources(room) for mutant in find_mutants(path)]
     print(f"{room}: {len(every)} mutants", flush=True)
     if not 0 < number < len(every):
         return every
     return random.Random(f"{seed} {room}").sample(every, number)
 
 
-def run_room(room: str, mutants: list[Mutant], patience: float) -> list[dict[str, Any]]:
+def run_room(room: str, mutants: list[Mutant], patience: float, doubting: bool) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         folder = Path(scratch).resolve()
         for name in COPIED:
@@ -708,7 +717,7 @@ def run_room(room: str, mutants: list[Mutant], patience: float) -> list[dict[str
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(folder / "src"))
-        plugin = Room(room, folder, mutants, patience)
+        plugin = Room(room, folder, mutants, patience, doubting)
         tests = [*ROOMS[room][1], *(f"{PACKAGE}/{name}" for name in ROOMS[room][0])]
         code = pytest.main(["-q", "-q", *PLAIN, "--basetemp", str(folder / "base"), *tests], plugins=[plugin])
         os.chdir(REPOSITORY)
@@ -717,7 +726,7 @@ def run_room(room: str, mutants: list[Mutant], patience: float) -> list[dict[str
         return plugin.results
 
 
-def summarise(room: str, results: list[dict[str, Any]], again: bool) -> None:
+def summarise(room: str, results: list[dict[str, Any]], which: str) -> None:
     outcomes = Counter(result["outcome"] for result in results)
     share = outcomes["killed"] / max(len(results), 1)
     among = outcomes["killed"] / max(len(results) - outcomes["no difference"], 1)
@@ -731,7 +740,7 @@ def summarise(room: str, results: list[dict[str, Any]], again: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     alive = [result for result in results if result["outcome"] in ("survived", "not reached")]
     kept = {"room": room, "drawn": len(results), "outcomes": outcomes, "survivors": alive}
-    name = f"{room}-again.json" if again else f"{room}.json"
+    name = f"{room}-{which}.json" if which else f"{room}.json"
     (folder / name).write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 
@@ -741,19 +750,23 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--number", type=int, default=300, help="mutants drawn for each room; 0 for all")
     parser.add_argument("--seed", type=int, default=14)
     parser.add_argument("--patience", type=float, default=8.0, help="seconds that the tests of one mutant may take")
-    parser.add_argument("--again", action="store_true", help="only what survived the last time")
+    known = parser.add_mutually_exclusive_group()
+    known.add_argument("--again", action="store_const", dest="which", const="again", help="what survived the last time")
+    known.add_argument("--judged", action="store_const", dest="which", const="judged", help=f"what {JUDGED} lists")
+    parser.set_defaults(which="")
     given = parser.parse_args(None if arguments is None else list(arguments))
     if unknown := set(given.rooms) - set(ROOMS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(ROOMS)}")
     rooms = given.rooms or list(ROOMS)
     for room in rooms:
         if len(rooms) > 1:  # the modules of one room stay loaded, with the paths of its copy
-            again = ["--again"] if given.again else []
+            which = [f"--{given.which}"] if given.which else []
             options = ["--number", str(given.number), "--seed", str(given.seed), "--patience", str(given.patience)]
-            subprocess.run([sys.executable, __file__, room, *options, *again], check=True)
+            subprocess.run([sys.executable, __file__, room, *options, *which], check=True)
             continue
-        results = run_room(room, draw(room, given.number, given.seed, given.again), given.patience)
-        summarise(room, results, given.again)
+        mutants = draw(room, given.number, given.seed, given.which)
+        results = run_room(room, mutants, given.patience, given.which == "judged")
+        summarise(room, results, given.which)
 
 
 if __name__ == "__main__":
