@@ -41,6 +41,18 @@ def test_keys_have_the_mean_the_variance_and_the_largest_entropy(most: int, vari
         assert bends == pytest.approx(bends[0] if len(bends) else 0.0, abs=1e-6 * max(1.0, abs(bends).max(initial=0)))
 
 
+@pytest.mark.parametrize("most", [1, 2, 5, 30, 100])
+def test_every_variance_that_is_allowed_has_keys(most: int) -> None:
+    """From next to nothing up to the most: none is refused, and each is met, however long it is written."""
+    for share in (*np.geomspace(1e-300, 1e-12, 7), *np.geomspace(1e-10, 0.9, 40), 0.94, 0.95):
+        made = read_perturbation(f"cell-key:{most}/{most * share:.40e}")
+        assert (made.last, made.period) == (most, 1)
+        for count in {1, most // 2 + 1, most}:
+            values, chances = made.row(count)
+            assert chances @ (values - count) == pytest.approx(0.0, abs=1e-11 * most * share)
+            assert chances @ (values - count) ** 2 == pytest.approx(most * share, rel=1e-11, abs=0)
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -149,11 +149,25 @@ def test_hostile_files_are_refused(tmp_path: Path, text: str | bytes, told: str)
     [
         *("random-rounding:0", "random-rounding:x", "random-rounding:", "round:-5", "suppress-below:1e9"),
         *("round:99999999999999999999", "nothing.csv", "random-rounding:3,round:5", ""),
+        *(f"round:{'0' * 20}{LARGEST_COUNT + 1}", "random-rounding:" + "9" * 5000, "suppress-below:\u0663"),
     ],
 )
 def test_unknown_rules_are_refused(given: str) -> None:
     with pytest.raises(InvalidInput):
         read_perturbation(given)
+
+
+def test_zeros_before_a_number_change_nothing() -> None:
+    for zeros in (1, 20, 5000):
+        assert row_of(read_perturbation(f"random-rounding:{'0' * zeros}3"), 4) == near({3: 2 / 3, 6: 1 / 3})
+        assert read_perturbation(f"cell-key:{'0' * zeros}5/2").to_dict()["last"] == 5
+
+
+def test_where_nothing_vanishes_the_last_that_does_is_nobody(tmp_path: Path) -> None:
+    """A file may publish even a count of 0 as something else."""
+    shown = read(tmp_path, "count,released,probability\n0,1,1\n1,1,1\n2,2,1\n")
+    assert shown.noise.vanish(np.arange(4)).tolist() == [0.0] * 4
+    assert shown.noise.last_vanishing == 0
 
 
 def test_other_refusals(tmp_path: Path) -> None:

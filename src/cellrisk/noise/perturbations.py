@@ -216,24 +216,25 @@ def _suppress_and_round(name: str, below: int, base: int) -> Perturbation:
 
 def _read_key_noise(text: str, given: str) -> tuple[int, float]:
     """The largest that a key adds, and the variance, of "5/2"."""
-    most, slash, spread = given.partition("/")
-    try:
-        variance = float(spread) if slash and len(spread) < 30 else math.nan
-    except ValueError:
-        variance = math.nan
-    if not (most.isascii() and most.isdigit() and 0 < int(most[:6]) <= LARGEST_KEY_NOISE and len(most) < 6):
+    digits, _, spread = given.partition("/")
+    most = _read_digits(digits, LARGEST_KEY_NOISE)
+    if most is None:
         raise InvalidInput(
             "the largest that a key adds must be a whole number above 0",
             got=repr(text[:60]),
             allowed=f"up to {LARGEST_KEY_NOISE}: cell-key:5/2",
         )
-    if not 0 < variance <= FULLEST * int(most):
+    try:
+        variance = float(spread)
+    except ValueError:
+        variance = math.nan
+    if not 0 < variance <= FULLEST * most:
         raise InvalidInput(
             "the variance of what a key adds must be above 0, and below the largest that it adds",
             got=repr(text[:60]),
-            allowed=f"up to {FULLEST * int(most):g}: a count of 1 that keeps its mean has no more",
+            allowed=f"up to {FULLEST * most:g}: a count of 1 that keeps its mean has no more",
         )
-    return int(most), variance
+    return most, variance
 
 
 def _add_by_keys(name: str, most: int, variance: float) -> Perturbation:
@@ -263,32 +264,34 @@ def _spread_most(values: Integers, variance: float) -> Floats:
     chances, loss = law(at)
     for _ in range(NEWTON_STEPS):
         slope = powers @ chances - wanted
-        if np.abs(slope).max() < 1e-13 * wanted[1]:
-            break
+        if np.abs(slope).max() < 1e-12 * wanted[1]:
+            return np.asarray(chances)
         bend = (powers * chances) @ powers.T - np.outer(powers @ chances, powers @ chances)
-        step = np.linalg.solve(bend + 1e-14 * np.trace(bend) * np.eye(2), slope)
-        size = 1.0
+        step = np.linalg.solve(bend, slope)
         tried, lower = law(at - step)
-        while lower > loss + 1e-15 * abs(loss) and size > 1e-6:
-            size /= 2.0
-            tried, lower = law(at - size * step)
-        if size <= 1e-6:  # nothing is left but rounding
-            break
-        at, chances, loss = at - size * step, tried, lower
-    if np.abs(powers @ chances - wanted).max() > 1e-9 * wanted[1]:
-        raise InvalidInput("no keys with this variance were found", got=f"{variance:g}", fix="choose another")
-    return np.asarray(chances)
+        while lower > loss + 1e-14:  # more than rounding
+            step /= 2.0
+            tried, lower = law(at - step)
+        at, chances, loss = at - step, tried, lower
+    raise InvalidInput("no keys with this variance were found", got=f"{variance:g}", fix="choose another")
 
 
 def _whole(text: str, number: str) -> int:
-    if not (number.isascii() and number.isdigit() and 0 < int(number[:12]) <= LARGEST_COUNT):
+    found = _read_digits(number, LARGEST_COUNT)
+    if found is None:
         raise InvalidInput(
             "the number of a rule must be a whole number above 0",
             got=repr(text[:60]),
             allowed=f"up to {LARGEST_COUNT:,}",
             fix="give it, as in random-rounding:3; or an epsilon, to find the number at equal risk",
         )
-    return int(number)
+    return found
+
+
+def _read_digits(text: str, most: int) -> int | None:
+    """A whole number from 1 to ``most``, of a text of any length; None where it is something else."""
+    found = float(text) if text.isascii() and text.isdigit() else 0.0
+    return int(found) if 0 < found <= most else None
 
 
 def _vanishing(row: Row) -> float:
