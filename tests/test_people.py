@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.profiles import Profiles
+from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.risk.people import People, count_people
+from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
+from cellrisk.risk.people import People, count_people, split_profiles
 from tests.attacks import oracle
 from tests.near import near
 
@@ -173,9 +174,24 @@ def test_every_headline_has_the_interval(adult: cr.FrequencyTable) -> None:
 
 def test_how_a_deviation_is_said() -> None:
     """Two digits below 10, whole people from there on."""
-    said = [People(50.0, each, 1, 99, exact=True).spread.split(",")[0] for each in (0.0, 0.123, 9.46, 12.7, 1234.5)]
-    assert said == [f"standard deviation {each}" for each in ("0", "0.12", "9.5", "13", "1")]
+    deviations = {0.0: "0", 0.123: "0.12", 1.0: "1", 1.26: "1.3", 9.46: "9.5", 10.4: "10", 12.7: "13", 1234.5: "1"}
+    said = [People(50.0, each, 1, 99, exact=True).spread.split(",")[0] for each in deviations]
+    assert said == [f"standard deviation {each}" for each in deviations.values()]
     assert "1,234," in People(50.0, 1234.4, 1, 99, exact=True).spread
+
+
+def test_profiles_are_taken_in_pieces_that_are_neither_large_nor_many() -> None:
+    """No piece holds more than so many counts, and no two of them would fit into one."""
+    counts = np.arange(1, 1 + 3 * NUMBERS_AT_ONCE, 3)[:, None] + np.array([2, 1, 0])
+    for width in (1, 3):
+        taken = counts[:, :width]
+        block = Block(taken, np.ones(len(taken), np.int64), taken.sum(axis=1))
+        pieces = list(split_profiles(Profiles(3, (block,))))
+        assert np.array_equal(np.concatenate([piece.counts for piece in pieces]), block.counts)
+        assert max(piece.counts.size for piece in pieces) <= NUMBERS_AT_ONCE
+        assert len(pieces) == -(-len(block) // (NUMBERS_AT_ONCE // width))
+    wide = Block(np.ones((2, NUMBERS_AT_ONCE + 1), np.int64), np.ones(2, np.int64), np.full(2, NUMBERS_AT_ONCE + 1))
+    assert [len(piece) for piece in split_profiles(Profiles(NUMBERS_AT_ONCE + 1, (wide,)))] == [1, 1]
 
 
 def test_refusals() -> None:

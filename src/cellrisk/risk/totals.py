@@ -14,9 +14,8 @@ from cellrisk.system.arrays import Floats, Integers
 OUTSIDE = 1e-7
 """Probability on each side of the window that the total is computed over."""
 NEGLECTED = 1e-6
-"""Cells that take another than their likeliest value with less probability than this, all together, are fixed at it."""
-ROUNDING = 1e-9
-"""What rounding may have done to a probability."""
+"""Cells that take another than their likeliest value with less probability than this, all together, are fixed at it.
+A fifth as much again is set aside for both sides of the window, and a thousandth for rounding."""
 MOST_ATOMS = 1024
 MOST_FREQUENCIES = 1 << 19
 """Up to so many the distribution is computed as it is;"""
@@ -87,7 +86,7 @@ def find_interval(laws: Sequence[Law], tail: float) -> Interval:
     fixed, rest = _take_certain(laws)
     atoms, rest = _take_large([_merge_values(law) for law in rest])
     bulk = _Bulk.of(rest)
-    allowed = tail - NEGLECTED - 2.0 * OUTSIDE - ROUNDING
+    allowed = tail - 1.201 * NEGLECTED
     values = atoms.values + fixed
 
     def below(end: int) -> float:
@@ -117,10 +116,10 @@ def _take_certain(laws: Sequence[Law]) -> tuple[int, list[Law]]:
     for law in laws:
         place = np.argmax(law.chance, axis=1)[:, None]
         largest, value = (np.take_along_axis(part, place, axis=1)[:, 0] for part in (law.chance, law.values))
-        none = np.maximum(1.0 - law.chance.sum(axis=1), 0.0)
+        shown = law.chance.sum(axis=1)
+        none = np.maximum(1.0 - shown, 0.0)
         likeliest.append(np.where(largest > none, value, 0))
-        others = np.where(largest > none, law.chance.sum(axis=1) - largest + none, law.chance.sum(axis=1))
-        doubt.append(np.maximum(others, 0.0) * law.cells)
+        doubt.append((shown + none - np.maximum(largest, none)) * law.cells)
     together = np.concatenate(doubt)
     order = np.argsort(together, kind="stable")
     certain = np.zeros(len(together), bool)
@@ -163,7 +162,7 @@ class _Atoms:
         steps = np.append(values, 0)
         parts = np.append(chance, max(1.0 - float(chance.sum()), 0.0))
         found, where = np.unique(self.values[:, None] + steps, return_inverse=True)
-        together = np.bincount(where.reshape(-1), (self.chance[:, None] * parts).reshape(-1), len(found))
+        together = np.bincount(where.ravel(), (self.chance[:, None] * parts).ravel(), len(found))
         return _Atoms(found, np.asarray(together, np.float64))
 
 
@@ -225,27 +224,22 @@ class _Bulk:
         reach = find_reach(spread, float(max(law.values.max() for law in laws)), OUTSIDE)
         start, stop = max(0, math.floor(mean - reach)), min(most, math.ceil(mean + reach))
         length = fft.next_fast_len(stop - start + 1, real=True)
-        entries = sum(law.values.size for law in laws)
-        if length // 2 < MOST_FREQUENCIES:
-            found = _transform(laws, 2.0 * np.pi / length, length // 2 + 1, MOST_WORK)
-            if found is not None:
-                return _Bulk._exactly(found, start, length)
-        for frequencies, work in (
-            (SMOOTH_FREQUENCIES, MOST_WORK),
-            (max(FEWEST_FREQUENCIES, MOST_WORK // entries), math.inf),
-        ):
-            if frequencies < length // 2:
-                bulk = _Bulk._smoothly(laws, start, stop, frequencies, work)
-                if bulk is not None:
-                    return bulk
-        found = _transform(laws, 2.0 * np.pi / length, length // 2 + 1, math.inf)
-        return _Bulk._exactly(found, start, length)  # type: ignore[arg-type]
+        half = length // 2
+        fewest = max(FEWEST_FREQUENCIES, MOST_WORK // sum(law.values.size for law in laws))
+        found = _Bulk._exactly(laws, start, length, MOST_WORK) if half < MOST_FREQUENCIES else None
+        if found is None and half > SMOOTH_FREQUENCIES:
+            found = _Bulk._smoothly(laws, start, stop, SMOOTH_FREQUENCIES, MOST_WORK)
+        if found is None and half > fewest:
+            found = _Bulk._smoothly(laws, start, stop, fewest, math.inf)
+        return found or _Bulk._exactly(laws, start, length, math.inf)  # type: ignore[return-value]
 
     @staticmethod
-    def _exactly(transform: Floats, start: int, length: int) -> _Bulk:
-        mass = np.roll(fft.irfft(np.conj(transform), length), -(start % length))
-        below = np.cumsum(mass)
-        return _Bulk(float(start), 1.0, below, np.cumsum(mass[::-1])[::-1], 0.0)
+    def _exactly(laws: list[Law], start: int, length: int, work: float) -> _Bulk | None:
+        found = _transform(laws, 2.0 * np.pi / length, length // 2 + 1, work)
+        if found is None:
+            return None
+        mass = np.roll(fft.irfft(np.conj(found), length), -(start % length))
+        return _Bulk(float(start), 1.0, np.cumsum(mass), np.cumsum(mass[::-1])[::-1], 0.0)
 
     @staticmethod
     def _smoothly(laws: list[Law], start: int, stop: int, frequencies: int, work: float) -> _Bulk | None:
@@ -260,7 +254,7 @@ class _Bulk:
         number = np.arange(1, frequencies)
         points = fft.next_fast_len(4 * frequencies, real=True)
         waves = np.zeros(frequencies, complex)
-        waves[1:] = found[1:] * np.exp(-1j * (turn * number * first % (2.0 * np.pi))) / (2j * np.pi * number)
+        waves[1:] = found[1:] * np.exp(-1j * turn * first * number) / (2j * np.pi * number)
         wave = points * fft.irfft(np.conj(waves), points)
         below = np.arange(points) / points + (wave[0] - wave)
         return _Bulk(first, window / points, below, 1.0 - below, deviation)
@@ -269,20 +263,18 @@ class _Bulk:
         """At least P(total <= end)."""
         found = np.ones(len(ends))
         for shift, sure in self._shifts():
-            place = np.ceil((ends + shift - self.start) / self.step)
-            inside = self.below[np.clip(place, 0, len(self.below) - 1).astype(np.int64)] / sure
-            bound = np.where(place < 0, 0.0, np.where(place >= len(self.below) - 1, 1.0, inside))
-            found = np.minimum(found, bound)
+            place = np.ceil((ends + shift - self.start) / self.step).astype(np.int64)
+            inside = np.take(self.below, place, mode="clip")
+            found = np.minimum(found, np.where(place < 0, 0.0, inside / sure))
         return found
 
     def at_least(self, ends: Integers) -> Floats:
         """At least P(total >= end)."""
         found = np.ones(len(ends))
         for shift, sure in self._shifts():
-            place = np.floor((ends - shift - self.start) / self.step)
-            inside = self.above[np.clip(place, 0, len(self.above) - 1).astype(np.int64)] / sure
-            bound = np.where(place <= 0, 1.0, np.where(place >= len(self.above), 0.0, inside))
-            found = np.minimum(found, bound)
+            place = np.floor((ends - shift - self.start) / self.step).astype(np.int64)
+            inside = np.take(self.above, place, mode="clip")
+            found = np.minimum(found, np.where(place >= len(self.above), 0.0, inside / sure))
         return found
 
     def _shifts(self) -> list[tuple[float, float]]:
@@ -318,10 +310,9 @@ def _transform(laws: list[Law], turn: float, frequencies: int, work: float, devi
     from some of the frequencies first.
     """
     ordered = _most_varied_first(laws)
-    if math.isfinite(work) and frequencies > 2 * PROBED:
-        some = np.arange(0, frequencies, PROBED)
-        if _multiply_out(ordered, turn, some, work / PROBED, deviation)[1] > work / PROBED:
-            return None
+    some = np.arange(0, frequencies, PROBED)
+    if _multiply_out(ordered, turn, some, work / PROBED, deviation)[1] > work / PROBED:
+        return None
     kept, spent, product = _multiply_out(ordered, turn, np.arange(frequencies), work, deviation)
     if spent > work:
         return None
@@ -340,7 +331,7 @@ def _multiply_out(
     spent = 0
     product = np.exp(-0.5 * (deviation * turn * kept) ** 2).astype(complex)
     for law in laws:
-        step = max(1, NUMBERS_AT_ONCE // max(len(kept), 1))
+        step = max(1, NUMBERS_AT_ONCE // len(kept))
         for start in range(0, len(law.cells), step):
             few = slice(start, start + step)
             spent += len(kept) * law.values[few].size
@@ -360,10 +351,8 @@ def _multiply_out(
 def _waves(values: Integers, turn: float, kept: Integers) -> Floats:
     """e^(i turn n f) for every value n and frequency f.
 
-    Of many frequencies, f = c a + b, it is e^(i turn n c a) e^(i turn n b): a product instead of an exponential.
+    With f = c a + b, it is e^(i turn n c a) e^(i turn n b): a product instead of an exponential.
     """
-    if len(kept) < FEWEST_FREQUENCIES**2:
-        return np.asarray(np.exp(1j * np.outer(values, turn * kept)))
     step = math.isqrt(int(kept[-1])) + 1
     large, small = (np.exp(1j * np.outer(values, turn * part)) for part in (step * np.arange(step), np.arange(step)))
     return np.asarray(large[:, kept // step] * small[:, kept % step])
@@ -386,7 +375,7 @@ def _most_varied_first(laws: list[Law]) -> list[Law]:
     places = np.concatenate([np.arange(len(law.cells)) for law in laws])
     number = np.repeat(np.arange(len(laws)), [len(law.cells) for law in laws])
     ranks = (np.argsort(-each, kind="stable")[:VARIED] for each in (uncertain, spread))
-    first = list(dict.fromkeys(np.stack(list(ranks), axis=1).reshape(-1).tolist()))
+    first = list(dict.fromkeys(np.stack(list(ranks), axis=1).ravel().tolist()))
     alone = [_pick(laws[number[place]], places[place : place + 1]) for place in first]
     others = np.ones(len(spread), bool)
     others[first] = False
