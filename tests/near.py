@@ -24,7 +24,7 @@ def near(expected: Any) -> Any:
 
 def near_epsilon(expected: Any) -> Any:
     """What equals an epsilon that was searched for, or a risk there: an edge is found to one part in a million."""
-    return pytest.approx(expected, rel=1e-6)
+    return pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def same(found: Any, expected: Any) -> bool:

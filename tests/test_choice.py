@@ -90,13 +90,13 @@ def test_none_says_why(adult: cr.FrequencyTable) -> None:
 def test_people_and_margin_are_limits_on_the_same_risk(adult: cr.FrequencyTable) -> None:
     by_people = cr.choose(adult, max_people=8000)
     by_risk = cr.choose(adult, max_risk=8000 / adult.n_records)
-    assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7)
+    assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7, abs=0)
     assert by_people.epsilon is not None
     assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon)).mean <= 8000
     by_margin = cr.choose(adult, margin=0.05)
-    assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7)
+    assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7, abs=0)
     both = cr.choose(adult, max_risk=0.3, max_people=8000)
-    assert both.epsilon == pytest.approx(by_people.epsilon, rel=1e-7)
+    assert both.epsilon == pytest.approx(by_people.epsilon, rel=1e-7, abs=0)
 
 
 def test_every_attribute_must_be_within_the_limit() -> None:
@@ -183,7 +183,7 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     assert nothing.epsilon is None
     assert "the limit on the TVD asks for more than 0.5" in nothing.why
     allowed = nothing.options[0].within_risk_limits[-1][1]
-    assert number_after("the other limits allow epsilon up to", nothing.why) == pytest.approx(allowed, rel=1e-3)
+    assert number_after("the other limits allow epsilon up to", nothing.why) == pytest.approx(allowed, rel=1e-3, abs=0)
     neither = cr.choose(bent, max_risk=0.01, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=2, way=1)
     assert "it comes nearest at" in neither.why
 
@@ -271,7 +271,7 @@ def test_the_limit_that_allows_least_is_named(bent: cr.FrequencyTable) -> None:
     assert asked > np.log(7.0 / 3.0)
     assert choice.epsilon is None
     assert "the limit on epsilon allows up to 0.5" in choice.why
-    assert number_after("the limit on the risk asks for epsilon", choice.why) == pytest.approx(asked, rel=1e-3)
+    assert number_after("the limit on the risk asks for epsilon", choice.why) == pytest.approx(asked, rel=1e-3, abs=0)
 
 
 def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
@@ -289,7 +289,7 @@ def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
 
 def test_a_range_may_begin_below_the_usual_one(bent: cr.FrequencyTable) -> None:
     choice = cr.choose(bent, max_ceiling=0.5001, least_epsilon=1e-4)
-    assert choice.epsilon == pytest.approx(np.log(0.5001 / 0.4999), rel=1e-6)
+    assert choice.epsilon == pytest.approx(np.log(0.5001 / 0.4999), rel=1e-6, abs=0)
 
 
 def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> None:

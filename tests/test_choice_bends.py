@@ -150,7 +150,7 @@ def test_several_limits_at_once() -> None:
     ]
     assert len(both) == len(choice.admissible)
     for found, expected in zip(choice.admissible, both, strict=True):
-        assert found == pytest.approx(expected, rel=1e-6)
+        assert found == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, GeometricNoise, DiscreteGaussianNoise])
@@ -242,9 +242,9 @@ def test_the_epsilon_of_a_scale(name: str, delta: float) -> None:
     epsilons = np.geomspace(0.01, 10.0, 11)
     logs = np.array([math.log(setting.at(float(each)).scale) for each in epsilons])
     assert scales.logs[[0, -1]] == near(logs[[0, -1]])
-    assert scales.invert(logs) == pytest.approx(epsilons, rel=1e-6)
+    assert scales.invert(logs) == pytest.approx(epsilons, rel=1e-6, abs=0)
     beyond = np.array([scales.logs[0] + 1.0, scales.logs[-1] - 1.0])
-    assert scales.invert(beyond) == pytest.approx([0.01, 10.0], rel=1e-9)
+    assert scales.invert(beyond) == pytest.approx([0.01, 10.0], rel=1e-9, abs=0)
 
 
 def test_where_interpolants_are_level_and_zero() -> None:

@@ -559,6 +559,43 @@ def test_a_process_without_a_deadline_is_seen(tmp_path: Path) -> None:
     assert list(waiting_for_ever(tmp_path)) == ["test_a.py:3"]
 
 
+def comparing_loosely(tests: Path) -> Iterator[str]:
+    """Comparisons of numbers that leave it to a library how far from each other they may be, whatever their size."""
+    for path in sorted(tests.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if "approx(" in text or "close(" in text else ()
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            stated = TOLERANCES.get(ast.unparse(call.func), set())
+            if not stated <= {keyword.arg for keyword in call.keywords}:
+                yield f"{path.relative_to(tests)}:{call.lineno}"
+
+
+TOLERANCES = {
+    "approx": {"abs"},
+    "pytest.approx": {"abs"},
+    "np.allclose": {"atol", "rtol"},
+    "np.isclose": {"atol", "rtol"},
+}
+"""What must be said: by default, numbers within 1e-12 of each other are equal to pytest, and within 1e-8 to numpy."""
+
+
+def test_every_comparison_says_its_tolerance() -> None:
+    """`abs=0` where digits are meant, `near(…)` where the same number is computed in two ways."""
+    assert list(comparing_loosely(REPOSITORY / "tests")) == []
+
+
+def test_a_comparison_without_its_tolerance_is_seen(tmp_path: Path) -> None:
+    lines = [
+        "assert one == pytest.approx(2, rel=1e-9)",
+        "assert one == pytest.approx(2, rel=1e-9, abs=0)",
+        "assert one == pytest.approx(2)",
+        "assert np.allclose(one, 2, rtol=1e-9)",
+        "assert np.allclose(one, 2, rtol=1e-9, atol=0)",
+    ]
+    (tmp_path / "test_a.py").write_text("\n".join(lines), encoding="utf-8")
+    assert sorted(comparing_loosely(tmp_path)) == ["test_a.py:1", "test_a.py:3", "test_a.py:4"]
+
+
 def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
     """As the settings here say, only sooner: it ends with an error, and what it was doing is told."""
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)

@@ -162,7 +162,7 @@ def test_cells_that_outweigh_all_smaller_ones_are_taken_value_by_value() -> None
     small = Law(np.array([[3]]), np.array([[0.5]]), np.array([100]))
     atoms, rest = totals._take_large([small, Law(np.array([[10_000]]), np.array([[0.5]]), np.array([4]))])
     assert atoms.values.tolist() == [0, 10_000, 20_000, 30_000, 40_000]
-    assert atoms.chance == pytest.approx([1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16], rel=1e-12)
+    assert atoms.chance == pytest.approx([1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16], rel=1e-12, abs=0)
     assert [(law.values.tolist(), law.cells.tolist()) for law in rest] == [([[3]], [100])]
     laws = [Law(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((50, 100), (60, 1))]
     atoms, rest = totals._take_large(laws)

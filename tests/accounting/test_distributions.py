@@ -137,7 +137,7 @@ def test_gaussians_are_one_piece() -> None:
     scales = [loss.mechanism.scale for loss in losses if loss.mechanism]
     assert isinstance(piece, GaussianPiece)
     assert times == 1
-    assert piece.amount == pytest.approx(math.hypot(*(1 / scale for scale in scales)), rel=1e-14)
+    assert piece.amount == pytest.approx(math.hypot(*(1 / scale for scale in scales)), rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_unknown_deltas_can_use_up_the_delta() -> None:
 def test_the_rest_of_a_delta(delta: float, deltas: list[float]) -> None:
     kept = mp.fprod(1 - mp.mpf(repr(each)) for each in deltas)
     exact = float(1 - (1 - mp.mpf(repr(delta))) / kept)
-    assert find_rest(delta, deltas) == pytest.approx(exact, rel=1e-14)
+    assert find_rest(delta, deltas) == pytest.approx(exact, rel=1e-14, abs=0)
     assert find_rest(delta, deltas) < exact
 
 

@@ -80,7 +80,7 @@ def advanced_in_many_digits(losses: Sequence[Loss], delta: float) -> float:
 )
 def test_advanced_is_the_theorem(losses: list[Loss], delta: float) -> None:
     assert compose_advanced(losses, "approximate", delta) == pytest.approx(
-        advanced_in_many_digits(losses, delta), rel=1e-12
+        advanced_in_many_digits(losses, delta), rel=1e-12, abs=0
     )
 
 
@@ -117,14 +117,14 @@ def test_rhos_add_up(losses: list[Loss], rho: float, delta: float) -> None:
         mp.log(math.sqrt(-math.log(delta) / rho)),
         tol=1e-12,
     )
-    assert float(log_delta(1 + mp.e**order, mp.mpf(found))) == pytest.approx(math.log(delta), rel=1e-8)
+    assert float(log_delta(1 + mp.e**order, mp.mpf(found))) == pytest.approx(math.log(delta), rel=1e-8, abs=0)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_one_discrete_gaussian_gives_back_its_epsilon(epsilon: float, neighbours: str) -> None:
     loss = loss_of("discrete-gaussian", epsilon, 1e-6, neighbours)
-    assert compose([loss], operator="zcdp").epsilon == pytest.approx(epsilon, rel=1e-10)
+    assert compose([loss], operator="zcdp").epsilon == pytest.approx(epsilon, rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 10.0, 300.0])
@@ -140,8 +140,8 @@ def test_renyi_divergences_are_integrals(epsilon: float, order: float) -> None:
         expected = [float(mp.log(moment) / (a - 1)) for moment in (pure_moment, laplace_moment)]
     orders = np.array([order])
     found = [float(kind(epsilon).diverge(orders)[0]) for kind in (PurePiece, LaplacePiece)]
-    assert found[0] == pytest.approx(expected[0], rel=1e-12)
-    assert found[1] == pytest.approx(expected[1], rel=1e-8)
+    assert found[0] == pytest.approx(expected[0], rel=1e-12, abs=0)
+    assert found[1] == pytest.approx(expected[1], rel=1e-8, abs=0)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -167,7 +167,7 @@ def test_renyi_beside_the_accountant_of_dp_accounting(delta: float) -> None:
     ):
         accountant.compose(event, 5)
     found = compose_renyi(losses * 5, "approximate", delta)
-    assert found == pytest.approx(accountant.get_epsilon(delta), rel=1e-9)
+    assert found == pytest.approx(accountant.get_epsilon(delta), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.1, 10.0])
@@ -187,7 +187,7 @@ def test_one_gaussian_gives_back_its_epsilon(name: str, epsilon: float, neighbou
     loss = loss_of(name, epsilon, 1e-6, neighbours)
     found = compose([loss], operator="gaussian")
     assert found.flavour == loss.flavour
-    assert found.epsilon == pytest.approx(epsilon, rel=1e-10)
+    assert found.epsilon == pytest.approx(epsilon, rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -204,7 +204,7 @@ def test_gaussians_compose_exactly(delta: float) -> None:
         return mp.ncdf(mu / 2 - epsilon / mu) - mp.e**epsilon * mp.ncdf(-mu / 2 - epsilon / mu)
 
     exact = find_epsilon(delta_of, delta, 100.0)
-    assert compose_gaussians(losses, "approximate", delta) == pytest.approx(exact, rel=1e-11)
+    assert compose_gaussians(losses, "approximate", delta) == pytest.approx(exact, rel=1e-11, abs=0)
 
 
 def test_probabilistic_gaussians_keep_the_probability() -> None:
@@ -215,7 +215,7 @@ def test_probabilistic_gaussians_keep_the_probability() -> None:
     above = mp.ncdf((mu**2 / 2 - found.epsilon) / mu)
     below = mp.ncdf((-(mu**2) / 2 - found.epsilon) / mu)
     assert found.flavour == "probabilistic"
-    assert float(above) == pytest.approx(found.delta / 2, rel=1e-9)
+    assert float(above) == pytest.approx(found.delta / 2, rel=1e-9, abs=0)
     assert above + below <= found.delta
     assert found.epsilon < 1.5
 
@@ -228,7 +228,7 @@ def test_two_gaussians_beside_the_accountant_of_dp_accounting() -> None:
     accountant = PLDAccountant(value_discretization_interval=1e-4)
     accountant.compose(dp_accounting.GaussianDpEvent(loss.mechanism.scale if loss.mechanism else 0.0), 10)
     found = compose_gaussians([loss] * 10, "approximate", 1e-6)
-    assert found == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-4)
+    assert found == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-4, abs=0)
 
 
 def test_a_large_delta_needs_no_epsilon() -> None:
@@ -347,9 +347,11 @@ def test_gaussian_noise_is_concentrated(name: str, neighbours: str) -> None:
     assert loss.mechanism is not None
     rho = (1 if neighbours == "add-remove" else 2) / (2 * loss.mechanism.scale**2)
     pieces = take_apart([loss] * 3)
-    assert math.fsum(times * piece.rho for piece, times in pieces) == pytest.approx(3 * rho, rel=1e-12)
+    assert math.fsum(times * piece.rho for piece, times in pieces) == pytest.approx(3 * rho, rel=1e-12, abs=0)
     orders = np.array([1.5, 20.0])
-    assert sum(times * piece.diverge(orders) for piece, times in pieces) == pytest.approx(3 * rho * orders, rel=1e-12)
+    assert sum(times * piece.diverge(orders) for piece, times in pieces) == pytest.approx(
+        3 * rho * orders, rel=1e-12, abs=0
+    )
 
 
 def test_gaussians_compose_exactly_only_among_themselves() -> None:

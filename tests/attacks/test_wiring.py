@@ -28,13 +28,13 @@ def test_assess_curve_and_choose_agree(adult: cr.FrequencyTable, attack: str) ->
     assert line.at(1.0) == near(assessment.value())
     exact = GUESSES[attack]().average(adult.profiles(), Survival((cr.Geometric(epsilon=1.0).noise,)), ("tight",))
     assert assessment.value(weights="uniform") == near(exact["tight", "uniform"][0])
-    assert assessment.exposures[0].share == pytest.approx(assessment.value(), rel=1e-12)
+    assert assessment.exposures[0].share == pytest.approx(assessment.value(), rel=1e-12, abs=0)
     choice = cr.choose(adult, max_risk=assessment.value(), attack=attack, least_epsilon=0.5, largest_epsilon=2.0)
-    assert choice.epsilon == pytest.approx(1.0, rel=1e-5)
+    assert choice.epsilon == pytest.approx(1.0, rel=1e-5, abs=0)
     by_people = cr.choose(
         adult, max_people=assessment.exposures[0].people.mean, attack=attack, least_epsilon=0.5, largest_epsilon=2.0
     )
-    assert by_people.epsilon == pytest.approx(1.0, rel=1e-5)
+    assert by_people.epsilon == pytest.approx(1.0, rel=1e-5, abs=0)
 
 
 @pytest.mark.parametrize("attack", GUESSES)
@@ -78,7 +78,7 @@ def test_people_of_a_guess(attack: str) -> None:
     right = (named * cells).sum(axis=(1, 2))
     found = count_people(table.profiles(), mechanism, attack)
     assert abs(right.mean() - found.mean) < 4.5 * found.deviation / np.sqrt(releases)
-    assert right.std() == pytest.approx(found.deviation, rel=0.02)
+    assert right.std() == pytest.approx(found.deviation, rel=0.02, abs=0)
     inside = np.mean((right >= found.low) & (right <= found.high))
     assert inside >= 0.95 - 4.5 * np.sqrt(0.95 * 0.05 / releases)
     assert found.exact
@@ -87,7 +87,7 @@ def test_people_of_a_guess(attack: str) -> None:
 def test_confidence_is_told(adult: cr.FrequencyTable) -> None:
     assessment = cr.assess(adult, cr.Laplace(epsilon=1.0), measures="local")
     exposure = assessment.exposures[0]
-    assert exposure.confidence.people_right == pytest.approx(exposure.people.mean, rel=1e-12)
+    assert exposure.confidence.people_right == pytest.approx(exposure.people.mean, rel=1e-12, abs=0)
     assert "by chance it would be 50.0%. Noise alone gives away 25.0%." in str(assessment)
     document = json.loads(json.dumps(assessment.to_dict(), allow_nan=False))
     assert document["confidence"]["income"]["precision"] == exposure.confidence.precision
@@ -103,8 +103,10 @@ def test_confidence_with_the_empty_cells_of_the_domain() -> None:
     found = cr.assess(table, mechanism, measures="local", domain=True)
     q, s = float(mechanism.noise.vanish(0)), float(mechanism.noise.survive(0))
     confidence = found.exposures[0].confidence
-    assert confidence.looks_with_empty == pytest.approx(confidence.looks + 9 * 2 * s * q, rel=1e-12)
-    assert confidence.precision_with_empty == pytest.approx(confidence.right / confidence.looks_with_empty, rel=1e-12)
+    assert confidence.looks_with_empty == pytest.approx(confidence.looks + 9 * 2 * s * q, rel=1e-12, abs=0)
+    assert confidence.precision_with_empty == pytest.approx(
+        confidence.right / confidence.looks_with_empty, rel=1e-12, abs=0
+    )
     assert "empty ones too" in str(found)
     assert "empty ones too" not in str(cr.assess(table, mechanism, measures="local"))
 

@@ -73,7 +73,7 @@ def test_attacks_that_guess(kind: str, attack: str, threshold: float) -> None:
         profiles = Profiles.from_cells(cells, n_levels=len(cells[0]))
         found = count_caused(profiles, mechanism, expose(profiles, mechanism, attack), attack)
         expected = sum(oracle.caused_by_guess(counts, mechanism.noise, threshold, attack) for counts in cells)
-        assert found.people == pytest.approx(expected, rel=1e-8)
+        assert found.people == pytest.approx(expected, rel=1e-8, abs=0)
         assert found.deviation is None
         assert found.people <= found.bound * (1 + 1e-12)
         assert found.people <= found.cap * (1 + 1e-12)
@@ -97,7 +97,7 @@ def test_records_left_out_one_by_one() -> None:
     assert found.deviation is not None
     z = (np.mean(totals) - found.people) / (found.deviation / math.sqrt(len(totals)))
     assert abs(z) < 5
-    assert np.std(totals) == pytest.approx(found.deviation, rel=0.06)  # 1/sqrt(8000) is one standard error: five
+    assert np.std(totals) == pytest.approx(found.deviation, rel=0.06, abs=0)  # 1/sqrt(8000) is one standard error: five
 
 
 @pytest.mark.parametrize("mechanism", [cr.Laplace(0.9), cr.Geometric(1.2, threshold=1.5)], ids=["laplace", "geometric"])
@@ -143,7 +143,7 @@ def test_tables_being_planned_with_random_sizes() -> None:
     weight = [math.exp(n * math.log(1.3) - math.lgamma(n + 1)) for n in range(26)]
     expected = sum(w * d for w, d in zip(weight, of_size, strict=True)) / sum(w * n for n, w in enumerate(weight))
     found = caused_shares(profiles, survival, MarginalShrinkage(Dirichlet.given(alpha, 2), sizes))[0]
-    assert found == pytest.approx(expected, rel=1e-9)
+    assert found == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -172,7 +172,7 @@ def test_never_above_what_the_guarantee_promises(
     lone = float(np.exp(0) * oracle.law(mechanism.noise)[1].max())
     share = found.cap / profiles.n_records
     if neighbours == "add-remove":
-        assert share == pytest.approx(lone, rel=1e-8)
+        assert share == pytest.approx(lone, rel=1e-8, abs=0)
     else:  # two counts move: more than one of them, less than two that are apart
         assert lone * (1 - 1e-8) <= share <= (1 - (1 - lone) ** 2) * (1 + 1e-8)
 
@@ -247,17 +247,17 @@ class TestAdult:
     )
     def test_laplace(self, adult: cr.FrequencyTable, epsilon: float, expected: float) -> None:
         found = caused_shares(adult.profiles(), Survival((cr.Laplace(epsilon).noise,)))[0] * adult.n_records
-        assert found == pytest.approx(expected, rel=6e-6)
+        assert found == pytest.approx(expected, rel=6e-6, abs=0)
 
     @pytest.mark.parametrize(("epsilon", "expected"), [(0.1, 228.631), (1, 1148.04), (3, 2343.62)])
     def test_geometric(self, adult: cr.FrequencyTable, epsilon: float, expected: float) -> None:
         found = caused_shares(adult.profiles(), Survival((cr.Geometric(epsilon).noise,)))[0] * adult.n_records
-        assert found == pytest.approx(expected, rel=6e-6)
+        assert found == pytest.approx(expected, rel=6e-6, abs=0)
 
     @pytest.mark.parametrize(("threshold", "expected"), [(1.5, 1214.52), (5.5, 678.898), (10.5, 366.132)])
     def test_thresholds(self, adult: cr.FrequencyTable, threshold: float, expected: float) -> None:
         found = caused_shares(adult.profiles(), Survival((cr.Laplace(1.0).noise,), threshold))[0] * adult.n_records
-        assert found == pytest.approx(expected, rel=6e-6)
+        assert found == pytest.approx(expected, rel=6e-6, abs=0)
 
     def test_spread_replace_and_plurality(self, adult: cr.FrequencyTable) -> None:
         profiles, laplace = adult.profiles(), cr.Laplace(1.0)
@@ -313,7 +313,7 @@ def test_negative_binomial_sizes_count_people() -> None:
         Survival((mechanism.noise,)),
         MarginalShrinkage(Dirichlet.given(shapes, 2), sizes),
     )[0]
-    assert found == pytest.approx(expected, rel=1e-8)
+    assert found == pytest.approx(expected, rel=1e-8, abs=0)
 
 
 def test_assess_tells_of_planned_tables_where_they_are_asked_for() -> None:

@@ -151,7 +151,7 @@ def test_people_expected_behind_a_value(
     found = expected_counts(shape, theta, channel, np.arange(channel.zero, max(values) + 1))
     for value in values:
         expected = float(oracle.expected_behind(value, shape, theta, noise, threshold, last))
-        assert found[max(value - channel.zero, 0)] == pytest.approx(expected, rel=1e-10)
+        assert found[max(value - channel.zero, 0)] == pytest.approx(expected, rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize("noise", [LaplaceNoise(2.0), GaussianNoise(30.0), GeometricNoise(50.0)])
@@ -160,7 +160,7 @@ def test_cells_of_any_size(noise: Noise) -> None:
     belief = NegativeBinomial((0.2, 0.1), 0.999)
     for size in (10**6, 10**9, 10**12):
         one = find_certainty(make_attribute([[size, 3], [2, size]]), noise, 0.5, (0.9,), belief)[0]
-        assert one.right == pytest.approx(2 * size, rel=1e-9)
+        assert one.right == pytest.approx(2 * size, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("n_levels", [2, 3])
@@ -325,15 +325,15 @@ class TestAdult:
         assert (*belief.shapes, belief.theta) == pytest.approx((0.200884, 0.068516, 0.905560), abs=6e-7)
         noise = NoNoise() if epsilon is None else cr.Laplace(epsilon).noise
         found = find_certainty(attribute, noise, 0.5, (0.8, 0.9, 0.95, 0.99), belief)
-        assert [one.right for one in found] == pytest.approx(right, rel=6e-6)
-        assert [one.named for one in found] == pytest.approx(named, rel=6e-6)
+        assert [one.right for one in found] == pytest.approx(right, rel=6e-6, abs=0)
+        assert [one.named for one in found] == pytest.approx(named, rel=6e-6, abs=0)
 
     def test_much_noise_and_the_table(self, adult: cr.FrequencyTable) -> None:
         attribute = adult.attribute()
         belief = read_belief("negbin", attribute.levels, adult.n_cells)
         assert find_certainty(attribute, cr.Laplace(0.01).noise, 0.5, (0.8,), belief)[0].named == near(0)
         found = find_certainty(attribute, cr.Laplace(1.0).noise, 0.5, (0.8, 0.9, 0.95, 0.99), TableBelief())
-        assert [one.right for one in found] == pytest.approx([15692.5, 12056.3, 8524.29, 2688.14], rel=6e-6)
+        assert [one.right for one in found] == pytest.approx([15692.5, 12056.3, 8524.29, 2688.14], rel=6e-6, abs=0)
 
 
 @pytest.mark.parametrize(

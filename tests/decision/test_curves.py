@@ -123,16 +123,16 @@ class TestAdult:
 
     def test_caused(self, found: FigureLines) -> None:
         assert found.caused is not None
-        assert found.caused.people == pytest.approx([226.758, 997.481, 1964.77, 2622.12, 2644], rel=6e-6)
-        assert found.caused.points[1].deviation == pytest.approx(32.4588, rel=6e-6)
+        assert found.caused.people == pytest.approx([226.758, 997.481, 1964.77, 2622.12, 2644], rel=6e-6, abs=0)
+        assert found.caused.points[1].deviation == pytest.approx(32.4588, rel=6e-6, abs=0)
         assert found.caused.limits.chance == 0
         assert found.caused.limits.raw * found.records == near(2644)
         assert found.caused.exposed_limits.chance == near(0.25)
 
     def test_certainty(self, found: FigureLines) -> None:
         lower, upper = found.certainty
-        assert lower.right[:4] == pytest.approx([12097.3, 15910.2, 16787.9, 16994.7], rel=6e-6)
-        assert upper.right[:4] == pytest.approx([3384.23, 11136.4, 12505.9, 12862.8], rel=6e-6)
+        assert lower.right[:4] == pytest.approx([12097.3, 15910.2, 16787.9, 16994.7], rel=6e-6, abs=0)
+        assert upper.right[:4] == pytest.approx([3384.23, 11136.4, 12505.9, 12862.8], rel=6e-6, abs=0)
         assert (upper.chance.named, upper.raw.right, upper.raw.named) == (near(0), near(12894), near(12950))
 
     def test_ceiling(self, found: FigureLines) -> None:

@@ -46,7 +46,7 @@ def test_the_figure_is_what_is_assessed_with_little_noise() -> None:
         assert found.low <= found.value <= found.high
         if near_by is not None:
             assert found.value == pytest.approx(near_by, abs=0.1)
-        assert found.scale == pytest.approx(found.sensitivity.value / 100.0, rel=1e-6)
+        assert found.scale == pytest.approx(found.sensitivity.value / 100.0, rel=1e-6, abs=0)
         assert found.noise.loss <= 100.0
 
 
@@ -60,7 +60,7 @@ def test_no_more_than_what_was_asked_for_is_lost_by_the_map_of_opendp() -> None:
                 opendp.atom_domain(T="i64"), opendp.absolute_distance(T="i64"), scale=noise.scale
             )
             assert built.map(units) <= epsilon
-            assert noise.scale == pytest.approx(units / epsilon, rel=1e-11)
+            assert noise.scale == pytest.approx(units / epsilon, rel=1e-11, abs=0)
 
 
 def lost(noise: FigureNoise, one: int, other: int, number: int = 20_000) -> float:

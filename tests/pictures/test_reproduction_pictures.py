@@ -24,6 +24,7 @@ from cellrisk.paper.panels import Box, Boxes, Panel, Sheet
 from cellrisk.paper.sheet_pictures import shade
 from cellrisk.risk.curves import Line
 from cellrisk.show.pictures import save
+from tests.near import near
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EPSILONS = np.geomspace(1e-3, 1e2, 21)
@@ -325,10 +326,10 @@ def test_boxes_hold_the_distances(boxes: Boxes, box_figure: Figure) -> None:
             found = [box for box in boxes.ways[way] if box.mechanism == name]
             assert len(axes.patches) == len(found)
             means = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
-            assert means == pytest.approx([box.mean for box in found])
+            assert means == near([box.mean for box in found])
             for patch, box in zip(axes.patches, found, strict=True):
                 heights = patch.get_path().vertices[:, 1]
-                assert (heights.min(), heights.max()) == pytest.approx(tuple(np.quantile(box.distances, (0.25, 0.75))))
+                assert (heights.min(), heights.max()) == near(tuple(np.quantile(box.distances, (0.25, 0.75))))
             caps = {float(line.get_ydata()[0]) for line in axes.lines if len(set(line.get_ydata())) == 1}
             assert {max(box.distances) for box in found} | {min(box.distances) for box in found} <= caps
 

@@ -14,6 +14,7 @@ from cellrisk.counts.table import describe_sizes
 from cellrisk.paper import box_pictures as reproduction
 from cellrisk.show.pictures import draw_choice, draw_explanation, draw_sizes, draw_utility, to_svg
 from cellrisk.system.text import show_down
+from tests.near import near
 from tests.pictures.drawing import drawn_lines, levels_of, words_of
 
 SIZE_NAMES = [name_sizes(*each) for each in SIZE_CLASSES]
@@ -79,12 +80,12 @@ def test_utility_has_a_panel_for_each_way(three: cr.FrequencyTable, cells: str) 
     assert ("every cell of the domain" if cells == "domain" else "observed cells alone") in words
     for axes, way in zip(figure.axes, utility.ways, strict=True):
         means = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
-        assert sorted(means) == pytest.approx(sorted(utility.mean_tvd(way)))
+        assert sorted(means) == near(sorted(utility.mean_tvd(way)))
         for place in range(3):
             low, high = np.quantile(utility.values(place, way), (0.05, 0.95))
             caps = [line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1]
-            assert any(cap == pytest.approx(low) for cap in caps)
-            assert any(cap == pytest.approx(high) for cap in caps)
+            assert any(cap == near(low) for cap in caps)
+            assert any(cap == near(high) for cap in caps)
 
 
 @pytest.mark.parametrize("many", [1, 4])
@@ -124,10 +125,10 @@ def test_choice_shades_each_admissible_interval(two: cr.FrequencyTable) -> None:
     choice = cr.choose(two, max_risk=0.3)
     (axes,) = draw_choice(choice).axes
     spans = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches]
-    assert spans == [pytest.approx(interval) for interval in choice.admissible]
+    assert spans == [near(interval) for interval in choice.admissible]
     inside = [line for line in axes.lines if line.get_label() == "admissible"]
     assert [(line.get_xdata()[0], line.get_xdata()[-1]) for line in inside] == [
-        pytest.approx(interval) for interval in choice.admissible
+        near(interval) for interval in choice.admissible
     ]
 
 
@@ -167,13 +168,13 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
         assert marks[each.role] == (each.tvd, each.risk)
     (box,) = (collection.get_paths()[0].get_extents() for collection in axes.collections)
     assert (box.x0, box.y0) == (0, 0)
-    assert (box.x1, box.y1) == pytest.approx((max_tvd, 0.25))
+    assert (box.x1, box.y1) == near((max_tvd, 0.25))
 
 
 def test_recommended_epsilon_is_never_rounded_up() -> None:
     for epsilon in np.geomspace(1e-3, 1e2, 500):
         assert float(show_down(float(epsilon))) <= epsilon * 1.0
-        assert float(show_down(float(epsilon))) == pytest.approx(epsilon, rel=1e-4)
+        assert float(show_down(float(epsilon))) == pytest.approx(epsilon, rel=1e-4, abs=0)
 
 
 # Explanations

@@ -18,6 +18,7 @@ from cellrisk.repeat.together.judging import find_breaches, find_policy_breaches
 from cellrisk.repeat.together.together_result import say_people
 from cellrisk.show.reporting import Report
 from cellrisk.system.text import percent
+from tests.near import near
 from tests.reporting.reading import AGES, LEVELS, TOWNS, TRADES, Reader, pdfs, people
 
 SET = """
@@ -90,7 +91,7 @@ def test_the_board_sees_the_set_and_its_picture(found: cr.TogetherAssessment) ->
     assert page.headings == ["Disclosure review of 3 tables of trade", *SECTIONS]
     assert page.open == []
     assert made.verdict == "kept"
-    assert made.epsilon == pytest.approx(2.5)
+    assert made.epsilon == near(2.5)
     assert found.headline in page.text
     assert any(label.startswith("How what is given away grows as tables are added") for label in page.labels)
     assert "each with geometric noise, at epsilon 2.5 in all." in page.text
@@ -152,7 +153,7 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
     assert "Date 2026-11-17 Command cellrisk report --set set.toml" in page.text
     assert "values that these columns can take were not declared: town." in page.text
     record = yaml.safe_load(Path("record.yaml").read_text(encoding="utf-8"))["deployment"]
-    assert record["privacy_loss"]["privacy_parameters"] == {"epsilon": pytest.approx(2.5)}
+    assert record["privacy_loss"]["privacy_parameters"] == {"epsilon": near(2.5)}
 
 
 @pytest.mark.usefixtures("no_pictures")

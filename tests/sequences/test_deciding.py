@@ -39,8 +39,8 @@ def test_one_release_is_what_assess_says(table: cr.FrequencyTable, mechanism: cr
     [decision] = [each for each in cr.assess(table, mechanism).to_dict()["decision"] if each["sensitive"] == "job"]
     [row] = found.to_dict()["releases"]
     for name in ("people", "share", "sd", "low", "high", "bound", "cap"):
-        assert row["caused"][name] == pytest.approx(decision["caused"][name], rel=1e-9), name
-    assert row["overall_caused"]["max"] == pytest.approx(decision["caused"]["share"], rel=1e-9)
+        assert row["caused"][name] == pytest.approx(decision["caused"][name], rel=1e-9, abs=0), name
+    assert row["overall_caused"]["max"] == pytest.approx(decision["caused"]["share"], rel=1e-9, abs=0)
     assert row["ceiling"]["even_two"] == near(decision["ceiling"]["even_two"])
     assert found.ceiling is not None
     assert (found.ceiling.even, found.ceiling.labels) == (near(decision["ceiling"]["even"]), 3)
@@ -57,12 +57,12 @@ def test_caused_is_kept_person_by_person(table: cr.FrequencyTable, told: str) ->
     expected = oracle.follow(make_people().to_dict("records"), releases, risk_of=oracle.cell_caused)
     found = assess_sequence(table, make_steps(releases), measure="shrinkage", form="exact")
     for row, each in zip(found.rows, expected, strict=True):
-        assert row.overall_caused.max_records == pytest.approx(each["max_records"], rel=1e-10)
-        assert row.overall_caused.sum_records == pytest.approx(each["sum_records"], rel=1e-10)
+        assert row.overall_caused.max_records == pytest.approx(each["max_records"], rel=1e-10, abs=0)
+        assert row.overall_caused.sum_records == pytest.approx(each["sum_records"], rel=1e-10, abs=0)
         if row.caused is None:
             assert each["records"] is None
         else:
-            assert row.caused.share == pytest.approx(each["records"], rel=1e-10)
+            assert row.caused.share == pytest.approx(each["records"], rel=1e-10, abs=0)
             assert row.caused.people <= min(row.caused.bound, row.caused.cap)
     shares = [row.overall_caused.max_records for row in found.rows]
     assert shares == sorted(shares)
@@ -131,14 +131,14 @@ def test_limits_on_caused_and_ceiling_end_where_the_whole_sequence_does(table: c
     limit = after(table, past, 0.8, "job")[0]
     found = largest_epsilon(table, past, attribute="job", max_caused=limit)
     assert found.binding == ("caused",)
-    assert found.epsilon == pytest.approx(0.8, rel=1e-6)
+    assert found.epsilon == pytest.approx(0.8, rel=1e-6, abs=0)
     assert found.caused is not None
     assert found.caused <= limit < after(table, past, found.epsilon * (1 + 1e-6), "job")[0]
     assert [low for low, _ in found.admissible] == [0.001]
     limit = after(table, past, 0.6, "job")[1]
     both = largest_epsilon(table, past, attribute="job", max_ceiling=limit, max_caused=0.9)
     assert both.binding == ("ceiling",)
-    assert both.epsilon == pytest.approx(0.6, rel=1e-5)
+    assert both.epsilon == pytest.approx(0.6, rel=1e-5, abs=0)
     assert both.ceiling is not None
     assert both.ceiling.even_two <= limit
     alone = largest_epsilon(None, past, attribute="job", max_ceiling=limit)
@@ -153,7 +153,7 @@ def test_more_privacy_is_never_inadmissible_where_caused_falls_again() -> None:
     pair = cr.tabulate(frame, "x", "y", count="n", levels={"y": ["a", "b"]})
     found = largest_epsilon(pair, [], attribute="y", max_caused=0.1)
     a = math.exp(-found.epsilon)  # type: ignore[operator]
-    assert a * (1 - a) / (1 + a) ** 2 == pytest.approx(0.1, rel=1e-5)
+    assert a * (1 - a) / (1 + a) ** 2 == pytest.approx(0.1, rel=1e-5, abs=0)
     assert found.epsilon < math.log(3)  # type: ignore[operator]
     assert len(found.admissible) == 1
     assert after(pair, [], 50.0, "y")[0] < 0.1  # and yet not admissible, as epsilons below it are not

@@ -94,7 +94,7 @@ def test_one_attribute_is_what_assess_says_at_the_cumulative_epsilon(people: pd.
         alone = cr.assess(tabulate(people, quasi), cr.Laplace(epsilon=epsilon), measures=measure, forms="exact")
         for weights in ("uniform", "records"):
             expected = alone.value(measure, "exact", weights, row.attribute)
-            assert getattr(row, weights) == pytest.approx(expected, rel=1e-11)
+            assert getattr(row, weights) == pytest.approx(expected, rel=1e-11, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_first_release_is_assessed_in_the_very_noise_it_was_made_with(
 ) -> None:
     found = assess_sequence(table, [Step(mechanism, "job")])
     expected = cr.assess(table, mechanism, measures="local").value(sensitive="job")
-    assert found.overall() == pytest.approx(expected, rel=1e-7)
+    assert found.overall() == pytest.approx(expected, rel=1e-7, abs=0)
     assert found.rows[0].mechanism is not None
     assert found.rows[0].mechanism.threshold == mechanism.threshold
     assert found.rows[0].mechanism.neighbours == mechanism.neighbours
@@ -127,7 +127,7 @@ def test_gaussian_releases_are_assessed_in_the_noise_of_their_average(
     mechanism = kind(epsilon=0.5, delta=0.001)
     found = assess_sequence(table, [Step(mechanism, "job")] * 4)
     assert found.rows[-1].mechanism is not None
-    assert found.rows[-1].mechanism.scale == pytest.approx(mechanism.scale / 2, rel=1e-6)
+    assert found.rows[-1].mechanism.scale == pytest.approx(mechanism.scale / 2, rel=1e-6, abs=0)
 
 
 def test_the_cells_of_attributes_are_matched_by_their_keys(people: pd.DataFrame) -> None:
@@ -179,9 +179,9 @@ def test_a_cell_without_records_of_an_attribute_has_risk_zero_for_it() -> None:
     added = [risk["job f"] + risk["pay f"], risk["job m"], risk["pay x"]]
     last = found.rows[-1]
     assert last.cells == 3
-    assert last.uniform == pytest.approx((risk["pay x"] + risk["pay f"]) / 2, rel=1e-12)
-    assert last.overall.max_uniform == pytest.approx(sum(cells) / 3, rel=1e-12)
-    assert last.overall.sum_records == pytest.approx(np.dot(added, [2, 4, 4]) / 10, rel=1e-12)
+    assert last.uniform == pytest.approx((risk["pay x"] + risk["pay f"]) / 2, rel=1e-12, abs=0)
+    assert last.overall.max_uniform == pytest.approx(sum(cells) / 3, rel=1e-12, abs=0)
+    assert last.overall.sum_records == pytest.approx(np.dot(added, [2, 4, 4]) / 10, rel=1e-12, abs=0)
 
 
 def test_splitting_a_cell_of_low_risk_lowers_the_uniform_average_but_not_the_one_by_records() -> None:
@@ -266,4 +266,4 @@ def test_many_noises_at_once_give_each_cell_what_one_gives(table: cr.FrequencyTa
     profiled = ProfiledCells.of(cells)
     every = profiled.risk(Local(), Survival(tuple(noises)), form)[profiled.place]
     for column, noise in enumerate(noises):
-        assert every[:, column] == pytest.approx(find_risks(cells, Survival((noise,)), [form])[form], rel=1e-14)
+        assert every[:, column] == pytest.approx(find_risks(cells, Survival((noise,)), [form])[form], rel=1e-14, abs=0)

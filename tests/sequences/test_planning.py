@@ -33,8 +33,8 @@ def test_a_plan_is_the_sequence_seen_before_and_after(table: cr.FrequencyTable) 
     found = plan(table, steps[:2], steps[2])
     before, after = oracle.follow(make_people(150, seed=5).to_dict("records"), told)[1:]
     for name in ("max_uniform", "max_records", "sum_uniform", "sum_records"):
-        assert getattr(found.overall_before, name) == pytest.approx(before[name], rel=1e-12)
-        assert getattr(found.overall_after, name) == pytest.approx(after[name], rel=1e-12)
+        assert getattr(found.overall_before, name) == pytest.approx(before[name], rel=1e-12, abs=0)
+        assert getattr(found.overall_after, name) == pytest.approx(after[name], rel=1e-12, abs=0)
     assert found.cumulative_before is not None
     assert (found.cumulative_before.epsilon, found.cumulative_after.epsilon) == (0.7, 1.1)
     assert same(vars(found.overall_after), vars(assess_sequence(table, steps).rows[-1].overall))
@@ -141,7 +141,7 @@ def test_the_admissible_set_is_where_the_whole_sequence_is_within_the_limit(
 def test_with_no_past_it_is_what_choose_says(adult: cr.FrequencyTable) -> None:
     chosen = cr.choose(adult, "laplace", max_risk=0.28)
     found = largest_epsilon(adult, [], mechanism="laplace", attribute="income", max_risk=0.28)
-    assert found.epsilon == pytest.approx(chosen.epsilon, rel=1e-6)
+    assert found.epsilon == pytest.approx(chosen.epsilon, rel=1e-6, abs=0)
     assert found.risk is not None
     assert found.risk <= 0.28
 
@@ -156,7 +156,7 @@ def test_none_will_do_where_the_past_is_above_the_limit(table: cr.FrequencyTable
     lowest = min(plan(table, past, laplace(epsilon, "pay")).overall_after.max_records for epsilon in (0.05, 0.1, 50.0))
     assert before <= found.lowest_risk <= lowest
     assert plan(table, past, laplace(found.lowest_epsilon, "pay")).overall_after.max_records == pytest.approx(
-        found.lowest_risk, rel=1e-6
+        found.lowest_risk, rel=1e-6, abs=0
     )
     assert found.headline.startswith("No epsilon for pay through laplace keeps the overall risk (max, records) at 3.0%")
     assert f"before this release the risk is {100 * before:.1f}%" in found.why
@@ -169,13 +169,13 @@ def test_counts_of_the_same_cells_change_no_risk_at_any_epsilon(
 ) -> None:
     found = largest_epsilon(table, [laplace(1.0, "job")], mechanism="laplace", attribute=None, max_risk=limit)
     assert found.epsilon == answer
-    assert found.lowest_risk == pytest.approx(found.before.max_records, rel=1e-12)
+    assert found.lowest_risk == pytest.approx(found.before.max_records, rel=1e-12, abs=0)
 
 
 def test_the_classical_gaussian_ends_where_the_epsilons_add_up_to_one(table: cr.FrequencyTable) -> None:
     past = [Step(cr.Gaussian(epsilon=0.6, delta=1e-3), "job")]
     found = largest_epsilon(table, past, mechanism="gaussian", delta=1e-3, attribute="pay", max_risk=0.99)
-    assert found.epsilon == pytest.approx(0.4, rel=1e-9)
+    assert found.epsilon == pytest.approx(0.4, rel=1e-9, abs=0)
     assert found.epsilon == found.searched[1]
     assert "the end of the range searched" in found.why
 
@@ -195,5 +195,5 @@ def test_an_answer_prints_and_converts(table: cr.FrequencyTable) -> None:
 def test_inverting_stays_below_the_target() -> None:
     for target in (0.5, 2.0, 50.0, 5000.0):
         found = invert(lambda x: x * x, target, 1.0, 10.0)
-        assert found == pytest.approx(min(max(target, 1.0), 100.0) ** 0.5, rel=1e-8)
+        assert found == pytest.approx(min(max(target, 1.0), 100.0) ** 0.5, rel=1e-8, abs=0)
         assert found * found <= max(target, 1.0)

@@ -26,6 +26,7 @@ from cellrisk.publish.simulation import (
 from cellrisk.publish.simulation.releases import CountLaw, apply_post
 from cellrisk.risk.measures import MEASURES
 from cellrisk.system.text import CURATOR_NOTE
+from tests.near import near
 from tests.near import same as alike
 from tests.simulation.cases import HOMOGENEOUS, THREE, TWO, make, same
 
@@ -173,7 +174,7 @@ def test_errors_are_those_of_many_simulations() -> None:
 )
 def test_z(assessed: float, simulated: float, error: float, z: float) -> None:
     difference = SimulatedDifference("local", "homogeneity", "tight", "records", assessed, simulated, error, 4 * error)
-    assert difference.z == pytest.approx(z)
+    assert difference.z == near(z)
     if math.isinf(z):
         assert Comparison((difference,), 100).to_dict()["largest_z"] is None
 

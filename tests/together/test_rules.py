@@ -120,7 +120,7 @@ def test_chance_is_what_endless_noise_leaves(case: str) -> None:
     found = assess(people, tables)
     drowned = assess(people, [{**table, "epsilon": 1e-9} for table in tables])
     for rule in RULES:
-        assert found.rule(rule).chance == pytest.approx(drowned.rule(rule).right, rel=1e-6)
+        assert found.rule(rule).chance == pytest.approx(drowned.rule(rule).right, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -188,28 +188,28 @@ def test_figures_of_adult(
 ) -> None:
     found = of_adult(published, columns, mechanism=mechanism, epsilon=1.0)
     one, two = found.rule("any"), found.rule("elimination")
-    assert (one.right, one.sd, one.caused) == pytest.approx(any_, rel=5e-6)
-    assert (two.right, two.named, two.caused, two.sd) == pytest.approx(elimination, rel=5e-6)
+    assert (one.right, one.sd, one.caused) == pytest.approx(any_, rel=5e-6, abs=0)
+    assert (two.right, two.named, two.caused, two.sd) == pytest.approx(elimination, rel=5e-6, abs=0)
     assert {each.raw for each in found.rules} == {raw}
     assert [each.chance / 27504 for each in found.rules] == near([0.109375, 0.578125, 0.296875])
     if columns is PAIRS:
         assert found.refinement is not None
         refined = {row.what: row for row in found.refinement.rows}
-        assert refined["table 3 alone"].right == pytest.approx(1682.69, rel=3e-6)
+        assert refined["table 3 alone"].right == pytest.approx(1682.69, rel=3e-6, abs=0)
         assert refined["table 3 alone"].how == "exact"
     if mechanism == "geometric":
-        assert [each.alone.caused for each in found.tables] == pytest.approx([28.011, 62.112, 47.919], rel=1e-5)
+        assert [each.alone.caused for each in found.tables] == pytest.approx([28.011, 62.112, 47.919], rel=1e-5, abs=0)
         unanimous = found.rule("unanimous")
-        assert (unanimous.right, unanimous.caused) == pytest.approx((4329.34, 110.201), rel=5e-6)
+        assert (unanimous.right, unanimous.caused) == pytest.approx((4329.34, 110.201), rel=5e-6, abs=0)
         assert found.adds_most is found.tables[1]
         assert found.largest == (1, 2, 3)
 
 
 def test_figures_of_six_labels(published: Any) -> None:
     found = of_adult(published, SIX, "relationship", epsilon=1.0)
-    assert found.rule("any").right == pytest.approx(122.420, rel=5e-6)
+    assert found.rule("any").right == pytest.approx(122.420, rel=5e-6, abs=0)
     lead = found.rule()
-    assert (lead.right, lead.named, lead.caused) == pytest.approx((318.656, 421.004, 109.388), rel=5e-6)
+    assert (lead.right, lead.named, lead.caused) == pytest.approx((318.656, 421.004, 109.388), rel=5e-6, abs=0)
     assert (found.rule("any").raw, lead.raw) == (375, 529)
 
 
@@ -341,7 +341,7 @@ def test_noise_with_a_limit_has_more_than_chance() -> None:
     limit = cr.AnalyticGaussian(epsilon=1e-9, delta=0.1)
     near_limit = assess(TWO, [{"qid": "sex", "mechanism": limit}, {"qid": "town", "mechanism": limit}])
     for rule in RULES:
-        assert found.rule(rule).chance == pytest.approx(near_limit.rule(rule).right, rel=1e-6)
+        assert found.rule(rule).chance == pytest.approx(near_limit.rule(rule).right, rel=1e-6, abs=0)
 
 
 def test_a_very_noisy_table_hinders_elimination(published: Any) -> None:

@@ -151,7 +151,7 @@ def test_nothing_left_is_as_far_as_can_be(table: cr.FrequencyTable, cells: str) 
     found = utility(table, Scripted(epsilon=1.0, draws=(-1000.0,) * n_counts), releases=2, cells=cells)
     np.testing.assert_array_equal(found.tvd, 1.0)
     by_job = found.marginals.index(("job",))
-    assert found.absolute_error[0, by_job] == pytest.approx(60 / (3 if cells == "domain" else 2))
+    assert found.absolute_error[0, by_job] == near(60 / (3 if cells == "domain" else 2))
 
 
 def rounded(noise: Noise, reach: int = 400) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 import cellrisk as cr
+from tests.near import near
 from tests.web.conftest import PEOPLE, start, stop, welcome
 from tests.web.walking import (
     ROLES,
@@ -128,7 +129,7 @@ class TestFromFileToReport:
         page.locator("#decide-title").focus()
         press_tab_until(page, "#max-risk-handle")
         page.keyboard.press("PageUp")
-        assert limit(page) == pytest.approx(0.21)
+        assert limit(page) == near(0.21)
         press_tab_until(page, "#decide .next")
         page.keyboard.press("Enter")
         press_tab_until(page, "#report")

@@ -94,7 +94,7 @@ class TestCommands:
         assert said["assess"]["headline"] == figures["sentence"]
         risks = {(row["measure"], row["form"], row["weights"]): row["risk"] for row in said["assess"]["risks"]}
         row = positions["rows"]["expected/uniform/0"]
-        assert row["exact"][place] == pytest.approx(risks["expected", "exact", "uniform"], rel=1e-9)
+        assert row["exact"][place] == pytest.approx(risks["expected", "exact", "uniform"], rel=1e-9, abs=0)
         assert said["choose"]["admissible"] == [near_epsilon(each) for each in admissible["intervals"]]
         assert name_boxes(said["choose"]["headline"]) == admissible["sentence"]
 
