@@ -15,9 +15,10 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.opendp_noise import load_opendp
-from cellrisk.publish.noisy_risk import covered_profiles, publish_risk
+from cellrisk.publish.noisy_risk import publish_risk
 from cellrisk.publish.noisy_risk.figure_noise import FigureNoise, calibrate_figure
 from cellrisk.publish.noisy_risk.sensitivity import count_units, find_sensitivity, sum_cells
+from cellrisk.publish.releasing import domain
 from tests.near import near, same
 from tests.releasing.neighbours import Case, Record, arguments
 
@@ -189,7 +190,7 @@ def test_neighbours_look_alike(name: str) -> None:
 
 def test_a_level_that_occurs_is_seen_when_it_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES["counts"]
-    monkeypatch.setattr(covered_profiles, "read_axes", lambda domains, last, missing: _observed_axes(domains, last))
+    monkeypatch.setattr(domain, "_read_axes", lambda domains, last, missing: _observed_axes(domains, last))
     assert look(case, case.usual()) != look(case, [*case.usual(), ("1", None)])
 
 

@@ -89,10 +89,7 @@ class WholeDomain(Layout):
 
     @cached_property
     def places(self) -> Integers:
-        key = np.zeros(len(self.cells.count), np.int64)
-        for codes, width in zip((*self.cells.codes[self.cells.cell].T, self.cells.level), self.shape, strict=True):
-            key = key * width + codes
-        return key
+        return number_keys((*self.cells.codes[self.cells.cell].T, self.cells.level), self.shape)
 
     def room(self, releases: int) -> Floats:
         return np.empty((releases, self.n_counts))

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.domain import (
-    read_axes,
-    read_columns,
-    read_observed,
-    read_rules,
-    refuse_observed,
-    take_inside,
-)
+from cellrisk.publish.releasing.domain import read_domain
 from cellrisk.publish.releasing.release_result import GATE
 
 if TYPE_CHECKING:
@@ -51,31 +44,15 @@ def cover_profiles(
     sensitive attribute are always declared, because their number stands in the figure.
     """
     attribute = table.attribute(sensitive)
-    name = attribute.name
-    missing = read_columns(may_be_missing, "may_be_missing", table, name)
-    if missing and table.missing != "category":
-        raise InvalidInput(
-            "may_be_missing needs a table that keeps missing values",
-            got=f"missing='{table.missing}'",
-            fix="leave it out",
-        )
-    accepted = read_observed(observed_levels, table, name)
     if not attribute.declared:
         raise InvalidInput(
             "a figure that may be published needs the declared labels of the sensitive attribute",
-            got=f"the labels of '{name}' are those that occur",
+            got=f"the labels of '{attribute.name}' are those that occur",
             fix="declare them with levels= (--levels)",
         )
-    cells = table.cells(name)
-    axes = read_axes(cells.domains, attribute, missing)
-    undeclared = tuple(axis.name for axis in axes if not axis.declared)
-    refused = [each for each in undeclared if each not in accepted]
-    if refused:
-        raise refuse_observed(refused)
-    inside = take_inside(cells, axes, read_rules((), axes), table.outside)
-    return CoveredProfiles(
-        name, table.quasi_identifiers, inside.profiles(), tuple(_statements(undeclared, table.missing, table.outside))
-    )
+    domain = read_domain(table, sensitive, may_be_missing=may_be_missing, observed_levels=observed_levels)
+    said = tuple(_statements(domain.undeclared, table.missing, table.outside))
+    return CoveredProfiles(attribute.name, table.quasi_identifiers, domain.cells.profiles(), said)
 
 
 def _statements(undeclared: Sequence[str], missing: str, outside: str) -> list[str]:

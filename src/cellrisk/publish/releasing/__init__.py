@@ -15,15 +15,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, USUAL_THRESHOLD, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts, cover_counts
-from cellrisk.publish.releasing.domain import (
-    Rule,
-    read_axes,
-    read_columns,
-    read_observed,
-    read_rules,
-    refuse_observed,
-    take_inside,
-)
+from cellrisk.publish.releasing.domain import Rule, read_domain
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
 from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
 from cellrisk.publish.releasing.saving import check_free, find_count_column
@@ -144,23 +136,15 @@ def release(
         published, dense = read_parents(parents, parent_count), True
     elif parent_count is not None:
         raise InvalidInput("parent_count names a column of parents, and there are none", fix="leave it out")
-    attribute = table.attribute(sensitive)
-    columns = read_columns(may_be_missing, "may_be_missing", table, attribute.name)
-    if columns and table.missing != "category":
-        raise InvalidInput(
-            "may_be_missing needs a table that keeps missing values",
-            got=f"missing='{table.missing}'",
-            fix="leave it out",
-        )
-    accepted = read_observed(observed_levels, table, attribute.name)
-    cells = table.cells(attribute.name)
-    axes = read_axes(cells.domains, attribute, columns)
-    undeclared = tuple(axis.name for axis in (axes[-1:] if observed_cells_only else axes) if not axis.declared)
-    refused = [name for name in undeclared if name not in accepted]
-    if refused:
-        raise refuse_observed(refused)
-    exclusions = read_rules(exclude, axes)
-    grid = cover_counts(take_inside(cells, axes, exclusions, table.outside), axes, exclusions, observed_cells_only)
+    domain = read_domain(
+        table,
+        sensitive,
+        may_be_missing=may_be_missing,
+        observed_levels=observed_levels,
+        exclude=exclude,
+        observed_cells_only=observed_cells_only,
+    )
+    grid = cover_counts(domain, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
     if published is not None:
         parent_groups = find_parent_groups(published, grid, grid.every_place())
@@ -180,16 +164,16 @@ def release(
         mechanism=mechanism,
         measurement=measurement,
         quasi_identifiers=table.quasi_identifiers,
-        sensitive=attribute.name,
+        sensitive=domain.sensitive,
         frame=build_frame(grid, places, counts),
-        labels={axis.name: axis.labels for axis in (axes[-1:] if observed_cells_only else axes)},
+        labels={axis.name: axis.labels for axis in domain.axes[-1 if observed_cells_only else 0 :]},
         domain_size=grid.n_counts,
         excluded=grid.size - grid.n_counts,
         clamp=clamp,
         dense=listed,
-        observed_levels=undeclared,
+        observed_levels=domain.undeclared,
         observed_cells_only=observed_cells_only,
-        may_be_missing=columns,
+        may_be_missing=domain.may_be_missing,
         missing=table.missing,
         outside=table.outside,
         disclosures=(*_read_sentences(disclosures), *policies.disclosures),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from cellrisk.counts.cells import Cells, Domain
+from cellrisk.counts.cells import Domain, number_keys
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.domain import Exclusions
+from cellrisk.publish.releasing.domain import Exclusions, ReleasedDomain
 from cellrisk.system.arrays import Integers
 
 MOST_PLACES = 2**60
@@ -109,18 +109,16 @@ class CoveredCounts:
             yield places[kept], counts[kept]
 
 
-def cover_counts(
-    cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, observed_cells_only: bool
-) -> CoveredCounts:
-    """The counts that get noise, for cells inside the axes. An axis has the labels of the cells, and may have more."""
+def cover_counts(domain: ReleasedDomain, observed_cells_only: bool) -> CoveredCounts:
+    """The counts of a domain that get noise: all of them, or those of the observed cells."""
+    cells, axes = domain.cells, domain.axes
     if observed_cells_only:
         places = cells.cell * len(axes[-1]) + cells.level
     else:
-        if math.prod(len(axis) for axis in axes) > MOST_PLACES:  # the numbers below would overflow: Grid refuses
-            return CoveredCounts(tuple(axes), cells.cell[:0], cells.count[:0], Exclusions(()))
-        places = np.zeros(len(cells.count), np.int64)
-        for code, axis in zip((*cells.codes[cells.cell].T, cells.level), axes, strict=True):
-            places = places * len(axis) + code
+        widths = [len(axis) for axis in axes]
+        if math.prod(widths) > MOST_PLACES:  # the numbers below would overflow: CoveredCounts refuses
+            return CoveredCounts(axes, cells.cell[:0], cells.count[:0], Exclusions(()))
+        places = number_keys((*cells.codes[cells.cell].T, cells.level), widths)
     order = np.argsort(places, kind="stable")
     observed = cells.codes if observed_cells_only else None
-    return CoveredCounts(tuple(axes), places[order], cells.count[order], exclusions, observed)
+    return CoveredCounts(axes, places[order], cells.count[order], domain.exclusions, observed)

@@ -10,7 +10,7 @@ Structural zeros are combinations that cannot occur, and that everybody knows ca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -125,23 +125,66 @@ def _intersect(first: Box, second: Box) -> Box | None:
     return {**first, **second, **shared} if all(mask.any() for mask in shared.values()) else None
 
 
-def read_columns(given: str | Iterable[str], argument: str, table: FrequencyTable, sensitive: str) -> tuple[str, ...]:
-    """Columns of a release that an argument names; others are refused."""
+@dataclass(frozen=True, eq=False)
+class ReleasedDomain:
+    """The columns of what is published as they were declared, and the records inside."""
+
+    sensitive: str
+    axes: tuple[Domain, ...]
+    """The quasi-identifiers, then the sensitive attribute."""
+    exclusions: Exclusions
+    cells: Cells
+    """The records inside. Raw data."""
+    may_be_missing: tuple[str, ...]
+    undeclared: tuple[str, ...]
+    """Columns whose labels are those that occur, which was accepted."""
+
+
+def read_domain(
+    table: FrequencyTable,
+    sensitive: str | None,
+    *,
+    may_be_missing: str | Sequence[str] = (),
+    observed_levels: bool | str | Sequence[str] = (),
+    exclude: Sequence[Rule] = (),
+    observed_cells_only: bool = False,
+) -> ReleasedDomain:
+    """The domain that these arguments of `release` declare; refuses columns that are not declared and not accepted.
+
+    Where only the observed cells are published, the labels of quasi-identifiers need not be declared.
+    """
+    attribute = table.attribute(sensitive)
+    columns = (*table.quasi_identifiers, attribute.name)
+    missing = _read_columns(may_be_missing, "may_be_missing", columns)
+    if missing and table.missing != "category":
+        raise InvalidInput(
+            "may_be_missing needs a table that keeps missing values",
+            got=f"missing='{table.missing}'",
+            fix="leave it out",
+        )
+    if isinstance(observed_levels, bool):
+        observed_levels = columns if observed_levels else ()
+    accepted = _read_columns(observed_levels, "observed_levels", columns)
+    cells = table.cells(attribute.name)
+    axes = _read_axes(cells.domains, attribute, missing)
+    undeclared = tuple(axis.name for axis in (axes[-1:] if observed_cells_only else axes) if not axis.declared)
+    refused = [name for name in undeclared if name not in accepted]
+    if refused:
+        raise refuse_observed(refused)
+    exclusions = read_rules(exclude, axes)
+    inside = _take_inside(cells, axes, exclusions, table.outside)
+    return ReleasedDomain(attribute.name, axes, exclusions, inside, missing, undeclared)
+
+
+def _read_columns(given: str | Sequence[str], argument: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Columns that an argument names; others than those of the release are refused."""
     names = (given,) if isinstance(given, str) else tuple(given)
-    released = (*table.quasi_identifiers, sensitive)
     for name in names:
-        if name not in released:
+        if name not in columns:
             raise UnknownName(
-                f"{argument} names a column that is not released", got=repr(name), allowed=", ".join(released)
+                f"{argument} names a column that is not released", got=repr(name), allowed=", ".join(columns)
             )
     return names
-
-
-def read_observed(given: bool | str | Iterable[str], table: FrequencyTable, sensitive: str) -> tuple[str, ...]:
-    """The columns whose observed labels are accepted."""
-    if isinstance(given, bool):
-        return (*table.quasi_identifiers, sensitive) if given else ()
-    return read_columns(given, "observed_levels", table, sensitive)
 
 
 def refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
@@ -157,7 +200,7 @@ def refuse_observed(undeclared: Sequence[str]) -> InvalidInput:
     )
 
 
-def read_axes(domains: Sequence[Domain], sensitive: Attribute, may_be_missing: Sequence[str]) -> tuple[Domain, ...]:
+def _read_axes(domains: Sequence[Domain], sensitive: Attribute, may_be_missing: Sequence[str]) -> tuple[Domain, ...]:
     """The quasi-identifiers and the sensitive attribute as axes.
 
     A declared column has a label for missing values where it was said that some may be missing, and only there: never
@@ -175,7 +218,7 @@ def _read_axis(axis: Domain, may_be_missing: bool) -> Domain:
     return axis
 
 
-def take_inside(cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, rule: str) -> Cells:
+def _take_inside(cells: Cells, axes: Sequence[Domain], exclusions: Exclusions, rule: str) -> Cells:
     """The cells on the axes, with the records inside alone; where there are others, ``rule`` decides."""
     codes = [*cells.codes[cells.cell].T, cells.level]
     absent = np.zeros(len(cells.count), bool)

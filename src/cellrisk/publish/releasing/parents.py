@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cellrisk.counts.cells import number_keys
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
@@ -109,11 +109,11 @@ def find_parent_groups(parents: Parents, grid: CoveredCounts, places: Integers) 
         raise InvalidInput(
             "the parent table's domain is too large", got=f"{math.prod(widths):,}", allowed=f"up to {MOST_GROUPS:,}"
         )
-    listed = _number([_match(column, grid, axes) for column in parents.columns], widths, len(parents.counts))
-    codes = grid.codes(places)
-    parent_groups = ParentGroups(
-        _number([codes[place] for place in chosen], widths, len(places)), np.zeros(math.prod(widths), np.int64)
-    )
+    matched, codes = [_match(column, grid, axes) for column in parents.columns], grid.codes(places)
+    widths = [1, *widths]  # where the parent table has no column, all counts are one group
+    listed = number_keys([np.zeros_like(parents.counts), *matched], widths)
+    groups = number_keys([np.zeros_like(places), *(codes[place] for place in chosen)], widths)
+    parent_groups = ParentGroups(groups, np.zeros(math.prod(widths), np.int64))
     times = np.bincount(listed, minlength=len(parent_groups.totals))
     _check_listed(parents, times, np.bincount(parent_groups.groups, minlength=len(parent_groups.totals)))
     parent_groups.totals[listed] = parents.counts
@@ -134,14 +134,6 @@ def _match(column: LabelledColumn, grid: CoveredCounts, axes: dict[str, int]) ->
             fix="declare the same levels or bins for both",
         )
     return matched.codes
-
-
-def _number(codes: Sequence[Integers], widths: Sequence[int], length: int) -> Integers:
-    """One number for each combination of codes."""
-    number = np.zeros(length, np.int64)
-    for code, width in zip(codes, widths, strict=True):
-        number = number * width + code
-    return number
 
 
 def _check_listed(parents: Parents, times: Integers, children: Integers) -> None:

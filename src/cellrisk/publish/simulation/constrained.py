@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.cells import Cells
+from cellrisk.counts.cells import Cells, number_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import CoveredCounts, cover_counts
-from cellrisk.publish.releasing.domain import Rule, read_axes, read_columns, read_rules, take_inside
+from cellrisk.publish.releasing.domain import Rule, read_domain
 from cellrisk.publish.releasing.given_parents import read_parents
 from cellrisk.publish.releasing.parents import ParentGroups, check_constrained, find_parent_groups
 from cellrisk.publish.simulation.attacks import Outcomes
@@ -79,13 +79,8 @@ def simulate_constrained(
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     check_constrained(mechanism, clamp=True, dense=True, observed_cells_only=False)
     number, first = require_whole_number("releases", releases, 2, MOST_RELEASES), require_whole_number("seed", seed, 0)
-    attribute = table.attribute(sensitive)
-    cells = table.cells(attribute.name)
-    columns = read_columns(may_be_missing, "may_be_missing", table, attribute.name)
-    axes = read_axes(cells.domains, attribute, columns)
-    exclusions = read_rules(exclude, axes)
-    cells = take_inside(cells, axes, exclusions, table.outside)
-    grid = cover_counts(cells, axes, exclusions, observed_cells_only=False)
+    domain = read_domain(table, sensitive, may_be_missing=may_be_missing, observed_levels=True, exclude=exclude)
+    grid = cover_counts(domain, observed_cells_only=False)
     if max(grid.size, grid.n_counts) > MOST_COUNTS:
         raise InvalidInput(
             "the domain is too large to simulate whole releases",
@@ -94,18 +89,18 @@ def simulate_constrained(
             fix="use fewer or coarser quasi-identifiers",
         )
     parent_groups = find_parent_groups(read_parents(parents, parent_count), grid, grid.every_place())
-    drawn = ConstrainedReleases(cells, grid, parent_groups, mechanism, number)
+    drawn = ConstrainedReleases(domain.cells, grid, parent_groups, mechanism, number)
     outcomes = drawn.attack(np.random.default_rng(first), StepCounter(progress, number))
     return Simulation(
         table=table,
         mechanism=mechanism,
-        sensitive=attribute.name,
+        sensitive=domain.sensitive,
         releases=number,
         seed=first,
         post_processed=True,
         estimates=tuple(Estimate.of("local", *key, values) for key, values in outcomes.shares.items()),
         exposed=outcomes.exposed,
-        scenarios=summarise_scenarios(outcomes.scenarios, cells.n_cells),
+        scenarios=summarise_scenarios(outcomes.scenarios, domain.cells.n_cells),
         fitted=Fitted(None, None),
     )
 
@@ -153,11 +148,8 @@ class ConstrainedReleases:
     @cached_property
     def _where(self) -> Integers:
         """(levels, cells): the places of the non-empty cells' counts in that order; past its end for excluded ones."""
-        cell: Integers = np.zeros(self.cells.n_cells, np.int64)
-        for code, axis in zip(self.cells.codes.T, self.grid.axes[:-1], strict=True):
-            cell = cell * len(axis) + code
-        n_levels = len(self.grid.axes[-1])
-        places = cell * n_levels + np.arange(n_levels)[:, None]
+        *widths, n_levels = (len(axis) for axis in self.grid.axes)
+        places = number_keys(self.cells.codes.T, widths) * n_levels + np.arange(n_levels)[:, None]
         every = self.grid.every_place()
         where = np.searchsorted(every, places)
         found = every[np.minimum(where, len(every) - 1)] == places
