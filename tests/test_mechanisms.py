@@ -174,6 +174,22 @@ def test_epsilon_is_checked(name: str, epsilon: float) -> None:
             make(name, 1e101)
 
 
+@pytest.mark.parametrize("huge", [10**400, -(10**400)])
+def test_a_number_of_very_many_digits_is_no_epsilon(huge: int) -> None:
+    with pytest.raises(InvalidInput, match="epsilon must be a finite number above 0; got a number of more than 18"):
+        make("geometric", huge)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(epsilon=st.floats(1e-6, 50.0), delta=st.floats(1e-9, 0.9))
+@example(epsilon=0.1 + 0.2, delta=1e-6)
+@example(epsilon=1.0000004, delta=0.01000004)
+def test_no_guarantee_is_told_smaller_than_it_is(epsilon: float, delta: float) -> None:
+    _, one, _, _, other = make("gaussian-analytic", epsilon, delta=delta).guarantee.split()
+    for told, true in ((one, epsilon), (other, delta)):
+        assert true * (1.0 - 1e-12) <= float(told) <= true * (1.0 + 1e-5)
+
+
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if not kind.pure])
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2.0, math.nan, None])
 def test_delta_is_checked(name: str, delta: float | None) -> None:

@@ -132,6 +132,7 @@ def test_none_and_all(table: cr.FrequencyTable) -> None:
     ("given", "told"),
     [
         ({"private": 0.0}, "private must be a number above 0"),
+        ({"private": 5e-324, "way": "sparse-vector"}, "private is too small"),
         ({"max_caused_people": 0}, "max_caused_people must be a number above 0"),
         ({"max_caused_people": 10, "private": 0.01}, "not above what the choice may be off by"),
         ({"way": "guess"}, "exponential, permute-and-flip, sparse-vector"),

@@ -124,6 +124,7 @@ def test_published_words_hold_together() -> None:
         ({"risk_epsilon": 0}, "risk_epsilon must be a number above 0 and up to 100; got 0"),
         ({"risk_epsilon": "much"}, "risk_epsilon must be a number above 0 and up to 100; got str"),
         ({"risk_epsilon": 1e9}, "up to 100"),
+        ({"risk_epsilon": 5e-324}, "risk_epsilon is too small"),
         ({"risk_epsilon": 0.1, "figure": "people"}, "no bound on what one record changes"),
         ({"risk_epsilon": 0.1, "purpose": "why"}, "recorded in a ledger"),
         ({"risk_epsilon": 0.1, "may_be_missing": "age"}, "not released"),

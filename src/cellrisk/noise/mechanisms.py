@@ -23,7 +23,8 @@ from cellrisk.noise.distributions import (
 from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import require_numbers
+from cellrisk.system.checks import is_number, require_numbers, shorten
+from cellrisk.system.text import claim
 from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
 
 NEIGHBOURS: tuple[Neighbours, ...] = list_words(Neighbours)
@@ -90,9 +91,9 @@ class Mechanism(ABC):
 
     def check_epsilon(self, epsilon: float) -> None:
         """Refuses an epsilon that the mechanism does not take."""
-        if not (math.isfinite(epsilon) and epsilon > 0):
+        if not (is_number(epsilon) and epsilon > 0):
             raise InvalidInput(
-                "epsilon must be a finite number above 0", got=epsilon, allowed="for example 0.1, 1 or 5"
+                "epsilon must be a finite number above 0", got=shorten(epsilon), allowed="for example 0.1, 1 or 5"
             )
         if epsilon > LARGEST_EPSILON:
             raise InvalidInput("epsilon is too large", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
@@ -137,12 +138,21 @@ class Mechanism(ABC):
 
     @property
     def guarantee(self) -> str:
-        """Epsilon, and delta where there is one, in words.
+        """Epsilon, and delta where there is one, in words: neither is told smaller than it is.
 
         >>> Laplace(epsilon=0.5).guarantee, AnalyticGaussian(epsilon=1.0, delta=0.01).guarantee
         ('epsilon 0.5', 'epsilon 1 and delta 0.01')
         """
-        return f"epsilon {self.epsilon:g}" if self.pure else f"epsilon {self.epsilon:g} and delta {self.delta:g}"
+        return f"epsilon {claim(self.epsilon)}" + ("" if self.pure else f" and delta {claim(self.delta)}")
+
+    @property
+    def change(self) -> str:
+        """How one record changes between neighbouring tables, in words.
+
+        >>> Geometric(epsilon=1.0).change
+        'added or removed'
+        """
+        return "added or removed" if self.neighbours == "add-remove" else "replaced by another"
 
     def calibrate(self) -> tuple[float, float]:
         """Scale and loss of OpenDP's noise for a release, checked with OpenDP's own privacy map.

@@ -7,8 +7,8 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 
-ROUNDINGS = (0.0, *(2.0 ** (step - 52) for step in range(1, 13)))
-"""By how much a scale may be rounded up, in relative terms, so that the loss is within the budget to the last digit."""
+ROUNDED = (1.0, *(1.0 + 2.0 ** (step - 52) for step in range(1, 13)))
+"""The factors by which a scale may be rounded up, so that the loss is within the budget to the last digit."""
 
 
 def load_opendp() -> Any:
@@ -36,7 +36,7 @@ def make_gaussian(opendp: Any, scale: float) -> Any:
 def calibrate_laplace(scale: float, l1: float, epsilon: float) -> tuple[float, float]:
     """Scale and loss: the scale rounded up until OpenDP's map gives a loss that is not above epsilon."""
     opendp = load_opendp()
-    for rounded in _round_up(scale):
+    for rounded in (scale * factor for factor in ROUNDED):
         loss = make_laplace(opendp, rounded).map(int(l1))
         if loss <= epsilon:
             return rounded, loss
@@ -46,17 +46,13 @@ def calibrate_laplace(scale: float, l1: float, epsilon: float) -> tuple[float, f
 def calibrate_gaussian(scale: float, l2: float, rho: float, epsilon: float, delta: float) -> tuple[float, float]:
     """Scale and loss: the scale rounded up until, by OpenDP, the loss is within rho, and within epsilon at delta."""
     opendp = load_opendp()
-    for rounded in _round_up(scale):
+    for rounded in (scale * factor for factor in ROUNDED):
         measurement = make_gaussian(opendp, rounded)
         loss = measurement.map(l2)
         profile = opendp.c.make_zCDP_to_approxDP(measurement).map(l2)
         if loss <= rho and profile.epsilon(delta) <= epsilon:
             return rounded, loss
     raise _too_small("discrete-gaussian", scale)
-
-
-def _round_up(scale: float) -> list[float]:
-    return [scale * (1.0 + rounding) for rounding in ROUNDINGS]
 
 
 def _too_small(name: str, scale: float) -> InvalidInput:

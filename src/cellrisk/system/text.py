@@ -73,13 +73,13 @@ def round_down(epsilon: float) -> float:
     return float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
 
 
-def round_up(epsilon: float) -> float:
-    """An epsilon to five digits, not below it.
+def round_up(epsilon: float, digits: int = DIGITS) -> float:
+    """An epsilon to five digits, or another number of them, not below it.
 
     >>> round_up(1.0904253)
     1.0905
     """
-    return float(Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(repr(float(epsilon))))
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(epsilon))))
 
 
 def show_down(epsilon: float) -> str:
@@ -94,3 +94,13 @@ def show_down(epsilon: float) -> str:
 def show_up(epsilon: float) -> str:
     """An epsilon as text, to five digits, not below it."""
     return f"{round_up(epsilon):.{DIGITS}g}"
+
+
+def claim(loss: float) -> str:
+    """An epsilon, delta or rho that is promised: to six digits, and no smaller than it is, but for rounding errors.
+
+    >>> claim(1.0), claim(1.2345612), claim(0.1 + 0.2)
+    ('1', '1.23457', '0.3')
+    """
+    shown = f"{loss:g}"
+    return shown if float(shown) >= loss * (1.0 - 1e-12) else f"{round_up(loss, 6):g}"

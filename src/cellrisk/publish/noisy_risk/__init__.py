@@ -22,7 +22,7 @@ from cellrisk.publish.noisy_risk.sensitivity import (
     sum_cells,
 )
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
+from cellrisk.system.text import aligned, claim
 from cellrisk.system.version import __version__
 from cellrisk.system.words import MechanismName, Neighbours
 
@@ -127,22 +127,21 @@ class PublishedRisk(Result):
         return (
             f"{about} ({mechanism.name} noise) {gives.format(value=_round(max(self.value, 0.0)))} "
             f"({CONFIDENCE:.0%} interval {_round(self.low)} to {_round(self.high)}); this figure has noise, and costs "
-            f"epsilon {self.epsilon:g} of its own."
+            f"epsilon {claim(self.epsilon)} of its own."
         )
 
     @property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the figure has to know."""
-        changed = "added or removed" if self.mechanism.neighbours == "add-remove" else "replaced by another"
         attained = "attained by some tables: " if self.sensitivity.exact else ""
         unit = "people" if self.figure == "caused" else "cells"
         return (
             f"The figure is the expected number of {MEANINGS[self.figure]}, the noise of the release being what is "
             "random. The interval is for that number; it comes from the noise on this figure alone.",
-            f"One record {changed} moves it by at most {self.sensitivity.value:.6g} {unit}, whatever the table "
-            f"({attained}{self.sensitivity.condition}). Discrete Laplace noise of scale {self.scale:.6g} {unit}, "
-            f"sampled exactly from secure random bits, makes it differentially private with epsilon {self.epsilon:g}; "
-            "publishing the table adds its own epsilon.",
+            f"One record {self.mechanism.change} moves it by at most {self.sensitivity.value:.6g} {unit}, whatever the "
+            f"table ({attained}{self.sensitivity.condition}). Discrete Laplace noise of scale {self.scale:.6g} {unit}, "
+            "sampled exactly from secure random bits, makes it differentially private with epsilon "
+            f"{claim(self.epsilon)}; publishing the table adds its own epsilon.",
             *self.notes,
         )
 
@@ -188,7 +187,7 @@ class PublishedRisk(Result):
                 _round(self.value),
                 f"{_round(self.low)} to {_round(self.high)}",
                 f"{self.scale:.4g}",
-                f"{self.epsilon:g}",
+                claim(self.epsilon),
             ],
         ]
         return [aligned(rows[0], rows[1:]), "\n".join(self.statements), *describe_policies(self.policies)]

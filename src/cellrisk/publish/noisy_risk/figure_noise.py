@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.opendp_noise import ROUNDINGS, load_opendp
+from cellrisk.noise.opendp_noise import calibrate_laplace, load_opendp, make_laplace
 from cellrisk.system.checks import require_within
 
 CONFIDENCE = 0.95
-LARGEST_EPSILON = 100.0
+LEAST_EPSILON, LARGEST_EPSILON = 1e-9, 100.0
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class FigureNoise:
 
     def add_to(self, units: int) -> int:
         """The figure with noise, from secure random bits."""
-        return int(_build(load_opendp(), self.scale)(units))
+        return int(make_laplace(load_opendp(), self.scale)([units])[0])
 
     def reach(self, chance: float) -> int:
         """The noise is farther from 0 than this with at most that probability: P(|X| >= k) = 2 a^k/(1 + a).
@@ -39,7 +38,10 @@ class FigureNoise:
 
 def check_epsilon(name: str, epsilon: object) -> float:
     """Refuses what is no epsilon for a figure."""
-    return require_within(name, epsilon, above=0, most=LARGEST_EPSILON)
+    value = require_within(name, epsilon, above=0, most=LARGEST_EPSILON)
+    if value < LEAST_EPSILON:
+        raise InvalidInput(f"{name} is too small for a figure that says anything", got=value, allowed="1e-9 or more")
+    return value
 
 
 def calibrate_figure(units: int, epsilon: float) -> FigureNoise:
@@ -48,16 +50,4 @@ def calibrate_figure(units: int, epsilon: float) -> FigureNoise:
     >>> calibrate_figure(4, 0.5)
     FigureNoise(scale=8.0, loss=0.5)
     """
-    opendp = load_opendp()
-    for rounding in ROUNDINGS:
-        scale = units / epsilon * (1.0 + rounding)
-        loss = float(_build(opendp, scale).map(units))
-        if loss <= epsilon:
-            return FigureNoise(scale, loss)
-    raise InvalidInput(
-        "the noise is too small for what it promises: OpenDP's privacy map gives more", got=f"epsilon {epsilon:g}"
-    )
-
-
-def _build(opendp: Any, scale: float) -> Any:
-    return opendp.m.make_laplace(opendp.atom_domain(T="i64"), opendp.absolute_distance(T="i64"), scale=scale)
+    return FigureNoise(*calibrate_laplace(units / epsilon, units, epsilon))

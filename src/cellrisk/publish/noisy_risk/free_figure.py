@@ -29,7 +29,7 @@ from cellrisk.publish.releasing.saving import read_description
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import aligned, claim, percent
 
 USUAL_ERROR = 0.1
 TWO_SIDED = 1.959964
@@ -58,7 +58,7 @@ class FreeFigure(Result):
     def headline(self) -> str:
         low, high = max(self.value - TWO_SIDED * self.error, 0.0), max(self.value + TWO_SIDED * self.error, 0.0)
         return (
-            f"By its own counts, the release of {self.sensitive} at epsilon {self.epsilon:g} gives away about "
+            f"By its own counts, the release of {self.sensitive} at epsilon {claim(self.epsilon)} gives away about "
             f"{max(self.value, 0.0):,.0f} people because of their own record (95% interval {low:,.0f} to {high:,.0f}); "
             "this is computed from published counts, and costs nothing more."
         )

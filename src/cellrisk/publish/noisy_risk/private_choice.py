@@ -36,7 +36,7 @@ from cellrisk.publish.releasing.waiting import draw_survivals
 from cellrisk.risk.sweep import Setting
 from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
+from cellrisk.system.text import aligned, claim
 from cellrisk.system.version import __version__
 from cellrisk.system.words import MechanismName, Neighbours, require_word
 
@@ -172,20 +172,20 @@ class PrivateChoice(Result):
     @property
     def headline(self) -> str:
         chosen = "No epsilon was chosen" if self.epsilon is None else f"Epsilon {self.epsilon:g} was chosen"
-        return f"{chosen} for {self.like.name} noise. {self.why} The choice costs epsilon {self.private:g} of its own."
+        cost = f"The choice costs epsilon {claim(self.private)} of its own."
+        return f"{chosen} for {self.like.name} noise. {self.why} {cost}"
 
     @property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the choice has to know."""
-        changed = "added or removed" if self.like.neighbours == "add-remove" else "replaced by another"
         return (
             f"Chosen among {len(self.grid)} public epsilons from {self.grid[0]:g} to {self.grid[-1]:g} by the "
-            f"{self.way} way, differentially private with epsilon {self.private:g} for one record {changed}, and "
-            "sampled exactly.",
+            f"{self.way} way, differentially private with epsilon {claim(self.private)} for one record "
+            f"{self.like.change}, and sampled exactly.",
             f"The limit was lowered by {self.error:.4g} people, by which the choice may be off: the largest epsilon "
             "that keeps the limit can be larger than the one chosen.",
-            f"A release at the epsilon chosen adds its own: together at most epsilon {self.total:g}, at the largest of "
-            "the grid.",
+            f"A release at the epsilon chosen adds its own: together at most epsilon {claim(self.total)}, at the "
+            "largest of the grid.",
             *self.notes,
         )
 
@@ -220,7 +220,7 @@ class PrivateChoice(Result):
     def _paragraphs(self) -> list[str]:
         header = ["epsilon", "limit (people)", "lowered by", "cost of the choice", "at most in all"]
         chosen = "-" if self.epsilon is None else f"{self.epsilon:g}"
-        row = [chosen, f"{self.max_caused_people:g}", f"{self.error:.4g}", f"{self.private:g}", f"{self.total:g}"]
+        row = [chosen, f"{self.max_caused_people:g}", f"{self.error:.4g}", claim(self.private), claim(self.total)]
         return [aligned(header, [row]), "\n".join(self.statements), *describe_policies(self.policies)]
 
 

@@ -6,13 +6,12 @@ import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput
-from cellrisk.noise import opendp_noise
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism
+from cellrisk.noise.opendp_noise import load_opendp, make_gaussian, make_laplace
 from cellrisk.system.arrays import Integers
 from cellrisk.system.progress import StepCounter
 
@@ -25,62 +24,42 @@ MOST_THREADS = 4
 
 @dataclass(frozen=True)
 class Measurement:
-    """Integer noise of OpenDP on a vector of counts."""
+    """Integer noise of OpenDP on a vector of counts: discrete Laplace, or discrete Gaussian."""
 
+    gaussian: bool
     scale: float
     loss: float
-    """What one record's change costs by OpenDP's map, in units of ``unit``."""
+    """What one record's change costs by OpenDP's map: an epsilon, or a rho where the noise is Gaussian."""
 
-    distribution: ClassVar[str]
-    unit: ClassVar[str]
+    @property
+    def distribution(self) -> str:
+        return "discrete Gaussian" if self.gaussian else "discrete Laplace"
 
-    @staticmethod
-    def build(opendp: Any, scale: float) -> Any:
-        """OpenDP's measurement."""
-        raise NotImplementedError
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise InvalidInput("the scale of noise must be a positive number", got=self.scale)
+    @property
+    def unit(self) -> str:
+        """What the loss is measured in."""
+        return "rho" if self.gaussian else "epsilon"
 
     def tail(self, threshold: float) -> Tail:
         """What this noise does on a zero at the threshold and above."""
         from cellrisk.publish.releasing.tails import GaussianTail, LaplaceTail
 
-        kind = GaussianTail if isinstance(self, GaussianMeasurement) else LaplaceTail
+        kind = GaussianTail if self.gaussian else LaplaceTail
         return kind(self.scale, math.ceil(threshold))
 
     def add_noise(self, counts: Integers, report: StepCounter) -> Integers:
         """Counts with noise. OpenDP works outside Python's lock, so threads share the work; each has its own noise."""
-        opendp = opendp_noise.load_opendp()
+        opendp, make = load_opendp(), make_gaussian if self.gaussian else make_laplace
         pieces = [counts[start : start + COUNTS_AT_ONCE] for start in range(0, len(counts), COUNTS_AT_ONCE)]
         threads = ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1))
         found = [np.zeros(0, np.int64)]
         try:
-            for noisy in threads.map(lambda piece: self.build(opendp, self.scale)(piece.tolist()), pieces):
+            for noisy in threads.map(lambda piece: make(opendp, self.scale)(piece.tolist()), pieces):
                 found.append(np.array(noisy, dtype=np.int64))
                 report.add(len(noisy))
         finally:
             threads.shutdown(cancel_futures=True)
         return np.concatenate(found)
-
-
-@dataclass(frozen=True)
-class LaplaceMeasurement(Measurement):
-    """Discrete Laplace noise, for `Geometric`."""
-
-    distribution: ClassVar[str] = "discrete Laplace"
-    unit: ClassVar[str] = "epsilon"
-    build = staticmethod(opendp_noise.make_laplace)
-
-
-@dataclass(frozen=True)
-class GaussianMeasurement(Measurement):
-    """Discrete Gaussian noise, for `DiscreteGaussian`."""
-
-    distribution: ClassVar[str] = "discrete Gaussian"
-    unit: ClassVar[str] = "rho"
-    build = staticmethod(opendp_noise.make_gaussian)
 
 
 def calibrate(mechanism: Mechanism) -> Measurement:
@@ -91,9 +70,6 @@ def calibrate(mechanism: Mechanism) -> Measurement:
 
     >>> from cellrisk import Geometric
     >>> calibrate(Geometric(epsilon=0.5, neighbours="replace"))
-    LaplaceMeasurement(scale=4.0, loss=0.5)
+    Measurement(gaussian=False, scale=4.0, loss=0.5)
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput("a release needs a mechanism", got=type(mechanism).__name__, fix="make one with mechanism()")
-    kind = GaussianMeasurement if isinstance(mechanism, DiscreteGaussian) else LaplaceMeasurement
-    return kind(*mechanism.calibrate())
+    return Measurement(isinstance(mechanism, DiscreteGaussian), *mechanism.calibrate())

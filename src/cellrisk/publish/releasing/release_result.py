@@ -20,7 +20,7 @@ from cellrisk.publish.releasing.saving import Pair, check_free, write_pair
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
-from cellrisk.system.text import aligned
+from cellrisk.system.text import aligned, claim
 from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
@@ -112,10 +112,9 @@ class Release(Result):
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the counts has to know."""
-        changed = "added or removed" if self.mechanism.neighbours == "add-remove" else "replaced by another"
         said = [
-            f"The guarantee holds for one record {changed}; it is weaker for a person with several records, and "
-            "another release from the same records adds its loss to this one.",
+            f"The guarantee holds for one record {self.mechanism.change}; it is weaker for a person with several "
+            "records, and another release from the same records adds its loss to this one.",
             f"Each count got {self.measurement.distribution} noise of scale {self.measurement.scale:.6g}, sampled "
             "exactly from secure random bits.",
         ]
@@ -323,7 +322,7 @@ class Release(Result):
         rows = [
             ["mechanism", self.mechanism.name],
             ["neighbours", self.mechanism.neighbours],
-            [f"loss by OpenDP ({self.measurement.unit})", f"{self.measurement.loss:.6g}"],
+            [f"loss by OpenDP ({self.measurement.unit})", claim(self.measurement.loss)],
             ["counts in the domain", f"{self.domain_size:,}"],
             ["counts listed", f"{len(self.frame):,}"],
         ]

@@ -8,6 +8,7 @@ from typing import Any
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, ProbabilisticGaussian, mechanism
 from cellrisk.system.checks import require_number, require_within
+from cellrisk.system.text import claim
 from cellrisk.system.words import Neighbours, require_word
 
 FLAVOURS = ("pure", "probabilistic", "approximate", "concentrated")
@@ -97,11 +98,12 @@ class Loss:
         >>> Loss(flavour="approximate", epsilon=0.5, delta=1e-6).describe()
         '(0.5, 1e-06)-DP'
         """
+        epsilon, rho = claim(self.epsilon or 0.0), claim(self.rho or 0.0)  # the flavour says which of them there is
         if self.flavour == "concentrated":
-            return f"{self.rho:g}-zCDP"
+            return f"{rho}-zCDP"
         if self.flavour == "pure":
-            return f"{self.epsilon:g}-DP"
-        return f"({self.epsilon:g}, {self.delta:g})-{'pDP' if self.flavour == 'probabilistic' else 'DP'}"
+            return f"{epsilon}-DP"
+        return f"({epsilon}, {claim(self.delta)})-{'pDP' if self.flavour == 'probabilistic' else 'DP'}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, from which `from_dict` makes the same loss again."""
