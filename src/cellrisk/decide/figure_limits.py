@@ -52,6 +52,12 @@ class FigureLimit(ABC):
     about: ClassVar[str]
     """What is limited, after "the limit on"."""
     uses_data: ClassVar[bool] = True
+    asked: ClassVar[str]
+    """The limit in words, after "asks for" or "gives"."""
+    kept: ClassVar[str]
+    """The limit in words, after "keeps"."""
+    found: ClassVar[str]
+    """What the figure is somewhere, as a clause."""
 
     most: float
 
@@ -96,17 +102,21 @@ class FigureLimit(ABC):
             found.append(EpsilonLimit(float(max_epsilon)))
         return tuple(found)
 
-    @abstractmethod
     def describe(self) -> str:
         """The limit in words, after "asks for" or "gives"."""
+        return self._fill(self.asked, self.most)
 
-    @abstractmethod
     def aim(self) -> str:
         """The limit in words, after "keeps"."""
+        return self._fill(self.kept, self.most)
 
-    @abstractmethod
     def say(self, figure: float) -> str:
         """What the figure is somewhere, as a clause."""
+        return self._fill(self.found, figure)
+
+    def _fill(self, words: str, figure: float) -> str:
+        """Words with a figure in them: ``{}`` is its percentage to four digits, so that 0.75% is not shown as 0.8%."""
+        return words.format(f"{100 * figure:.4g}", figure=figure, limit=self)
 
     @abstractmethod
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
@@ -151,17 +161,11 @@ class CausedLimit(FigureLimit):
 
     name: ClassVar[str] = "max_caused"
     about: ClassVar[str] = "caused"
+    asked: ClassVar[str] = "at most {}% of people given away because of their own record"
+    kept: ClassVar[str] = "the share of people given away because of their own record at or below {}%"
+    found: ClassVar[str] = "{}% of people are given away because of their own record"
 
     attack: str = "homogeneity"
-
-    def describe(self) -> str:
-        return f"at most {_percent(self.most)} of people given away because of their own record"
-
-    def aim(self) -> str:
-        return f"the share of people given away because of their own record at or below {_percent(self.most)}"
-
-    def say(self, figure: float) -> str:
-        return f"{_percent(figure)} of people are given away because of their own record"
 
     def why_not(self, perturbation: Perturbation) -> str | None:
         return None if self.attack == "homogeneity" else PERTURBED_ATTACK
@@ -190,22 +194,16 @@ class CertainLimit(FigureLimit):
 
     name: ClassVar[str] = "max_certain"
     about: ClassVar[str] = "certainty"
+    asked: ClassVar[str] = "at most {}% of people named rightly with {limit.sure} certainty"
+    kept: ClassVar[str] = "the share of people named rightly with {limit.sure} certainty at or below {}%"
+    found: ClassVar[str] = "{}% of people can be named rightly with {limit.sure} certainty"
 
     certainty: float = USUAL_CERTAINTY
     belief: Any = USUAL_BELIEF
     """What the attacker believes, as in `Attacker`."""
 
-    def describe(self) -> str:
-        return f"at most {_percent(self.most)} of people named rightly with {self._sure} certainty"
-
-    def aim(self) -> str:
-        return f"the share of people named rightly with {self._sure} certainty at or below {_percent(self.most)}"
-
-    def say(self, figure: float) -> str:
-        return f"{_percent(figure)} of people can be named rightly with {self._sure} certainty"
-
     @property
-    def _sure(self) -> str:
+    def sure(self) -> str:
         return f"{100 * self.certainty:g}%"
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
@@ -275,15 +273,9 @@ class CeilingLimit(FigureLimit):
     name: ClassVar[str] = "max_ceiling"
     about: ClassVar[str] = "the ceiling"
     uses_data: ClassVar[bool] = False
-
-    def describe(self) -> str:
-        return f"nobody able to tell two equally likely values apart more than {100 * self.most:.4g} times in 100"
-
-    def aim(self) -> str:
-        return f"anybody from telling two equally likely values apart more than {100 * self.most:.4g} times in 100"
-
-    def say(self, figure: float) -> str:
-        return f"somebody could tell two equally likely values apart {100 * figure:.4g} times in 100"
+    asked: ClassVar[str] = "nobody able to tell two equally likely values apart more than {} times in 100"
+    kept: ClassVar[str] = "anybody from telling two equally likely values apart more than {} times in 100"
+    found: ClassVar[str] = "somebody could tell two equally likely values apart {} times in 100"
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         if isinstance(mechanism, Perturbation):
@@ -310,15 +302,9 @@ class EpsilonLimit(FigureLimit):
     name: ClassVar[str] = "max_epsilon"
     about: ClassVar[str] = "epsilon"
     uses_data: ClassVar[bool] = False
-
-    def describe(self) -> str:
-        return f"an epsilon of at most {self.most:g}"
-
-    def aim(self) -> str:
-        return f"epsilon at or below {self.most:g}"
-
-    def say(self, figure: float) -> str:
-        return f"epsilon is {figure:g}"
+    asked: ClassVar[str] = "an epsilon of at most {figure:g}"
+    kept: ClassVar[str] = "epsilon at or below {figure:g}"
+    found: ClassVar[str] = "epsilon is {figure:g}"
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         if isinstance(mechanism, Perturbation):
@@ -381,12 +367,3 @@ def _halve(keeps: Callable[[float], bool], low: float, high: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low
-
-
-def _percent(share: float) -> str:
-    """A share in percent, to four digits: a limit of 0.75% is not shown as 0.8%.
-
-    >>> _percent(0.0075), _percent(0.03)
-    ('0.75%', '3%')
-    """
-    return f"{100 * share:.4g}%"

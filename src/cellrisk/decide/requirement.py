@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -19,6 +19,26 @@ from cellrisk.system.text import percent
 
 PERTURBED_ATTACK = "a perturbation is judged by the homogeneity attack alone"
 NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no chance level"
+
+WORDS = {
+    "max_risk": ("a risk of at most {}", "the risk at or below {}"),
+    "margin": ("a risk at most {} above chance", "the risk at most {} above chance"),
+    "max_people": ("at most {} people exposed on average", "the number of people exposed on average at or below {}"),
+}
+"""Each limit in words, after "asks for" and after "keeps"."""
+RANGES: dict[str, tuple[str, str, Callable[[float], bool]]] = {
+    "people": ("a number of people", "0 or more", lambda value: value >= 0),
+    "epsilon": ("a number above 0", "for example 1", lambda value: value > 0),
+    "ceiling": (
+        "above 0.5, as one of two equally likely values is guessed half the time",
+        "above 0.5, up to 1",
+        lambda value: 0.5 < value <= 1,
+    ),
+    "caused": ("a share of people", "above 0, up to 1", lambda value: 0 < value <= 1),
+    "certain": ("a share of people", "above 0, up to 1", lambda value: 0 < value <= 1),
+    "": ("a share", "from 0 to 1", lambda value: 0 <= value <= 1),
+}
+"""What a limit must be, by how its name ends: in words, the values allowed, and whether one is."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +78,7 @@ class Requirement:
         >>> Requirement(max_risk=0.3, max_people=5000).describe()
         'a risk of at most 30.0% and at most 5,000 people exposed on average'
         """
-        parts = []
-        if self.max_risk is not None:
-            parts.append(f"a risk of at most {percent(self.max_risk)}")
-        if self.margin is not None:
-            parts.append(f"a risk at most {percent(self.margin)} above chance")
-        if self.max_people is not None:
-            parts.append(f"at most {self.max_people:,.10g} people exposed on average")
-        return " and ".join(parts)
+        return self._say(0)
 
     def aim(self) -> str:
         """The limits in words, after "keeps".
@@ -73,14 +86,12 @@ class Requirement:
         >>> Requirement(max_risk=0.3, max_people=5000).aim()
         'the risk at or below 30.0% and the number of people exposed on average at or below 5,000'
         """
-        parts = []
-        if self.max_risk is not None:
-            parts.append(f"the risk at or below {percent(self.max_risk)}")
-        if self.margin is not None:
-            parts.append(f"the risk at most {percent(self.margin)} above chance")
-        if self.max_people is not None:
-            parts.append(f"the number of people exposed on average at or below {self.max_people:,.10g}")
-        return " and ".join(parts)
+        return self._say(1)
+
+    def _say(self, grammar: int) -> str:
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        shown = {name: f"{value:,.10g}" if name == "max_people" else percent(value) for name, value in given.items()}
+        return " and ".join(words[grammar].format(shown[name]) for name, words in WORDS.items() if name in shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,23 +157,6 @@ def describe_conditions(conditions: Sequence[Condition]) -> str:
 def check_limits(limits: Mapping[str, object]) -> None:
     """Refuses values that cannot be limits. Messages spell the names as the caller does: max_risk or max-risk."""
     for name, value in limits.items():
-        if value is None:
-            continue
-        if name.endswith("people"):
-            if not (is_number(value) and value >= 0):
-                raise InvalidInput(f"{name} must be a number of people", got=shorten(value), allowed="0 or more")
-        elif name.endswith("epsilon"):
-            if not (is_number(value) and value > 0):
-                raise InvalidInput(f"{name} must be a number above 0", got=shorten(value), allowed="for example 1")
-        elif name.endswith("ceiling"):
-            if not (is_number(value) and 0.5 < value <= 1):
-                raise InvalidInput(
-                    f"{name} must be above 0.5, as one of two equally likely values is guessed half the time",
-                    got=shorten(value),
-                    allowed="above 0.5, up to 1",
-                )
-        elif name.endswith(("caused", "certain")):
-            if not (is_number(value) and 0 < value <= 1):
-                raise InvalidInput(f"{name} must be a share of people", got=shorten(value), allowed="above 0, up to 1")
-        elif not (is_number(value) and 0 <= value <= 1):
-            raise InvalidInput(f"{name} must be a share", got=shorten(value), allowed="from 0 to 1")
+        what, allowed, fits = next(known for end, known in RANGES.items() if name.endswith(end))
+        if value is not None and not (is_number(value) and fits(value)):
+            raise InvalidInput(f"{name} must be {what}", got=shorten(value), allowed=allowed)
