@@ -123,9 +123,14 @@ class FigureEstimate:
     @staticmethod
     def of(figure: str, certainty: float | None, numbers: Floats) -> FigureEstimate:
         """The estimate from the number of people in each release."""
-        return FigureEstimate(
-            figure, certainty, float(numbers.mean()), float(numbers.std(ddof=1) / math.sqrt(len(numbers)))
-        )
+        return FigureEstimate(figure, certainty, *mean_and_error(numbers))
+
+
+def mean_and_error(values: Floats) -> tuple[float, float]:
+    """Mean and standard error; exact where the values do not vary."""
+    if values.min() == values.max():
+        return float(values[0]), 0.0
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 class TooManyTerms(Exception):

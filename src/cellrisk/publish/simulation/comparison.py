@@ -17,7 +17,7 @@ from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.people import shown_alone
 from cellrisk.risk.totals import find_reach
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
+from cellrisk.system.text import CURATOR_NOTE, aligned
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -31,9 +31,42 @@ FALSE_ALARM = 1e-4
 """A right number is farther off than is allowed with at most this probability, whatever the table."""
 
 
+class Difference:
+    """An assessed number and its simulated counterpart."""
+
+    assessed: float
+    simulated: float
+    standard_error: float
+    allowed: float
+
+    @property
+    def z(self) -> float:
+        """(assessed - simulated) / standard error.
+
+        >>> SimulatedDifference("local", "homogeneity", "tight", "records", 0.31, 0.30, 0.005, 0.02).z.__round__(6)
+        2.0
+        """
+        difference = self.assessed - self.simulated
+        if abs(difference) <= self._rounding:
+            return 0.0
+        return difference / self.standard_error if self.standard_error > 0 else math.copysign(math.inf, difference)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether chance explains the difference."""
+        return abs(self.assessed - self.simulated) <= self.allowed + self._rounding
+
+    @property
+    def _rounding(self) -> float:
+        return ROUNDING * max(1.0, self.assessed)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**{name: value for name, value in vars(self).items() if name != "allowed"}, "z": self.z}
+
+
 @dataclass(frozen=True)
-class SimulatedDifference:
-    """One assessed number and its simulated counterpart."""
+class SimulatedDifference(Difference):
+    """One assessed risk and its simulated counterpart."""
 
     measure: str
     attack: str
@@ -47,23 +80,9 @@ class SimulatedDifference:
     allowed: float
     """The difference that chance explains."""
 
-    @property
-    def z(self) -> float:
-        """(assessed - simulated) / standard error.
-
-        >>> SimulatedDifference("local", "homogeneity", "tight", "records", 0.31, 0.30, 0.005, 0.02).z.__round__(6)
-        2.0
-        """
-        return _find_z(self.assessed - self.simulated, self.standard_error, ROUNDING)
-
-    @property
-    def agrees(self) -> bool:
-        """Whether chance explains the difference."""
-        return abs(self.assessed - self.simulated) <= self.allowed + ROUNDING
-
 
 @dataclass(frozen=True)
-class FigureDifference:
+class FigureDifference(Difference):
     """One figure to decide by and its simulated counterpart, in people."""
 
     figure: str
@@ -80,16 +99,6 @@ class FigureDifference:
     """The difference that chance explains."""
 
     @property
-    def z(self) -> float:
-        """(assessed - simulated) / standard error."""
-        return _find_z(self.assessed - self.simulated, self.standard_error, ROUNDING * max(1.0, self.assessed))
-
-    @property
-    def agrees(self) -> bool:
-        """Whether chance explains the difference."""
-        return abs(self.assessed - self.simulated) <= self.allowed + ROUNDING * max(1.0, self.assessed)
-
-    @property
     def tells(self) -> bool:
         """Whether so many releases say anything: chance does not explain a difference as large as the figure itself.
 
@@ -102,12 +111,6 @@ class FigureDifference:
     def name(self) -> str:
         """The figure, in words."""
         return self.figure if self.certainty is None else f"{self.figure}, {100 * self.certainty:g}% sure"
-
-
-def _find_z(difference: float, standard_error: float, rounding: float) -> float:
-    if abs(difference) <= rounding:
-        return 0.0
-    return difference / standard_error if standard_error > 0 else math.copysign(math.inf, difference)
 
 
 def compare_figures(
@@ -232,59 +235,28 @@ class Comparison(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison for machines; an infinite z, of a number that cannot be right, is None."""
-        rows = [{**row, "z": row["z"] if math.isfinite(row["z"]) else None} for row in self._risks()]
-        largest = self.largest_z if math.isfinite(self.largest_z) else None
         return {
             "releases": self.releases,
             "post_processed": self.post_processed,
-            "largest_z": largest,
+            "largest_z": _finite(self.largest_z),
             "agrees": self.agrees,
-            "differences": rows,
-            "figures": [
-                {
-                    **{name: value for name, value in vars(each).items() if name != "allowed"},
-                    "z": each.z if math.isfinite(each.z) else None,
-                    "tells": each.tells,
-                }
-                for each in self.figures
-            ],
+            "differences": [{**each.to_dict(), "z": _finite(each.z)} for each in self.differences],
+            "figures": [{**each.to_dict(), "z": _finite(each.z), "tells": each.tells} for each in self.figures],
             "headline": self.headline,
         }
 
     def _numbers(self) -> list[dict[str, Any]]:
         """Risks, then the figures to decide by, whose form is "people"."""
-        return [*self._risks(), *self._figures()]
-
-    def _risks(self) -> list[dict[str, Any]]:
-        return [
-            {**{name: value for name, value in vars(each).items() if name != "allowed"}, "z": each.z}
-            for each in self.differences
-        ]
-
-    def _figures(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "measure": each.figure,
-                "attack": "homogeneity" if each.certainty is None else "bayes",
-                "form": "people",
-                "weights": None,
-                "assessed": each.assessed,
-                "simulated": each.simulated,
-                "standard_error": each.standard_error,
-                "z": each.z,
-                "certainty": each.certainty,
-            }
-            for each in self.figures
-        ]
+        rows = [each.to_dict() for each in self.differences]
+        for each in self.figures:
+            attack = "homogeneity" if each.certainty is None else "bayes"
+            words = {"measure": each.figure, "attack": attack, "form": "people", "weights": None}
+            rows.append(words | {name: value for name, value in each.to_dict().items() if name != "figure"})
+        return rows
 
     def _paragraphs(self) -> list[str]:
-        from cellrisk.system.text import CURATOR_NOTE
-
         body = [
-            [
-                *(each.measure, each.attack, each.form, each.weights or "-"),
-                *(f"{each.assessed:.4f}", f"{each.simulated:.4f}", f"{each.standard_error:.2g}", f"{each.z:+.2f}"),
-            ]
+            [each.measure, each.attack, each.form, each.weights or "-", *_show_numbers(each, ".4f")]
             for each in self.differences
         ]
         header = ["measure", "attack", "form", "weights", "assessed", "simulated", "standard error", "z"]
@@ -293,18 +265,7 @@ class Comparison(Result):
     def _show_figures(self) -> list[str]:
         parts = []
         if self.figures:
-            body = [
-                [
-                    each.name,
-                    *(
-                        f"{each.assessed:,.1f}",
-                        f"{each.simulated:,.1f}",
-                        f"{each.standard_error:.2g}",
-                        f"{each.z:+.2f}",
-                    ),
-                ]
-                for each in self.figures
-            ]
+            body = [[each.name, *_show_numbers(each, ",.1f")] for each in self.figures]
             parts.append(aligned(["people", "assessed", "simulated", "standard error", "z"], body))
         few = [each.name for each in self.figures if not each.tells]
         if few:
@@ -314,3 +275,11 @@ class Comparison(Result):
         if self.unknown:
             parts.append(f"The attacker who does the mathematics was not simulated: {self.unknown}.")
         return parts
+
+
+def _show_numbers(each: Difference, form: str) -> list[str]:
+    return [f"{each.assessed:{form}}", f"{each.simulated:{form}}", f"{each.standard_error:.2g}", f"{each.z:+.2f}"]
+
+
+def _finite(z: float) -> float | None:
+    return z if math.isfinite(z) else None

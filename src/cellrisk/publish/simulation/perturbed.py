@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from cellrisk.counts.profiles import Block
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.publish.simulation.attacks import mean_and_error
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.people import count_people
 from cellrisk.risk.perturbed.equal_risk import find_distance
@@ -134,10 +134,9 @@ def simulate_perturbation(
     exact = (people.mean, sum_caused(profiles, made), local * profiles.n_cells, find_distance(profiles, made))
     drawn = np.array([_draw(profiles.blocks, profiles.n_levels, made, generator) for _ in range(number)])
     drawn[:, 3] /= 2.0 * profiles.n_records
-    errors = drawn.std(axis=0, ddof=1) / math.sqrt(number)
     figures = tuple(
-        SimulatedFigure(name, float(mean), float(error), float(true))
-        for name, mean, error, true in zip(FIGURES, drawn.mean(axis=0), errors, exact, strict=True)
+        SimulatedFigure(name, *mean_and_error(values), float(true))
+        for name, values, true in zip(FIGURES, drawn.T, exact, strict=True)
     )
     return PerturbedSimulation(made, attribute.name, number, int(seed), figures)
 

@@ -12,7 +12,7 @@ import numpy as np
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.scenarios import Scenario, check_scenarios
-from cellrisk.publish.simulation.attacks import FigureEstimate
+from cellrisk.publish.simulation.attacks import FigureEstimate, mean_and_error
 from cellrisk.publish.simulation.comparison import (
     LARGEST_CHANCE_Z,
     Comparison,
@@ -55,7 +55,7 @@ class Estimate:
         >>> Estimate.of("local", "homogeneity", "tight", "records", np.array([0.1, 0.3])).mean
         0.2
         """
-        return Estimate(measure, attack, form, weights, *_mean_and_error(values))
+        return Estimate(measure, attack, form, weights, *mean_and_error(values))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Exposed:
         >>> Exposed.of(np.arange(1, 101)).low, Exposed.of(np.arange(1, 101)).high
         (3, 98)
         """
-        mean, error = _mean_and_error(numbers.astype(np.float64))
+        mean, error = mean_and_error(numbers.astype(np.float64))
         low, high = np.quantile(numbers, (0.025, 0.975), method="inverted_cdf")
         return Exposed(mean, error, error * math.sqrt(len(numbers)), int(low), int(high))
 
@@ -265,11 +265,4 @@ def summarise_scenarios(cells: Integers, n_cells: int) -> tuple[Scenario, ...]:
     >>> [scenario.share for scenario in summarise_scenarios(cells, 4)]
     [0.5, 0.0, 0.0, 0.25, 0.0, 0.25, 0.0, 0.0]
     """
-    return tuple(Scenario(number, *_mean_and_error(row / n_cells)) for number, row in enumerate(cells, start=1))
-
-
-def _mean_and_error(values: Floats) -> tuple[float, float]:
-    """Mean and standard error; exact where the values do not vary."""
-    if values.min() == values.max():
-        return float(values[0]), 0.0
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+    return tuple(Scenario(number, *mean_and_error(row / n_cells)) for number, row in enumerate(cells, start=1))
