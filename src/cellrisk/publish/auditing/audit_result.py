@@ -167,9 +167,12 @@ class Audit(Result):
             exposed=self.n_exposed,
             share=self.value(),
             mechanism=self.decision.mechanism,
-            words=(self.headline, *self.notes),
+            words=(self.headline, *self.notes, *comments),
+            max_risk=max_risk,
+            exception=exception,
+            command=command,
         )
-        return write_record(checked, path, max_risk=max_risk, exception=exception, comments=comments, command=command)
+        return write_record(checked, path)
 
     def _numbers(self) -> list[dict[str, Any]]:
         rows = [
@@ -203,20 +206,12 @@ class Audit(Result):
         }
 
     def _paragraphs(self) -> list[str]:
-        rows = [
-            [name, _show(name, self.released[name]), _show(name, self.raw[name]), figure.meaning]
-            for name, figure in FIGURES.items()
-        ]
-        header = ["figure", "released", "original", ""]
-        numbers = aligned(header[:3], [row[:3] for row in rows]).splitlines()
-        table = [
-            f"{line}  {meaning}".rstrip()
-            for line, meaning in zip(numbers, ["", *(row[3] for row in rows)], strict=True)
-        ]
-        parts = [self.decision.describe_certainty(), "\n".join(table)]
-        if self.notes:
-            parts.append("\n".join(self.notes))
-        return [*parts, CURATOR_NOTE]
+        rows = [[name, _show(name, self.released[name]), _show(name, self.raw[name])] for name in FIGURES]
+        numbers = aligned(["figure", "released", "original"], rows).splitlines()
+        meanings = ["", *(figure.meaning for figure in FIGURES.values())]
+        table = [f"{line}  {meaning}".rstrip() for line, meaning in zip(numbers, meanings, strict=True)]
+        notes = ["\n".join(self.notes)] if self.notes else []
+        return [self.decision.describe_certainty(), "\n".join(table), *notes, CURATOR_NOTE]
 
 
 def _plain(name: str, value: float) -> float | int | None:

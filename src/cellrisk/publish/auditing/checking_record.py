@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -54,7 +53,13 @@ class CheckedAudit:
     """These people as a share of all."""
     mechanism: Mechanism | None
     words: tuple[str, ...]
-    """The audit in sentences."""
+    """The audit in sentences, and what else the checker should know."""
+    max_risk: float | None
+    """The largest share of people whose value may be given away."""
+    exception: str
+    """Why the release should be allowed all the same."""
+    command: str
+    """What was typed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,24 +113,16 @@ class ShownTable:
         return said
 
 
-def write_record(
-    audit: CheckedAudit,
-    path: str | os.PathLike[str],
-    *,
-    max_risk: float | None = None,
-    exception: str = "",
-    comments: Sequence[str] = (),
-    command: str = "cellrisk audit",
-) -> Path:
+def write_record(audit: CheckedAudit, path: str | os.PathLike[str]) -> Path:
     """Writes the record and its table, beside the records that are there already; `Audit.save_acro` tells the rest."""
-    target = check_record_place(path, max_risk)
+    target = check_record_place(path, audit.max_risk)
     results = _read_results(target)
     number = next(
         place for place in range(len(results["results"]) + 1) if f"cellrisk_{place}" not in results["results"]
     )
     name = f"cellrisk_{number}"
     table = ShownTable.of(audit.comparison)
-    results["results"][name] = _describe(audit, table, name, max_risk, exception, comments, command)
+    results["results"][name] = _describe(audit, table, name)
     written: list[Path] = []
     try:
         for place, content in (
@@ -174,16 +171,8 @@ def _read_results(target: Path) -> dict[str, Any]:
     raise InvalidInput(f"the {RESULTS} in that folder was not written by ACRO", fix="choose another folder")
 
 
-def _describe(
-    audit: CheckedAudit,
-    table: ShownTable,
-    name: str,
-    max_risk: float | None,
-    exception: str,
-    comments: Sequence[str],
-    command: str,
-) -> dict[str, Any]:
-    share, exposed, records, mechanism = audit.share, audit.exposed, audit.records, audit.mechanism
+def _describe(audit: CheckedAudit, table: ShownTable, name: str) -> dict[str, Any]:
+    share, max_risk, exposed, records = audit.share, audit.max_risk, audit.exposed, audit.records
     status = "pass" if share <= (max_risk or 0) else "review" if max_risk is None else "fail"
     limit = "no limit was set" if max_risk is None else f"the limit is {percent(max_risk)}"
     flags = {ALONE: table.alone, ONE: table.ones}
@@ -195,7 +184,7 @@ def _describe(
             "method": "cellrisk audit",
             "sensitive": audit.sensitive,
             "quasi_identifiers": list(audit.comparison.names),
-            "mechanism": None if mechanism is None else mechanism.to_dict(),
+            "mechanism": None if audit.mechanism is None else audit.mechanism.to_dict(),
             "records": records,
             "given_away": exposed,
             "share_given_away": share,
@@ -208,13 +197,13 @@ def _describe(
             }
         ],
         "outcome": table.outcome(),
-        "command": command,
+        "command": audit.command,
         "summary": (
             f"{status}; {exposed:,} of {records:,} people ({percent(share)}) have their {audit.sensitive} given away, "
             f"{limit}; {ALONE}: {len(table.alone):,} cells may need suppressing"
         ),
         "timestamp": datetime.now(timezone.utc).replace(tzinfo=None).isoformat(timespec="seconds"),
-        "comments": [FOR_THE_CHECKER, *audit.words, *comments],
-        "exception": exception,
+        "comments": [FOR_THE_CHECKER, *audit.words],
+        "exception": audit.exception,
         "fair": {},
     }
