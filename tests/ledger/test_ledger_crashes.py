@@ -124,10 +124,9 @@ def test_a_set_that_was_decided_is_finished(in_file: Where, output: Path, monkey
 def test_a_place_that_is_taken_meanwhile_is_not_replaced(
     in_file: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Pair.stage_file
-    monkeypatch.setattr(
-        Pair, "stage_file", lambda pair, content: (stage(pair, content), pair.target.write_text("another's"))[0]
-    )
+    stage = Pair.stage
+    taken = "another's"
+    monkeypatch.setattr(Pair, "stage", lambda pair, *given: (stage(pair, *given), pair.target.write_text(taken))[0])
     with in_file.open() as ledger:
         with ledger.reserve(**FIELDS) as reservation, pytest.raises(InvalidInput, match="the output path exists"):
             reservation.save(released, output / "released.csv")

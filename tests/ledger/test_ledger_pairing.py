@@ -18,7 +18,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing import Release
-from cellrisk.publish.releasing.saving import Pair
+from cellrisk.publish.releasing.saving import Pair, sidecar_of
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.ledger import Ledger, journals
 from cellrisk.repeat.ledger.store import Session
@@ -467,8 +467,8 @@ def test_what_is_staged_is_private_and_removed_by_its_exact_name(tmp_path: Path)
     others = ["released.csv", f".released.csv.{'f' * 32}.newer", f".{'f' * 32}", f"..released.csv.{'f' * 32}.new.x1y2"]
     for name in others:
         (tmp_path / name).write_text("another")
-    pair.stage_file(b"new")
-    pair.stage_description("{}")
+    pair.stage(pair.target.name, b"new")
+    pair.stage(sidecar_of(pair.target).name, b"{}")
     assert {stat.S_IMODE(path.stat().st_mode) for path in pair.new} == {0o600}
     pair.discard()
     assert sorted(os.listdir(tmp_path)) == sorted(others)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.domain import read_domain
-from cellrisk.publish.releasing.release_result import GATE
+from cellrisk.publish.releasing.release_result import say_gates, say_left_out
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -62,16 +62,5 @@ def _statements(undeclared: Sequence[str], missing: str, outside: str) -> list[s
             f"The labels of {', '.join(undeclared)} are those that occur in the records: the guarantee does not cover "
             "how these columns are read."
         )
-    if missing == "drop":
-        said.append("Records with a missing value in one of the columns are left out.")
-    if outside == "drop":
-        said.append(
-            "Records outside the declared labels are left out: with a value that is not among them, or with a missing "
-            "value where none was declared."
-        )
-    gate = GATE.replace("release", "figure")
-    if missing == "error":
-        said.append(f"{gate}: records with a missing value were not allowed.")
-    if outside == "error":
-        said.append(f"{gate}: records outside the declared labels were not allowed.")
-    return said
+    said += say_left_out(missing, outside, "or with a missing value where none was declared")
+    return said + say_gates("figure", missing, outside)

@@ -18,7 +18,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import is_number
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, claim, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 USUAL_ERROR = 0.1
 TWO_SIDED = 1.959964
@@ -103,7 +106,7 @@ def estimate_caused(release: Release | str | os.PathLike[str], *, largest_error:
         raise InvalidInput(
             "the largest standard error must be a share above 0", got=largest_error, allowed="for example 0.1"
         )
-    found = _read_file(release) if isinstance(release, str | os.PathLike) else _read_release(release)
+    found = _read_release(release)
     if found.mechanism != "geometric" or found.clamp or found.threshold != USUAL_THRESHOLD:
         raise InvalidInput(
             "only counts with geometric noise that keep their sign tell of the risk without bias",
@@ -142,48 +145,17 @@ class ReleasedTable(NamedTuple):
 
 
 def _read_release(release: Any) -> ReleasedTable:
-    if not isinstance(release, Release):
+    """A release as its description tells of it: the answer of `release`, or a file that it was saved to."""
+    if isinstance(release, Release):
+        described, counts = release.to_dict(), release.frame.iloc[:, -1]
+    elif isinstance(release, str | os.PathLike):
+        described, counts = _read_file(Path(release))
+    else:
         raise InvalidInput("a figure for free comes from a release", got=type(release).__name__)
-    made = release.mechanism
-    whole = not (release.excluded or release.observed_cells_only)
-    counts = release.frame.iloc[:, -1].to_numpy()
-    return ReleasedTable(
-        made.name,
-        made.epsilon,
-        made.threshold,
-        release.measurement.scale,
-        release.clamp,
-        whole,
-        release.sensitive,
-        counts.reshape(-1, len(release.labels[release.sensitive])) if whole and release.dense else counts[:0],
-    )
-
-
-def _read_file(path: str | os.PathLike[str]) -> ReleasedTable:
-    """A release in its file, which is the one that the description beside it was written for."""
-    import pandas as pd
-
-    described = read_description(path)
     try:
-        content = Path(path).read_bytes()
-    except OSError:
-        raise InvalidInput("the release cannot be read", got=Path(path).name) from None
-    if described is None or hashlib.sha256(content).hexdigest() != described.get("sha256"):
-        raise InvalidInput(
-            "a figure for free comes from a release as it was saved, with its description beside it",
-            got=Path(path).name,
-            fix="name the file that release wrote, unchanged, with its .json",
-        )
-    try:
-        made, sensitive, name = described["mechanism"], described["sensitive"], described["count"]
+        made, sensitive = described["mechanism"], described["sensitive"]
         whole = bool(described["dense"]) and not (described["excluded"] or described["observed_cells_only"])
-        whole = whole and "parents" not in described
-        counts: Any = np.zeros((0, 1), np.int64)
-        if whole:
-            stream = io.BytesIO(content)
-            parquet = Path(path).suffix.lower() == ".parquet"
-            frame = pd.read_parquet(stream) if parquet else pd.read_csv(stream, usecols=[name])
-            counts = frame[name].to_numpy(np.int64).reshape(-1, len(described["labels"][sensitive]))
+        levels = len(described["labels"][sensitive])
         return ReleasedTable(
             str(made["name"]),
             float(made["epsilon"]),
@@ -192,12 +164,31 @@ def _read_file(path: str | os.PathLike[str]) -> ReleasedTable:
             bool(described["clamp"]),
             whole,
             str(sensitive),
-            counts,
+            counts.to_numpy(np.int64).reshape(-1, levels) if whole else np.zeros((0, levels), np.int64),
         )
     except (KeyError, TypeError, ValueError):
+        name = f"{Path(release).name}.json"
+        raise InvalidInput("the description of the release cannot be understood", got=name) from None
+
+
+def _read_file(path: Path) -> tuple[dict[str, Any], pd.Series]:
+    """The description and the counts of a release in its file, if it is the one that the description is for."""
+    import pandas as pd
+
+    described = read_description(path)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise InvalidInput("the release cannot be read", got=path.name) from None
+    if described is None or hashlib.sha256(content).hexdigest() != described.get("sha256"):
         raise InvalidInput(
-            "the description of the release cannot be understood", got=f"{Path(path).name}.json"
-        ) from None
+            "a figure for free comes from a release as it was saved, with its description beside it",
+            got=path.name,
+            fix="name the file that release wrote, unchanged, with its .json",
+        )
+    stream = io.BytesIO(content)
+    frame = pd.read_parquet(stream) if path.suffix.lower() == ".parquet" else pd.read_csv(stream)
+    return described, frame.iloc[:, -1]
 
 
 def estimate_cells(counts: Integers, ratio: float) -> Floats:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from cellrisk.publish.matching import LabelledColumn
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
 from cellrisk.publish.releasing.parents import Parents
 from cellrisk.publish.releasing.release_result import COUNT, Release, check_format
-from cellrisk.publish.releasing.saving import find_count_column, sidecar_of
+from cellrisk.publish.releasing.saving import name_counts, read_description
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:
@@ -51,24 +50,17 @@ def read_parents(given: Any, count: str | None = None) -> Parents:
     except OSError as error:
         raise InvalidInput("the parent table cannot be read", got=f"{path} ({error.strerror})") from None
     digest = hashlib.sha256(content).hexdigest()
-    described = _read_description(path, digest)
-    complete = bool(described.get("dense", True)) and not described.get("observed_cells_only", False)
-    found = _take_apart(_decode(path, content), count or find_count_column(path), complete, path.name, digest)
-    return replace(found, path=path.absolute())
-
-
-def _read_description(path: Path, digest: str) -> dict[str, Any]:
-    """What stands beside a file that `release` wrote; nothing for any other file."""
-    if find_count_column(path) is None:
-        return {}
-    described: dict[str, Any] = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
-    if described.get("sha256") != digest:
+    described = read_description(path) or {}
+    named = name_counts(path, described)
+    if named is not None and described.get("sha256") != digest:
         raise InvalidInput(
             "the parent table is not the one that its description names",
             got=f"{path.name} with another sha256",
             fix="restore the file as it was published",
         )
-    return described
+    complete = named is None or (described.get("dense", True) and not described.get("observed_cells_only", False))
+    found = _take_apart(_decode(path, content), count or named, bool(complete), path.name, digest)
+    return replace(found, path=path.absolute())
 
 
 def _decode(path: Path, content: bytes) -> pd.DataFrame:

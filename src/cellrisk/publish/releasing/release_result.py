@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.saving import Pair, check_free, write_pair
+from cellrisk.publish.releasing.saving import Pair, check_free, sidecar_of, write_files
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 FORMATS = (".parquet", ".csv")
 COUNT = "count"
-GATE = "Whether there is a release was found from the data, which the guarantee does not cover"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,25 +171,13 @@ class Release(Result):
     @property
     def left_out(self) -> tuple[str, ...]:
         """Which records are not in the counts; the same words whether there are such records or not."""
-        said = []
-        if self.missing == "drop":
-            said.append("Records with a missing value in one of the columns are left out.")
-        if self.outside == "drop":
-            said.append(
-                "Records outside the declared labels are left out: with a value that is not among them, with a missing "
-                "value where none was declared, or in a combination that was declared impossible."
-            )
-        return tuple(said)
+        reasons = "with a missing value where none was declared, or in a combination that was declared impossible"
+        return tuple(say_left_out(self.missing, self.outside, reasons))
 
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What was taken from the raw data without noise, beside labels and cells that are the observed ones."""
-        said = []
-        if self.missing == "error":
-            said.append(f"{GATE}: records with a missing value were not allowed.")
-        if self.outside == "error":
-            said.append(f"{GATE}: records outside the declared labels were not allowed.")
-        return (*said, *self.disclosures)
+        return (*say_gates("release", self.missing, self.outside), *self.disclosures)
 
     def _numbers(self) -> pd.DataFrame:
         """One row a count."""
@@ -257,7 +245,9 @@ class Release(Result):
         """
         target = self.check_place(path, force)
         content = self.encode(target.suffix.lower())
-        return write_pair(target, content, self.describe_file(target.name, content), force=force)
+        described = self.describe_file(target.name, content).encode("utf-8")
+        pair = Pair(target, secrets.token_hex(8))
+        return write_files(pair, {sidecar_of(target).name: described, target.name: content}, force=force)
 
     def check_place(self, path: str | os.PathLike[str], force: bool) -> Path:
         """Refuses a place where it cannot be saved, or where it would replace the parents that it adds up to.
@@ -294,7 +284,7 @@ class Release(Result):
         content
             Of the file.
         """
-        pair.stage_file(content)
+        pair.stage(pair.target.name, content)
 
     def stage_descriptions(self, pair: Pair, content: bytes, **more: Any) -> None:
         """Writes the description under a hidden name.
@@ -308,7 +298,8 @@ class Release(Result):
         more
             What is added to each description.
         """
-        pair.stage_description(self.describe_file(pair.target.name, content, **more))
+        name = pair.target.name
+        pair.stage(sidecar_of(name).name, self.describe_file(name, content, **more).encode("utf-8"))
 
     def encode(self, ending: str) -> bytes:
         """The counts as the content of a file with that ending."""
@@ -328,6 +319,20 @@ class Release(Result):
         ]
         obeyed = [self.policies.describe()] if self.policies else []
         return [aligned(rows[0], rows[1:]), "\n".join(self.statements), *obeyed]
+
+
+def say_left_out(missing: str, outside: str, reasons: str) -> list[str]:
+    """Which records are left out, by the rules for missing values and for records outside the declared labels."""
+    dropped = "Records with a missing value in one of the columns are left out."
+    strangers = "Records outside the declared labels are left out: with a value that is not among them,"
+    return [dropped] * (missing == "drop") + [f"{strangers} {reasons}."] * (outside == "drop")
+
+
+def say_gates(what: str, missing: str, outside: str) -> list[str]:
+    """Which rules had to be kept by every record, so that they decided whether there is a release, or a figure."""
+    gate = f"Whether there is a {what} was found from the data, which the guarantee does not cover"
+    rules = (("records with a missing value", missing), ("records outside the declared labels", outside))
+    return [f"{gate}: {records} were not allowed." for records, rule in rules if rule == "error"]
 
 
 def check_format(path: str | os.PathLike[str]) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -38,9 +37,11 @@ def read_description(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 def find_count_column(path: str | os.PathLike[str]) -> str | None:
     """The column of counts of a file that `release` wrote, as its description says; None for any other file."""
-    described = read_description(path)
-    if described is None:
-        return None
+    return name_counts(path, read_description(path) or {})
+
+
+def name_counts(path: str | os.PathLike[str], described: Mapping[str, Any]) -> str | None:
+    """The column of counts that a description names; refuses a file whose texts were changed for spreadsheets."""
     name = described.get("count")
     if described.get("spreadsheet_safe") and Path(path).suffix.lower() == ".csv":
         raise InvalidInput(
@@ -99,17 +100,23 @@ class StagedFolder:
     token: str
 
     @property
-    def folder(self) -> Path:
+    def end(self) -> Path:
+        """Where the folder belongs."""
         return self.target.parent
+
+    @property
+    def outcome(self) -> str:
+        """What is said once it stands there."""
+        return f"the releases are in their place, with their descriptions: {self.end}"
 
     @property
     def new(self) -> tuple[Path]:
         """Where the folder is staged."""
-        return (self.folder.with_name(f".{self.folder.name}.{self.token}.new"),)
+        return (self.end.with_name(f".{self.end.name}.{self.token}.new"),)
 
     def check(self, force: bool) -> None:
         """Refuses a place that is taken; ``force`` is not for folders."""
-        check_folder(self.folder)
+        check_folder(self.end)
 
     def stage(self, name: str, content: bytes) -> None:
         """Writes one file into the hidden folder."""
@@ -117,8 +124,8 @@ class StagedFolder:
             self.new[0].mkdir(0o700)
         _stage(self.new[0] / name, content)
 
-    def publish(self) -> None:
-        """Moves the folder into its place; where that was done already, nothing."""
+    def publish(self, undo: ExitStack | None = None) -> None:
+        """Moves the folder into its place; where that was done already, nothing. One step needs no undoing."""
         (hidden,) = self.new
         if not hidden.exists():
             return
@@ -127,11 +134,11 @@ class StagedFolder:
             os.chmod(file, mode)
         make_last(hidden)
         os.chmod(hidden, mode | (mode & 0o444) >> 2)
-        os.rename(hidden, self.folder)
+        os.rename(hidden, self.end)
 
     def finish(self) -> None:
         """Makes the move last."""
-        make_last(self.folder.parent)
+        make_last(self.end.parent)
 
     def discard(self) -> None:
         """Removes what is staged, by its exact name."""
@@ -154,6 +161,16 @@ class Pair:
     token: str
 
     @property
+    def end(self) -> Path:
+        """Where the file belongs."""
+        return self.target
+
+    @property
+    def outcome(self) -> str:
+        """What is said once both stand there."""
+        return f"the release is in its place, with its description: {self.target}"
+
+    @property
     def ends(self) -> tuple[Path, Path]:
         """Where the description and the file belong."""
         return sidecar_of(self.target), self.target
@@ -172,13 +189,9 @@ class Pair:
         """Refuses a place that cannot be written to, or that is taken where ``force`` does not allow to replace it."""
         check_free(self.target, force)
 
-    def stage_description(self, description: str) -> None:
-        """Writes the description under its hidden name."""
-        _stage(self.new[0], description.encode("utf-8"))
-
-    def stage_file(self, content: bytes) -> None:
-        """Writes the file under its hidden name."""
-        _stage(self.new[1], content)
+    def stage(self, name: str, content: bytes) -> None:
+        """Writes the description or the file, whichever has that name, under its hidden name."""
+        _stage(self.target.with_name(f".{name}.{self.token}.new"), content)
 
     def publish(self, undo: ExitStack | None = None) -> None:
         """Moves what is staged into its place; where that was begun already, the rest of it.
@@ -216,57 +229,31 @@ class Pair:
         return description, file
 
 
-def write_pair(path: str | os.PathLike[str], content: bytes, description: str, *, force: bool = False) -> Path:
-    """Writes a file and its description, so that nobody sees one of a new pair beside one of an old pair.
+def write_files(staged: Pair | StagedFolder, files: Mapping[str, bytes], *, force: bool = False) -> Path:
+    """Writes files of releases into their place, all or none, so that nobody sees new ones beside old ones.
 
     Where anything fails, what was there before is put back.
     """
-    target = check_free(path, force)
-    pair = Pair(target, secrets.token_hex(8))
-    stands = f"the release is in its place, with its description: {target}"
     try:
-        with ExitStack() as staged, ExitStack() as undo:
-            for place in pair.new:
-                undo.callback(_remove, place)
-                staged.enter_context(unfinished(place))
-            pair.stage_description(description)
-            pair.stage_file(content)
-            check_free(target, force)
-            pair.publish(undo)
-            undo.pop_all()
-        pair.finish()
-        note_outcome(stands)
-    except OSError as error:
-        raise InvalidInput("the output path cannot be written to", got=f"{target} ({error.strerror})") from None
-    except KeyboardInterrupt:
-        if not _holds(target, content):  # what was moved was moved back
-            raise
-        pair.finish()
-        raise KeyboardInterrupt(stands) from None
-    return target
-
-
-def write_bundle(folder: str | os.PathLike[str], files: Mapping[str, bytes]) -> Path:
-    """Writes a folder of files, all or none."""
-    bundle = StagedFolder(check_folder(folder), secrets.token_hex(8))
-    stands = f"the releases are in their place, with their descriptions: {bundle.folder}"
-    try:
-        with ExitStack() as undo:
-            undo.callback(bundle.discard)
-            undo.enter_context(unfinished(bundle.new[0]))
+        with ExitStack() as half_made, ExitStack() as undo:
+            undo.callback(staged.discard)
+            for place in staged.new:
+                half_made.enter_context(unfinished(place))
             for name, content in files.items():
-                bundle.stage(name, content)
-            bundle.check(False)
-            bundle.publish()
-        bundle.finish()
-        note_outcome(stands)
+                staged.stage(name, content)
+            staged.check(force)
+            staged.publish(undo)
+            undo.pop_all()
+        staged.finish()
+        note_outcome(staged.outcome)
     except OSError as error:
-        raise InvalidInput("the output path cannot be written to", got=f"{folder} ({error.strerror})") from None
+        raise InvalidInput("the output path cannot be written to", got=f"{staged.end} ({error.strerror})") from None
     except KeyboardInterrupt:
-        if not _holds(bundle.target, files[MANIFEST]):
+        if not _holds(staged.target, files[staged.target.name]):  # what was moved was moved back
             raise
-        raise KeyboardInterrupt(stands) from None
-    return bundle.folder
+        staged.finish()
+        raise KeyboardInterrupt(staged.outcome) from None
+    return staged.end
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.release_result import FORMATS, Release
-from cellrisk.publish.releasing.saving import MANIFEST, StagedFolder, check_folder, sidecar_of, write_bundle
+from cellrisk.publish.releasing.saving import MANIFEST, StagedFolder, check_folder, sidecar_of, write_files
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.sets import SetTable
@@ -177,8 +178,8 @@ class TogetherRelease(Result):
         path
             A folder that is not there yet.
         """
-        self.check_place(path, force=False)
-        return write_bundle(path, {**self.contents, **self.describe_tables(), MANIFEST: self.encode(".json")})
+        folder = StagedFolder(self.check_place(path, force=False), secrets.token_hex(8))
+        return write_files(folder, {**self.contents, **self.describe_tables(), MANIFEST: self.encode(".json")})
 
     def _numbers(self) -> list[dict[str, Any]]:
         return [
