@@ -94,26 +94,21 @@ def find_trade_off(
     """Simulates releases along epsilon, with the same draws at each, so that the TVD falls as epsilon grows."""
     from cellrisk.decide.usefulness import utility
 
-    max_tvd, way = limit.max_tvd, limit.way
     how: dict[str, Any] = {"releases": limit.releases, "seed": limit.seed, "cells": limit.cells}
 
-    def simulate(epsilons: Floats) -> Floats:
-        """The mean TVD at each epsilon, of the sensitive attribute that fares worst."""
-        mechanisms = [setting.at(float(epsilon)) for epsilon in epsilons]
-        worst: Floats = np.max(
-            [utility(table, mechanisms, ways=(way,), sensitive=name, **how).mean_tvd(way) for name in table.sensitive],
-            axis=0,
-        )
-        return worst
+    def simulate(epsilon: float) -> float:
+        """The mean TVD at an epsilon, of the sensitive attribute that fares worst."""
+        found = [utility(table, setting.at(epsilon), ways=limit.way, sensitive=name, **how) for name in table.sensitive]
+        return max(float(each.mean_tvd(limit.way)[0]) for each in found)
 
     epsilon = np.geomspace(*searched, POINTS)
     epsilon[0], epsilon[-1] = searched
     tvd = np.empty(POINTS)
     for place in range(POINTS):
-        tvd[place] = simulate(epsilon[place : place + 1])[0]
+        tvd[place] = simulate(float(epsilon[place]))
         if progress is not None:
             progress((place + 1) / (POINTS + 8))
-    above = np.flatnonzero(tvd > max_tvd)
+    above = np.flatnonzero(tvd > limit.max_tvd)
     least: float | None
     if not len(above):
         least = float(epsilon[0])
@@ -123,9 +118,9 @@ def find_trade_off(
         low, least = float(epsilon[above[-1]]), float(epsilon[above[-1] + 1])
         while least / low > NARROWED:
             middle = math.sqrt(low * least)
-            value = simulate(np.array([middle]))[0]
+            value = simulate(middle)
             epsilon, tvd = np.append(epsilon, middle), np.append(tvd, value)
-            low, least = (middle, least) if value > max_tvd else (low, middle)
+            low, least = (middle, least) if value > limit.max_tvd else (low, middle)
         order = np.argsort(epsilon)
         epsilon, tvd = epsilon[order], tvd[order]
     risk = measured.at(setting, epsilon).max(axis=0)
