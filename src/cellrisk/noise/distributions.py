@@ -107,13 +107,22 @@ class Noise(ABC):
         >>> LaplaceNoise(10.0).reach
         385
         """
-        low, high = 0, 1
-        while float(self.cdf(-0.5 - high)) >= NEGLIGIBLE:
-            low, high = high, high * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if float(self.cdf(-0.5 - middle)) >= NEGLIGIBLE else (low, middle)
-        return high
+        return find_first(lambda distance: float(self.cdf(-0.5 - distance)) < NEGLIGIBLE)
+
+
+def find_first(holds: Callable[[int], bool]) -> int:
+    """The smallest whole number, from 1 on, at which something holds that then holds for all larger ones.
+
+    >>> find_first(lambda number: number * number >= 50)
+    8
+    """
+    low, high = 0, 1
+    while not holds(high):
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _once(law: Callable[[Floats], Floats], distance: Floats) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cellrisk.noise.distributions import find_first
 from cellrisk.noise.mechanisms import Mechanism
 
 SHARE = 0.95
@@ -46,12 +47,7 @@ def find_precision(mechanism: Mechanism) -> Precision:
     def survive(least: np.ndarray) -> np.ndarray:  # P(e >= least), by symmetry a lower tail
         return np.asarray(noise.cdf(0.5 - least))
 
-    low, high = 0, 1
-    while 2.0 * survive(np.array([high + 1.0]))[0] > 1.0 - SHARE:
-        low, high = high, 2 * high
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if 2.0 * survive(np.array([middle + 1.0]))[0] > 1.0 - SHARE else (low, middle)
+    beyond = find_first(lambda least: 2.0 * survive(np.array([float(least)]))[0] <= 1.0 - SHARE)
     reach = 1.0
     while survive(np.array([reach]))[0] > 1e-18:
         reach *= 2.0
@@ -61,7 +57,7 @@ def find_precision(mechanism: Mechanism) -> Precision:
     least = mechanism.threshold + 0.5
     above = np.maximum(points + (least - 1.0), least)
     at_zero = (least - 1.0) * survive(np.array([least]))[0] + _add_up(survive(above), points)
-    return Precision(math.sqrt(variance), int(high), float(at_zero))
+    return Precision(math.sqrt(variance), beyond - 1, float(at_zero))
 
 
 def _add_up(values: np.ndarray, points: np.ndarray) -> float:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import find_first
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, USUAL_THRESHOLD, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts, cover_counts
@@ -147,7 +146,7 @@ def release(
     grid = cover_counts(domain, observed_cells_only)
     listed = _choose_dense(grid, clamp, dense)
     if published is not None:
-        parent_groups = find_parent_groups(published, grid, grid.every_place())
+        parent_groups = find_parent_groups(published, grid)
     if listed:
         places, counts = _add_noise_everywhere(grid, measurement, progress)
     else:
@@ -258,20 +257,16 @@ def _check_rows(grid: CoveredCounts, mechanism: Mechanism) -> None:
     Looks at the size of the domain alone: how many counts are positive is not for a refusal to tell.
     """
 
-    def expect(at: Mechanism) -> float:
-        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(at.noise.survive(0, at.threshold))
+    def expect(threshold: float) -> float:
+        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.survive(0, threshold))
 
-    if expect(mechanism) <= MOST_ROWS:
+    rows = expect(mechanism.threshold)
+    if rows <= MOST_ROWS:
         return
-    low, high = mechanism.threshold, 2.0 * mechanism.threshold + 0.5
-    while expect(replace(mechanism, threshold=high)) > MOST_ROWS:
-        low, high = high, 2.0 * high + 0.5
-    while high - low > 1:
-        middle = math.floor((low + high) / 2.0) + 0.5
-        low, high = (middle, high) if expect(replace(mechanism, threshold=middle)) > MOST_ROWS else (low, middle)
+    least = find_first(lambda first: expect(first - 0.5) <= MOST_ROWS) - 0.5
     raise InvalidInput(
         "the release would have too many rows: noise makes that many empty counts positive",
-        got=f"about {expect(mechanism):.2g} rows of {grid.n_counts:,}",
+        got=f"about {rows:.2g} rows of {grid.n_counts:,}",
         allowed=f"up to {MOST_ROWS:,}",
-        fix=f"threshold {high:g} or above makes it fit",
+        fix=f"threshold {least:g} or above makes it fit",
     )

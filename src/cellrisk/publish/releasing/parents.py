@@ -62,6 +62,16 @@ class ParentGroups:
     groups: Integers
     totals: Integers
 
+    def __post_init__(self) -> None:
+        children = np.bincount(self.groups, minlength=len(self.totals))
+        childless = int(np.count_nonzero((self.totals > 0) & (children == 0)))
+        if childless:
+            raise InvalidInput(
+                "parent counts are positive where the release excludes every count",
+                got=f"{childless:,} of {len(self.totals):,}",
+                fix="exclude only what the parent table shows as zero",
+            )
+
     def make_consistent(self, noisy: Integers, keys: Keys) -> Integers:
         """Counts with noise, in the order of the release, as the nearest whole numbers that add up to the parents.
 
@@ -90,8 +100,8 @@ def check_constrained(mechanism: Mechanism, clamp: bool, dense: bool | None, obs
         )
 
 
-def find_parent_groups(parents: Parents, grid: CoveredCounts, places: Integers) -> ParentGroups:
-    """The parent of the count at each place. Refuses parents whose labels or combinations are not those of the grid."""
+def find_parent_groups(parents: Parents, grid: CoveredCounts) -> ParentGroups:
+    """The parent of each count that gets noise; refuses labels and combinations that are not those of the grid."""
     axes = {axis.name: place for place, axis in enumerate(grid.axes)}
     unknown = [column.name for column in parents.columns if column.name not in axes]
     if unknown:
@@ -109,16 +119,15 @@ def find_parent_groups(parents: Parents, grid: CoveredCounts, places: Integers) 
         raise InvalidInput(
             "the parent table's domain is too large", got=f"{math.prod(widths):,}", allowed=f"up to {MOST_GROUPS:,}"
         )
+    places = grid.every_place()
     matched, codes = [_match(column, grid, axes) for column in parents.columns], grid.codes(places)
     widths = [1, *widths]  # where the parent table has no column, all counts are one group
     listed = number_keys([np.zeros_like(parents.counts), *matched], widths)
     groups = number_keys([np.zeros_like(places), *(codes[place] for place in chosen)], widths)
-    parent_groups = ParentGroups(groups, np.zeros(math.prod(widths), np.int64))
-    times = np.bincount(listed, minlength=len(parent_groups.totals))
-    _check_listed(parents, times, np.bincount(parent_groups.groups, minlength=len(parent_groups.totals)))
-    parent_groups.totals[listed] = parents.counts
-    _check_shared(parent_groups)
-    return parent_groups
+    totals = np.zeros(math.prod(widths), np.int64)
+    _check_listed(parents, np.bincount(listed, minlength=len(totals)), np.bincount(groups, minlength=len(totals)))
+    totals[listed] = parents.counts
+    return ParentGroups(groups, totals)
 
 
 def _match(column: LabelledColumn, grid: CoveredCounts, axes: dict[str, int]) -> Integers:
@@ -148,15 +157,4 @@ def _check_listed(parents: Parents, times: Integers, children: Integers) -> None
             "the parent table does not list every combination that the release has counts for",
             got=f"{absent:,} missing of {int(np.count_nonzero(children)):,}",
             fix="list them with their counts, 0 where there is none, or exclude them from the release too",
-        )
-
-
-def _check_shared(parent_groups: ParentGroups) -> None:
-    children = np.bincount(parent_groups.groups, minlength=len(parent_groups.totals))
-    childless = int(np.count_nonzero((parent_groups.totals > 0) & (children == 0)))
-    if childless:
-        raise InvalidInput(
-            "parent counts are positive where the release excludes every count",
-            got=f"{childless:,} of {len(parent_groups.totals):,}",
-            fix="exclude only what the parent table shows as zero",
         )

@@ -88,7 +88,7 @@ def simulate_constrained(
             allowed=f"up to {MOST_COUNTS:,}",
             fix="use fewer or coarser quasi-identifiers",
         )
-    parent_groups = find_parent_groups(read_parents(parents, parent_count), grid, grid.every_place())
+    parent_groups = find_parent_groups(read_parents(parents, parent_count), grid)
     drawn = ConstrainedReleases(domain.cells, grid, parent_groups, mechanism, number)
     outcomes = drawn.attack(np.random.default_rng(first), StepCounter(progress, number))
     return Simulation(
