@@ -44,19 +44,8 @@ NOTHING_NOTED = {"cohort": None, "purpose": "", "new_cohort": False, "part_of": 
 class Book(Protocol):
     """A ledger, as far as a figure needs one."""
 
-    def add_figure(
-        self,
-        *,
-        attribute: str,
-        quasi_identifiers: Sequence[str],
-        epsilon: float,
-        neighbours: Neighbours,
-        cohort: str,
-        purpose: str,
-        new_cohort: bool,
-        part_of: str | None,
-    ) -> Any:
-        """Records the loss of a figure, or refuses it where a limit would be broken."""
+    def add_figure(self, *args: Any, **entry: Any) -> Any:
+        """Records the loss of a figure, or refuses it where a limit would be broken; `Ledger.add_figure` is one."""
 
 
 def read_entry(ledger: Book | None, **noted: Any) -> dict[str, Any]:
@@ -76,8 +65,8 @@ def record_figure(
 ) -> None:
     """Records the loss of a figure, where there is a ledger; ``purpose`` is noted where none was given."""
     if ledger is not None:
-        columns: dict[str, Any] = {"attribute": covered.sensitive, "quasi_identifiers": covered.quasi_identifiers}
         told = {**noted, "cohort": noted["cohort"] or "everyone", "purpose": noted["purpose"] or purpose}
+        columns = {"attribute": covered.sensitive, "quasi_identifiers": covered.quasi_identifiers}
         ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, **told)
 
 

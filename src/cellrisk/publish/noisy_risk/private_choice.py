@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from random import SystemRandom
@@ -26,8 +26,7 @@ import numpy as np
 
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, Described, Mechanism, describe_mechanism
-from cellrisk.noise.mechanisms import mechanism as read_mechanism
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.publish.noisy_risk import Book, describe_policies, read_entry, record_figure
 from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
@@ -279,16 +278,10 @@ def choose_privately(
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)
+    setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
     if policies:
-        points = within_policies(policies, said, points, usual=grid is None)
-    made = [
-        replace(mechanism, epsilon=point)
-        if isinstance(mechanism, Mechanism)
-        else read_mechanism(
-            said.name, epsilon=point, delta=said.delta, neighbours=said.neighbours, threshold=said.threshold
-        )
-        for point in points
-    ]
+        points = within_policies(policies, setting, points, usual=grid is None)
+    made = [setting.at(point) for point in points]
     loss = check_epsilon("private", private)
     breaches = policies.breaches_of_figure(made[-1], loss)
     if breaches:
@@ -326,9 +319,8 @@ def choose_privately(
     )
 
 
-def within_policies(policies: Policies, said: Described, points: tuple[float, ...], usual: bool) -> tuple[float, ...]:
+def within_policies(policies: Policies, setting: Setting, points: tuple[float, ...], usual: bool) -> tuple[float, ...]:
     """The grid as far as limits on epsilon and on the ceiling allow; refuses one that was given and goes beyond."""
-    setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
     largest = policies.largest_epsilon(setting)
     kept = tuple(point for point in points if point <= largest)
     if not kept or (not usual and len(kept) < len(points)):
