@@ -101,7 +101,8 @@ KNOWS: dict[str, set[str]] = {
     "counts.profiles": FLOOR,
     "counts.cells": FLOOR | {"counts.profiles"},
     "noise.distributions": FLOOR,
-    "noise.mechanisms": FLOOR | {"noise.distributions", "noise.opendp_noise", "noise.perturbations", "system.checks"},
+    "noise.mechanisms": FLOOR
+    | {"noise.distributions", "noise.opendp_noise", "noise.perturbations", "system.checks", "system.text"},
     "risk.measures": FLOOR | {"counts.profiles", "noise.distributions"},
     "risk.attacks": FLOOR | {"counts.profiles", "noise.distributions", "risk.measures"},
 }
