@@ -31,7 +31,7 @@ FALSE_ALARM = 1e-4
 """A right number is farther off than is allowed with at most this probability, whatever the table."""
 
 
-class Difference:
+class ComparedNumber:
     """An assessed number and its simulated counterpart."""
 
     assessed: float
@@ -65,7 +65,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class SimulatedDifference(Difference):
+class SimulatedDifference(ComparedNumber):
     """One assessed risk and its simulated counterpart."""
 
     measure: str
@@ -82,7 +82,7 @@ class SimulatedDifference(Difference):
 
 
 @dataclass(frozen=True)
-class FigureDifference(Difference):
+class FigureDifference(ComparedNumber):
     """One figure to decide by and its simulated counterpart, in people."""
 
     figure: str
@@ -277,7 +277,7 @@ class Comparison(Result):
         return parts
 
 
-def _show_numbers(each: Difference, form: str) -> list[str]:
+def _show_numbers(each: ComparedNumber, form: str) -> list[str]:
     return [f"{each.assessed:{form}}", f"{each.simulated:{form}}", f"{each.standard_error:.2g}", f"{each.z:+.2f}"]
 
 
