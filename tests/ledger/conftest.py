@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from cellrisk.noise.mechanisms import mechanism
+from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.repeat.ledger.migrations import GUARDS
+from tests.ledger.deaths import make_release
 from tests.tables.postgres_server import Server, running_server
 
 LAPLACE = mechanism("laplace", epsilon=0.1)
@@ -70,6 +72,19 @@ def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     """Where journals are kept: away from those of the user who runs the tests."""
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("CELLRISK_STATE", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def released() -> Release:
+    return make_release()
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """An empty folder to release into."""
+    folder = tmp_path / "output"
+    folder.mkdir()
     return folder
 
 

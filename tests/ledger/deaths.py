@@ -22,6 +22,7 @@ from cellrisk.repeat.ledger import Ledger
 
 PLACES = ("cellrisk/repeat/ledger/", "cellrisk/publish/releasing/saving.py", "cellrisk/system/writing.py")
 GEOMETRIC = cr.Geometric(epsilon=0.1)
+FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
 
 
 def make_release() -> Release:
@@ -33,14 +34,14 @@ def make_release() -> Release:
 def save(place: str, output: Path, released: Release, force: bool = False) -> None:
     with (
         Ledger(place) as ledger,
-        ledger.reserve(attribute="job", quasi_identifiers=["sex"], loss=GEOMETRIC) as reservation,
+        ledger.reserve(**FIELDS) as reservation,
     ):
         reservation.save(released, output, force=force)
 
 
 def add(place: str) -> None:
     with Ledger(place, create=True) as ledger:
-        ledger.add(attribute="job", quasi_identifiers=["sex"], loss=GEOMETRIC)
+        ledger.add(**FIELDS)
 
 
 def die_at(line: int, work: Callable[[], None]) -> bool:

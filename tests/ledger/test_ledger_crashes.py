@@ -21,23 +21,9 @@ from cellrisk.repeat.ledger.entry import LONGEST_PATH
 from cellrisk.repeat.ledger.journals import Note
 from cellrisk.repeat.ledger.store import Session
 from tests.ledger.conftest import Where
-from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.deaths import FIELDS
 from tests.ledger.test_ledger_pairing import Death, Fails
 from tests.together.test_releasing import make
-
-FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
-
-
-@pytest.fixture(scope="module")
-def released() -> Release:
-    return make_release()
-
-
-@pytest.fixture
-def output(tmp_path: Path) -> Path:
-    folder = tmp_path / "output"
-    folder.mkdir()
-    return folder
 
 
 def die(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, release: Any, path: Path) -> None:

@@ -30,16 +30,8 @@ from cellrisk.repeat.ledger.places import DatabasePlace, FilePlace
 from cellrisk.repeat.ledger.store import Session, Store
 from cellrisk.system import stopping
 from tests.ledger.conftest import Where
-from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.deaths import FIELDS
 from tests.ledger.test_ledger_pairing import die_before_the_move
-
-FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
-
-
-@pytest.fixture(scope="module")
-def released() -> Release:
-    return make_release()
-
 
 # Lengths.
 

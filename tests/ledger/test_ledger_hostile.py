@@ -25,10 +25,9 @@ from cellrisk.repeat.ledger.entry import Whereabouts
 from cellrisk.repeat.ledger.migrations import GUARDS
 from cellrisk.show.reporting.ledger_export import export_entries
 from tests.ledger.conftest import Where
-from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.deaths import FIELDS
 from tests.ledger.soak import chosen
 
-FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
 BODY = {
     "attribute": "job",
     "quasi_identifiers": ["sex"],
@@ -43,11 +42,6 @@ BODY = {
 }
 BODY["loss"] |= {"epsilon": 0.5, "delta": 0.0}
 TOKEN = "7f" * 16
-
-
-@pytest.fixture(scope="module")
-def released() -> Release:
-    return make_release()
 
 
 @pytest.fixture(scope="module")

@@ -23,22 +23,8 @@ from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.ledger import Ledger, journals
 from cellrisk.repeat.ledger.store import Session
 from tests.ledger.conftest import Where, execute_in_file
-from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.deaths import FIELDS, GEOMETRIC
 from tests.near import near
-
-FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
-
-
-@pytest.fixture(scope="module")
-def released() -> Release:
-    return make_release()
-
-
-@pytest.fixture
-def output(tmp_path: Path) -> Path:
-    folder = tmp_path / "output"
-    folder.mkdir()
-    return folder
 
 
 def save(ledger: Ledger, released: Release, path: Path, **options: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,27 +18,13 @@ from cellrisk.repeat.ledger import journals
 from cellrisk.repeat.ledger.journals import Journal
 from cellrisk.repeat.ledger.store import Session
 from tests.ledger.conftest import Where
-from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.deaths import FIELDS
 from tests.ledger.soak import look
 from tests.tables.postgres_server import Server
 
-FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
-
-
-@pytest.fixture(scope="module")
-def released() -> Release:
-    return make_release()
-
-
-@pytest.fixture
-def outputs(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "released"
-    folder.mkdir()
-    return folder
-
 
 def test_a_row_that_cannot_be_removed_does_not_deny_what_is_written(
-    where: Where, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
+    where: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """File and entry stand, and then the disk is full: the release is a success, and the next who writes tidies."""
 
@@ -49,16 +35,16 @@ def test_a_row_that_cannot_be_removed_does_not_deny_what_is_written(
         with monkeypatch.context() as patch:
             patch.setattr(Session, "remove_pending", fail)
             with ledger.reserve(**FIELDS) as reservation:
-                entry = reservation.save(released, outputs / "released.csv")
+                entry = reservation.save(released, output / "released.csv")
             assert [state for (state,) in where.execute("SELECT state FROM pending")] == ["decided"]
         assert ledger.verify().ok
         assert ledger.settle() == ledger.pendings() == ()
         assert ledger.entries(kind="release") == (entry,)
-    look(where.address, None, outputs)
+    look(where.address, None, output)
 
 
 def test_a_journal_that_is_swept_before_it_is_locked_is_made_anew(
-    where: Where, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
+    where: Where, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between making its file and locking it, a process looks dead to one who writes to the ledger just then."""
     real, swept = journals.hold, []
@@ -81,9 +67,9 @@ def test_a_journal_that_is_swept_before_it_is_locked_is_made_anew(
             assert swept[0].exists()
             other.settle()
             assert swept[0].exists()
-            reservation.save(released, outputs / "released.csv")
+            reservation.save(released, output / "released.csv")
         assert not swept[0].exists()
-    look(where.address, None, outputs)
+    look(where.address, None, output)
 
 
 def test_a_journal_that_somebody_keeps_is_refused(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +110,7 @@ class Death(BaseException):
 
 
 def test_a_decision_that_the_server_commits_after_its_client_died(
-    in_database: Where, server: Server, released: Release, outputs: Path, monkeypatch: pytest.MonkeyPatch
+    in_database: Where, server: Server, released: Release, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client sends COMMIT and dies; who writes to it before the server is done must wait for what it decides.
 
@@ -140,7 +126,7 @@ def test_a_decision_that_the_server_commits_after_its_client_died(
 
     def save() -> None:
         with pytest.raises(Death):
-            reservation.save(released, outputs / "released.csv")
+            reservation.save(released, output / "released.csv")
 
     def publish(pair: Pair, undo: object = None) -> None:
         if threading.current_thread() is client:
@@ -166,7 +152,7 @@ def test_a_decision_that_the_server_commits_after_its_client_died(
             die.set()
             client.join()
             opening.result()
-        look(in_database.address, None, outputs)
+        look(in_database.address, None, output)
         assert len(ledger.entries(kind="release")) == 1
     reservation._done = True
     reserving.__exit__(None, None, None)

@@ -18,14 +18,7 @@ from cellrisk.repeat.ledger import Ledger, heads
 from cellrisk.repeat.ledger.heads import HeadFile, write_head
 from cellrisk.repeat.ledger.journals import list_journals
 from tests.ledger.conftest import Where
-from tests.ledger.deaths import GEOMETRIC, make_release
-
-FIELDS: dict[str, Any] = {"attribute": "job", "quasi_identifiers": ["sex"], "loss": GEOMETRIC}
-
-
-@pytest.fixture(scope="module")
-def released() -> Release:
-    return make_release()
+from tests.ledger.deaths import FIELDS
 
 
 def save(ledger: Ledger, released: Release, path: Path, **options: Any) -> None:

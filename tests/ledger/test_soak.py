@@ -23,7 +23,7 @@ from cellrisk.errors import CellriskError
 from cellrisk.publish.releasing import Release
 from cellrisk.repeat.ledger import Entry, Ledger
 from tests.ledger.conftest import Where
-from tests.ledger.deaths import GEOMETRIC, make_release
+from tests.ledger.deaths import GEOMETRIC
 from tests.ledger.launcher import Launcher, Run, launched
 from tests.ledger.soak import LONG, PEOPLE, chosen, keep_in_database, keep_in_file, look, make_command
 
@@ -67,11 +67,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("source") / "people.csv"
     path.write_text(PEOPLE, encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def released() -> Release:
-    return make_release()
 
 
 # Death at any moment.
