@@ -51,6 +51,20 @@ def test_a_release_is_saved_with_its_entry(where: Where, released: Release, outp
     assert (output / name).read_bytes() == (output / f"plain-{name}").read_bytes()
 
 
+def test_the_cohort_of_a_release_need_not_be_named_where_there_is_one(where: Where) -> None:
+    with where.open() as ledger:
+        assert ledger.add(**FIELDS, cohort=None).cohort == "everyone"
+        ledger.add(**FIELDS, cohort=None)
+        with pytest.raises(InvalidInput, match="no cohort was named"):
+            ledger.add(**FIELDS, cohort=None, new_cohort=True)
+        assert ledger.choose_cohort(None) == "everyone"
+        ledger.declare("north", part_of="everyone")
+        for refused in (lambda: ledger.add(**FIELDS, cohort=None), lambda: ledger.choose_cohort(None)):
+            with pytest.raises(InvalidInput, match=r"no cohort was named.*everyone, north"):
+                refused()
+        assert ledger.choose_cohort("south") == "south"
+
+
 def test_a_reservation_counts_as_spent_until_it_ends(where: Where) -> None:
     with where.open() as ledger, where.open() as other:
         ledger.set_limit("everyone", epsilon=0.2)

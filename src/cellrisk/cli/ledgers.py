@@ -25,14 +25,12 @@ from cellrisk.cli.groups import (
 )
 from cellrisk.cli.program import PanelGroup
 from cellrisk.cli.recording import (
-    EVERYONE,
     CohortFilter,
     CohortOption,
     EntryOptions,
     LedgerOptions,
     NewLedger,
     WrittenLedgerOptions,
-    choose_cohort,
     tell_head,
 )
 from cellrisk.errors import InvalidInput
@@ -141,9 +139,7 @@ def add_command(
     if ledger.cohort is not None:
         check_cohort(ledger.cohort)
     with ledger.open(create=ledger.new_ledger) as opened:
-        entry = opened.add(
-            attribute=attribute, quasi_identifiers=names, loss=given, file=file, **ledger.arguments(opened)
-        )
+        entry = opened.add(attribute=attribute, quasi_identifiers=names, loss=given, file=file, **ledger.arguments())
     tell_entry(opened, entry, output.as_json)
 
 
@@ -166,9 +162,9 @@ def limit_command(
     from cellrisk.repeat.ledger.entry import check_cohort
 
     limit: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "operator": operator}
-    Limit(cohort=check_cohort(EVERYONE if cohort is None else cohort), **limit)
+    Limit(cohort=check_cohort("everyone" if cohort is None else cohort), **limit)
     with ledger.open(create=new_ledger) as opened:
-        entry = opened.set_limit(choose_cohort(opened, cohort), **limit)
+        entry = opened.set_limit(opened.choose_cohort(cohort), **limit)
     tell_entry(opened, entry, output.as_json)
 
 

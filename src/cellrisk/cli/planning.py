@@ -27,7 +27,7 @@ from cellrisk.cli.groups import (
 )
 from cellrisk.cli.help_panels import LEDGER
 from cellrisk.cli.ledgers import LossOptions, Operator
-from cellrisk.cli.recording import CohortOption, LedgerOptions, choose_cohort
+from cellrisk.cli.recording import CohortOption, LedgerOptions
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.checks import read_number, require_within
 from cellrisk.system.words import OverallKind
@@ -126,7 +126,7 @@ def risk_command(
     check_outputs(plot)
     options = sequence.arguments(risk)
     with ledger.open() as opened:
-        steps = list_steps(opened, choose_cohort(opened, cohort))
+        steps = list_steps(opened, opened.choose_cohort(cohort))
     if not steps:
         raise InvalidInput("the ledger has no releases on this cohort yet", fix="ledger plan looks ahead")
     found = assess_sequence(table.cover(steps, None), steps, **options)
@@ -167,7 +167,7 @@ def plan_command(
             "say what to plan", allowed="either --epsilon 0.5, or limits: --max-caused 0.01, --max-ceiling 0.75"
         )
     with ledger.open() as opened:
-        name = choose_cohort(opened, cohort)
+        name = opened.choose_cohort(cohort)
         steps = list_steps(opened, name)
         if limited:
             if max_risk is not None:

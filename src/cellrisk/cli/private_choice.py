@@ -100,7 +100,7 @@ class PrivateOptions(ChoiceRecordOptions):
                 observed_levels=parsing.split_names(self.observed_levels),
                 ledger=ledger,
                 policy=policy_of(context),
-                **({} if ledger is None else self.arguments(ledger)),
+                **self.arguments_of_figure(ledger),
             )
             recorded = "" if ledger is None else self.tell(ledger.id, ledger.head)
         answer(found, output.as_json, raw=False)

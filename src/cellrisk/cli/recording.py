@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.ledger.pairing import Reservation
 
-EVERYONE = "everyone"
 CohortOption = Annotated[Text, option("The group of people covered.", "NAME", default="the ledger's only cohort")]
 CohortFilter = Annotated[Text, option("Only this cohort.", "NAME", default="all cohorts")]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Make this ledger; refused if it exists.")]
@@ -70,14 +69,15 @@ class EntryOptions(WrittenLedgerOptions):
     purpose: Annotated[str, option("What the release is for, in your words.", "TEXT")] = ""
     new_ledger: NewLedger = False
 
-    def arguments(self, ledger: Ledger) -> dict[str, Any]:
-        """Arguments of `Ledger.add` and `Ledger.reserve`."""
-        return {
-            "cohort": choose_cohort(ledger, self.cohort, self.new_cohort),
-            "new_cohort": self.new_cohort,
-            "part_of": self.part_of,
-            "purpose": self.purpose,
-        }
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `Ledger.add` and `Ledger.reserve`, which choose the cohort where none was named."""
+        return {name: getattr(self, name) for name in ("cohort", "new_cohort", "part_of", "purpose")}
+
+    def arguments_of_figure(self, ledger: Ledger | None) -> dict[str, Any]:
+        """Arguments of functions that record a figure, with the cohort chosen; none where there is no ledger."""
+        if ledger is None:
+            return {}
+        return {**self.arguments(), "cohort": ledger.choose_cohort(self.cohort, new=self.new_cohort)}
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,10 @@ class RecordOptions(EntryOptions):
             )
         return self.opened()
 
+    def choose_cohort(self, ledger: Ledger | None) -> str:
+        """The cohort that a report is about; of no ledger, everyone."""
+        return "everyone" if ledger is None else ledger.choose_cohort(self.cohort)
+
     def opened_or_new(self, ledger: Ledger | None) -> AbstractContextManager[Ledger | None]:
         """The ledger that is open, or the new one that was asked for; None where none was named."""
         return nullcontext(ledger) if self.ledger is None or ledger is not None else self.open(create=True)
@@ -117,7 +121,7 @@ class RecordOptions(EntryOptions):
             if opened is None:
                 yield None
                 return
-            with opened.reserve(**entry, **self.arguments(opened)) as reservation:
+            with opened.reserve(**entry, **self.arguments()) as reservation:
                 yield reservation
 
     def save(self, reservation: Reservation | None, released: Any, output: str, **how: Any) -> str:
@@ -135,13 +139,3 @@ class RecordOptions(EntryOptions):
 
 def tell_head(line: str) -> str:
     return f"Head, to be noted elsewhere: {line}"
-
-
-def choose_cohort(ledger: Ledger, named: str | None, new: bool = False) -> str:
-    """The cohort that was named, or the only one there is."""
-    if named is not None:
-        return named
-    known = [cohort.name for cohort in ledger.cohorts()]
-    if len(known) > 1 or (new and known):
-        raise InvalidInput("no cohort was named", allowed=", ".join(known), fix="name it: --cohort NAME")
-    return known[0] if known else EVERYONE

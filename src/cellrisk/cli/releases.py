@@ -231,8 +231,7 @@ def publish_figure(
     from cellrisk.publish.noisy_risk import publish_risk
 
     with record.opened_or_new(opened) as ledger:
-        noted = {} if ledger is None else record.arguments(ledger)
-        found = publish_risk(table, noise, ledger=ledger, **asked, **noted)
+        found = publish_risk(table, noise, ledger=ledger, **asked, **record.arguments_of_figure(ledger))
         return found, "" if ledger is None else record.tell(ledger.id, ledger.head)
 
 

@@ -29,7 +29,7 @@ from cellrisk.cli.groups import (
 )
 from cellrisk.cli.perturbations import check_no_noise, read_perturbation_option
 from cellrisk.cli.progress import progress_bar
-from cellrisk.cli.recording import EVERYONE, RecordOptions, choose_cohort
+from cellrisk.cli.recording import RecordOptions
 from cellrisk.cli.releases import ReleasedTableOptions, publish_figure, refuse_beside_set
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_numbers
@@ -183,7 +183,7 @@ def report_command(
         source=None if "://" in table.source else Path(table.source).name,
         preparation=[*table.preparation, *_rule_for_delta(mechanism, policies)],
         ledger=book,
-        cohort=EVERYONE if book is None else choose_cohort(book, record.cohort),
+        cohort=record.choose_cohort(book),
         command=None if public else context.meta.get(TYPED),
         inputs={} if public else {file.name: file for file in table.files[:MOST_DIGESTS]},
         policy=policies,
@@ -329,7 +329,7 @@ def _report_set(
         public=public,
         declared=_list_declared(words),
         ledger=ledger,
-        cohort=EVERYONE if ledger is None else choose_cohort(ledger, record.cohort),
+        cohort=record.choose_cohort(ledger),
         inputs={} if public else {file.name: file for file in read},
         policy=policies,
         source=None if "://" in words["source"] else Path(words["source"]).name,

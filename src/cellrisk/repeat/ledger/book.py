@@ -171,7 +171,7 @@ class Ledger:
         attribute: str | None,
         quasi_identifiers: str | Sequence[str],
         loss: Mechanism | Loss,
-        cohort: str = "everyone",
+        cohort: str | None = "everyone",
         purpose: str = "",
         file: str | os.PathLike[str] | None = None,
         new_cohort: bool = False,
@@ -188,7 +188,7 @@ class Ledger:
         loss
             The mechanism, or what is known of its loss.
         cohort
-            Who is covered.
+            Who is covered; None for the only cohort that there is.
         purpose
             What the release is for, in free words.
         file
@@ -211,7 +211,7 @@ class Ledger:
         quasi_identifiers: str | Sequence[str],
         epsilon: float,
         neighbours: Neighbours = "add-remove",
-        cohort: str = "everyone",
+        cohort: str | None = "everyone",
         purpose: str = "",
         new_cohort: bool = False,
         part_of: str | None = None,
@@ -239,7 +239,7 @@ class Ledger:
         attribute: str | None,
         quasi_identifiers: str | Sequence[str],
         loss: Mechanism | Loss,
-        cohort: str = "everyone",
+        cohort: str | None = "everyone",
         purpose: str = "",
         new_cohort: bool = False,
         part_of: str | None = None,
@@ -355,6 +355,18 @@ class Ledger:
         """The cohorts, in the order in which they were declared."""
         return self._read().cohorts
 
+    def choose_cohort(self, named: str | None, *, new: bool = False) -> str:
+        """The cohort that is named; where none is, the only one that there is, or "everyone" where there is none.
+
+        Parameters
+        ----------
+        named
+            A name, or None.
+        new
+            Whether the cohort is to be declared: then it must be named, unless it is the first.
+        """
+        return self._read().choose_cohort(named, new) if named is None else named
+
     def losses(self, cohort: str) -> tuple[Loss, ...]:
         """What each release cost that covers the people of a cohort: those on it, and on all that contain it."""
         state = self._read()
@@ -381,7 +393,12 @@ class Ledger:
         return state.limits.get(state.require(cohort))
 
     def check(
-        self, loss: Mechanism | Loss, cohort: str = "everyone", *, new_cohort: bool = False, part_of: str | None = None
+        self,
+        loss: Mechanism | Loss,
+        cohort: str | None = "everyone",
+        *,
+        new_cohort: bool = False,
+        part_of: str | None = None,
     ) -> None:
         """Refuses a release that would break a limit, before any noise is drawn.
 
@@ -465,9 +482,10 @@ class Ledger:
         )
 
     def _admit(
-        self, state: LedgerState, cohort: str, loss: Loss, new_cohort: bool, part_of: str | None
+        self, state: LedgerState, cohort: str | None, loss: Loss, new_cohort: bool, part_of: str | None
     ) -> dict[str, Any]:
         """Refuses a release on an unknown cohort or past a limit; what its body says of the cohort."""
+        cohort = state.choose_cohort(cohort, new_cohort)
         declared = state.find_declaration(cohort, new_cohort, part_of)
         state.check_release(declared or Cohort(cohort, state.declared.get(cohort)), loss)
         return {"cohort": cohort, "declares": declared is not None, "part_of": part_of}

@@ -66,6 +66,15 @@ class LedgerState:
     def cohorts(self) -> tuple[Cohort, ...]:
         return tuple(Cohort(name, part_of) for name, part_of in self.declared.items())
 
+    def choose_cohort(self, named: str | None, new: bool = False) -> str:
+        """The cohort that is named; where none is, the only one that there is, or ``everyone`` where there is none."""
+        if named is not None:
+            return named
+        known = list(self.declared)
+        if len(known) > 1 or (new and known):
+            raise InvalidInput("no cohort was named", allowed=", ".join(known), fix="name it: --cohort NAME")
+        return known[0] if known else "everyone"
+
     def require(self, cohort: str) -> str:
         """Refuses a cohort that is not declared, and names those that are."""
         name = check_cohort(cohort)

@@ -238,16 +238,14 @@ class Store:
         if create:
             for file in heads:
                 file.check_room()
-            place.create(partial(_make, clock))
+            self.id = secrets.token_hex(16)
+            place.create(partial(_make, self.id, clock))
         else:
             place.find()
         self._engines = {reading: place.make_engine(reading) for reading in (True, False)}
-        try:
+        if not create:
             with self.read() as session:
                 self.id = session.head.id
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
         """Ends its use; nothing is open in it."""
@@ -331,11 +329,10 @@ class Store:
                     connection.rollback()
 
 
-def _make(clock: Callable[[], datetime], connection: sa.Connection) -> None:
+def _make(identity: str, clock: Callable[[], datetime], connection: sa.Connection) -> None:
     """All tables, and the row that says which ledger this is."""
     for step in migrations.MIGRATIONS:
         step(connection)
-    identity = secrets.token_hex(16)
     named = {"id": identity, "what": WHAT, "schema_version": len(migrations.MIGRATIONS)}
     rest = {"created": write_time(clock()), "number": 0, "digest": identity}
     connection.execute(sa.insert(LEDGER).values(**named, **rest))
