@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +17,15 @@ from cellrisk.system.arrays import Floats
 
 
 @dataclass(frozen=True, order=True)
-class Piece(ABC):
+class Piece:
     """One count released once, with what its neighbour in another table would be: the smallest thing that composes."""
 
     amount: float
 
     @property
-    @abstractmethod
     def rho(self) -> float:
         """The rho of rho-zCDP, a bound: the Renyi divergence of every order a is at most a rho."""
+        return 0.5 * self.amount * self.amount
 
     @property
     def reach(self) -> float:
@@ -51,10 +50,6 @@ class GaussianPiece(Piece):
     """Continuous Gaussian noise; the amount is mu, how far the record moves the count in standard deviations."""
 
     @property
-    def rho(self) -> float:
-        return 0.5 * self.amount * self.amount
-
-    @property
     def spread(self) -> float:
         return self.amount
 
@@ -66,10 +61,6 @@ class PurePiece(Piece):
     """epsilon-DP and nothing else: the worst is randomised response, whose loss is epsilon or -epsilon (Kairouz, Oh,
     Viswanath 2015). Geometric noise on a count that changes by 1 is that worst: each outcome is e^epsilon times as
     likely in one of the two tables as in the other."""
-
-    @property
-    def rho(self) -> float:
-        return 0.5 * self.amount * self.amount
 
     def diverge(self, orders: Floats) -> Floats:
         """log(cosh((a - 1/2) epsilon)/cosh(epsilon/2))/(a - 1), written so that small epsilons keep their digits."""
@@ -103,10 +94,6 @@ class LaplacePiece(PurePiece):
 class DiscreteGaussianPiece(Piece):
     """Integer Gaussian noise; the amount is 1/sigma. It is as concentrated as the continuous one (Canonne, Kamath,
     Steinke 2020, Theorem 4). Its distribution leaves out noise of probability below 1e-30."""
-
-    @property
-    def rho(self) -> float:
-        return 0.5 * self.amount * self.amount
 
     def distribute(self, step: float) -> Any:
         return load_distributions().from_discrete_gaussian_mechanism(
