@@ -74,15 +74,12 @@ class SequenceAssessor:
         own = self.cell_risk.measure == "local" and self.cell_risk.form == "tight"
         return self.cell_risk if own else replace(self.cell_risk, measure="local", form="tight")
 
-    def advance(self, before: SoFar | None, steps: Sequence[Step]) -> Advance:
-        """What the last of these releases does to the cells."""
-        held = None if before is None else before.risks
-        return Advance.of(self.cell_risk, held, self.grid(steps), steps[-1].attribute)
-
-    def advance_caused(self, before: SoFar | None, steps: Sequence[Step]) -> Advance:
-        """What the last of these releases does to the shares that were caused in the cells."""
-        held = None if before is None else before.caused
-        return Advance.of(self.caused_risk, held, self.grid(steps), steps[-1].attribute)
+    def advance(self, before: SoFar | None, steps: Sequence[Step], caused: bool = False) -> Advance:
+        """What the last of these releases does to the risks of the cells, or to the shares that were caused in them."""
+        risk, held = self.cell_risk, None if before is None else before.risks
+        if caused:
+            risk, held = self.caused_risk, None if before is None else before.caused
+        return Advance.of(risk, held, self.grid(steps), steps[-1].attribute)
 
     def follow(self, before: SoFar | None, steps: Sequence[Step]) -> SoFar:
         """How the cells stand after the last of these releases."""
@@ -123,7 +120,7 @@ class SequenceAssessor:
     ) -> tuple[SoFar, dict[str, Floats], Mechanism | None, tuple[str, ...]]:
         """How the cells stand after the last of these releases; the risks as assessed now, in which mechanism, and of
         which attributes."""
-        risks, caused = self.advance(before, steps), self.advance_caused(before, steps)
+        risks, caused = self.advance(before, steps), self.advance(before, steps, caused=True)
         if not risks.anew:
             return SoFar(risks.before, caused.before), {}, None, ()
         mechanism = self.cumulative.mechanism(steps)

@@ -78,12 +78,6 @@ class NextLimits:
                 allowed="for example 0.75",
             )
 
-    @property
-    def named(self) -> dict[str, float]:
-        """The limits that were given, by name."""
-        named = {"risk": self.risk, "caused": self.caused, "ceiling": self.ceiling}
-        return {name: limit for name, limit in named.items() if limit is not None}
-
     def describe(self) -> str:
         """What is kept, in words."""
         said = []
@@ -282,56 +276,35 @@ def largest_epsilon(
         policies.check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
-    first = Step(setting.at(LEAST_EPSILON), attribute, quasi_identifiers)
+    following = NextRelease(tuple(past), setting, attribute, quasi_identifiers)
+    largest = min(LARGEST_EPSILON, setting.largest_epsilon, policies.largest_epsilon(setting))
     cumulative = Cumulative(operator, total_delta, assess_as)
+    before, sequence = None, None
     if table is None:
         if max_risk is not None or max_caused is not None:
             raise InvalidInput("max_risk and max_caused need a table", fix="give it, or max_ceiling alone")
-        return _search_without_table(tuple(past), first, setting, limits, cumulative, policies.largest_epsilon(setting))
-    cell_risk = make_cell_risk(table, measure, form, priors)
-    assessor = SequenceAssessor.of(table, [*past, first], cell_risk, cumulative)
-    so_far, rows = assessor.assess(tuple(past))
-    search = Search(assessor, tuple(past), first, setting, so_far, limits, policies.largest_epsilon(setting))
-    found = search.find()
-    sequence = None
-    if found.epsilon is not None:
-        sequence = assessor.result((*rows, assessor.take(so_far, search.steps(found.epsilon))[1]))
-    last = None if sequence is None else sequence.rows[-1]
+        searched = LEAST_EPSILON, largest
+        allowed = {"ceiling": following.find_ceiling_kept(float(max_ceiling or 0.0), searched)}
+        found = decide(limits, searched, allowed, [following.ceiling_before])
+    else:
+        cell_risk = make_cell_risk(table, measure, form, priors)
+        assessor = SequenceAssessor.of(table, following.at(LEAST_EPSILON), cell_risk, cumulative)
+        so_far, rows = assessor.assess(following.past)
+        search = Search(assessor, following, so_far, limits, largest)
+        searched, found = search.searched, search.find()
+        before = rows[-1].overall if rows else NOTHING
+        if found.epsilon is not None:
+            sequence = assessor.result((*rows, assessor.take(so_far, following.at(found.epsilon))[1]))
+    steps = None if found.epsilon is None else following.at(found.epsilon)
     return NextEpsilon(
         setting=setting,
         attribute=attribute,
         limits=limits,
-        before=rows[-1].overall if rows else NOTHING,
-        searched=search.searched,
-        cumulative=None if last is None else last.cumulative,
-        ceiling=None if last is None else last.ceiling,
-        sequence=sequence,
-        **vars(found),
-    )
-
-
-def _search_without_table(
-    past: tuple[Step, ...],
-    first: Step,
-    setting: Setting,
-    limits: NextLimits,
-    cumulative: Cumulative,
-    largest: float,
-) -> NextEpsilon:
-    """The ceiling alone, which uses no data."""
-    searched = LEAST_EPSILON, min(LARGEST_EPSILON, setting.largest_epsilon, largest)
-    search = CeilingSearch(past, first, setting, float(limits.ceiling or 0.0), searched)
-    found = decide(limits, searched, {"ceiling": search.find()}, [search.before_in_words])
-    steps = None if found.epsilon is None else search.steps(found.epsilon)
-    return NextEpsilon(
-        setting=setting,
-        attribute=first.attribute,
-        limits=limits,
-        before=None,
+        before=before,
         searched=searched,
         cumulative=None if steps is None else cumulative.compose(steps),
-        ceiling=None if steps is None else search.ceiling(steps),
-        sequence=None,
+        ceiling=None if steps is None else _find_ceiling(steps)[0],
+        sequence=sequence,
         **vars(found),
     )
 
@@ -405,40 +378,44 @@ def _say(intervals: Intervals) -> str:
     return ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in intervals)
 
 
-@dataclass(frozen=True, eq=False)
-class CeilingSearch:
-    """The ceiling after the next release, which rises with its epsilon."""
+@dataclass(frozen=True)
+class NextRelease:
+    """The next release, whatever its epsilon, and those before it."""
 
     past: tuple[Step, ...]
-    first: Step
     setting: Setting
-    limit: float
-    searched: tuple[float, float]
+    attribute: str | None
+    quasi_identifiers: str | Sequence[str] | None
 
-    def steps(self, epsilon: float) -> tuple[Step, ...]:
+    def at(self, epsilon: float) -> tuple[Step, ...]:
         """The past releases and the next one at an epsilon."""
-        return *self.past, Step(self.setting.at(epsilon), self.first.attribute, self.first.quasi_identifiers)
-
-    def ceiling(self, steps: Sequence[Step]) -> Ceiling:
-        found, why_not = find_ceiling([step.loss for step in steps], [step.attribute for step in steps])
-        if found is None:
-            raise InvalidInput(f"these releases have no ceiling: {why_not}", fix="leave max_ceiling out")
-        return found
+        return *self.past, Step(self.setting.at(epsilon), self.attribute, self.quasi_identifiers)
 
     @property
-    def before_in_words(self) -> str:
-        """The ceiling of the past releases."""
-        return f"the ceiling is {say_times(self.ceiling(self.past).even_two, 0.5)[0]} times in 100"
+    def ceiling_before(self) -> str:
+        """The ceiling of the past releases, in words."""
+        return f"the ceiling is {say_times(_require_ceiling(self.past), 0.5)[0]} times in 100"
 
-    def find(self) -> Intervals:
-        """The epsilons that keep the limit: all up to one, or none."""
-        low, high = self.searched
-        if self._at(low) > self.limit:
-            return ()
-        return ((low, invert(self._at, self.limit, low, high)),)
+    def find_ceiling_kept(self, limit: float, searched: tuple[float, float]) -> Intervals:
+        """The epsilons that keep the ceiling, which rises with epsilon, within a limit: all up to one, or none."""
 
-    def _at(self, epsilon: float) -> float:
-        return self.ceiling(self.steps(epsilon)).even_two
+        def rising(epsilon: float) -> float:
+            return _require_ceiling(self.at(epsilon))
+
+        low, high = searched
+        return () if rising(low) > limit else ((low, invert(rising, limit, low, high)),)
+
+
+def _find_ceiling(steps: Sequence[Step]) -> tuple[Ceiling | None, str]:
+    return find_ceiling([step.loss for step in steps], [step.attribute for step in steps])
+
+
+def _require_ceiling(steps: Sequence[Step]) -> float:
+    """How often anybody tells two values apart who has seen these releases; refuses where that is not known."""
+    found, why_not = _find_ceiling(steps)
+    if found is None:
+        raise InvalidInput(f"these releases have no ceiling: {why_not}", fix="leave max_ceiling out")
+    return found.even_two
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,28 +423,21 @@ class Search:
     """The epsilons of the next release that keep the limits."""
 
     assessor: SequenceAssessor
-    past: tuple[Step, ...]
-    first: Step
-    """The next release at the smallest epsilon."""
-    setting: Setting
+    following: NextRelease
     so_far: SoFar | None
     """After the past releases."""
     limits: NextLimits
-    largest: float = math.inf
-    """What policies allow, whatever the data."""
-
-    def steps(self, epsilon: float) -> tuple[Step, ...]:
-        """The past releases and the next one at an epsilon."""
-        return *self.past, Step(self.setting.at(epsilon), self.first.attribute, self.first.quasi_identifiers)
+    largest: float
+    """What the mechanism and policies allow, whatever the data."""
 
     def compose(self, epsilon: float) -> float:
         """The cumulative epsilon at which the risk is assessed. It grows with the epsilon of the next release."""
-        return self.assessor.cumulative.assess(self.steps(epsilon))[1]
+        return self.assessor.cumulative.assess(self.following.at(epsilon))[1]
 
     @cached_property
     def searched(self) -> tuple[float, float]:
         """The range of the next epsilon: where its own mechanism and the one assessed in have a guarantee."""
-        high = min(LARGEST_EPSILON, self.setting.largest_epsilon, self.largest)
+        high = self.largest
         if self.risk.advance.anew and self.risk.assessed.largest_epsilon < math.inf:  # classical: sum below 1
             spent = self.compose(LEAST_EPSILON) - LEAST_EPSILON
             high = max(LEAST_EPSILON, min(high, (self.risk.assessed.largest_epsilon - spent) * (1 - 1e-12)))
@@ -475,13 +445,11 @@ class Search:
 
     @cached_property
     def risk(self) -> ShareSearch:
-        advance = self.assessor.advance(self.so_far, (*self.past, self.first))
-        return ShareSearch(self, advance, float(self.limits.risk or 0.0), self.limits.weights, caused=False)
+        return ShareSearch(self, float(self.limits.risk or 0.0), self.limits.weights, caused=False)
 
     @cached_property
     def caused(self) -> ShareSearch:
-        advance = self.assessor.advance_caused(self.so_far, (*self.past, self.first))
-        return ShareSearch(self, advance, float(self.limits.caused or 0.0), "records", caused=True)
+        return ShareSearch(self, float(self.limits.caused or 0.0), "records", caused=True)
 
     def find(self) -> Decided:
         """What the limits allow together, and why."""
@@ -499,9 +467,8 @@ class Search:
             allowed["caused"] = found[:1] if found and found[0][0] == self.searched[0] else ()
             before.append(f"caused is {say_risk(kind, self.caused.before)}")
         if self.limits.ceiling is not None:
-            search = CeilingSearch(self.past, self.first, self.setting, self.limits.ceiling, self.searched)
-            allowed["ceiling"] = search.find()
-            before.append(search.before_in_words)
+            allowed["ceiling"] = self.following.find_ceiling_kept(self.limits.ceiling, self.searched)
+            before.append(self.following.ceiling_before)
         decided = decide(self.limits, self.searched, allowed, before, words)
         return replace(decided, lowest_risk=lowest, lowest_epsilon=where)
 
@@ -512,10 +479,14 @@ class ShareSearch:
     limit."""
 
     search: Search
-    advance: Advance
     limit: float
     weights: str
     caused: bool
+
+    @cached_property
+    def advance(self) -> Advance:
+        """What the next release does to the cells."""
+        return self.search.assessor.advance(self.search.so_far, self.search.following.at(LEAST_EPSILON), self.caused)
 
     @property
     def before(self) -> float:
@@ -528,12 +499,15 @@ class ShareSearch:
 
     def excess(self, epsilon: float) -> float:
         """How far the share is above the limit at one epsilon of the next release, by `assess_sequence`."""
-        return self._average(self.search.assessor.follow(self.search.so_far, self.search.steps(epsilon))) - self.limit
+        return (
+            self._average(self.search.assessor.follow(self.search.so_far, self.search.following.at(epsilon)))
+            - self.limit
+        )
 
     @cached_property
     def assessed(self) -> Setting:
         """What the risk is assessed in, but for the cumulative epsilon."""
-        return self.search.assessor.cumulative.assess((*self.search.past, self.search.first))[0]
+        return self.search.assessor.cumulative.assess(self.search.following.at(LEAST_EPSILON))[0]
 
     def find(self) -> tuple[Intervals, float, float]:
         """The admissible epsilons, the lowest share that was found, and its epsilon."""
