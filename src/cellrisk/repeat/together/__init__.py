@@ -13,7 +13,7 @@ import numpy as np
 from cellrisk.counts.joint import JointCells, TableCells, count_together
 from cellrisk.noise.distributions import EndlessNoise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.repeat.together.bayes import find_certain, read_certainties, read_tempering, why_not
+from cellrisk.repeat.together.bayes import find_certain, read_tempering, why_not
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
 from cellrisk.repeat.together.differences import find_differences
 from cellrisk.repeat.together.least_squares import Refinement, find_refinement
@@ -38,6 +38,7 @@ from cellrisk.repeat.together.together_result import (
     TogetherAssessment,
     TogetherCheck,
 )
+from cellrisk.risk.certainty import read_certainties
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress

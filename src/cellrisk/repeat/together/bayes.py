@@ -14,7 +14,7 @@ of the true tables, given lambda.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -26,7 +26,7 @@ from cellrisk.counts.joint import JointCells
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.risk.certainty import NegativeBinomial, read_certainties
+from cellrisk.risk.certainty import NamedPeople, NegativeBinomial
 from cellrisk.risk.certainty.beliefs import fit_negative_binomial
 from cellrisk.risk.certainty.channel import Channel, expected_counts
 from cellrisk.risk.certainty.two_labels import odds_against
@@ -48,36 +48,17 @@ LEAST_CHANCE = 1e-15
 FIT = "fit"
 
 
-@dataclass(frozen=True)
-class Certain:
-    """The people whose value is named with at least a given certainty, on average over releases."""
+@dataclass(frozen=True, kw_only=True)
+class Certain(NamedPeople):
+    """The people whose value is named with at least a given certainty, on average over releases of all tables."""
 
-    certainty: float
     tempering: float
     fitted: bool
     """Whether the tempering was fitted to the true labels: a helped attacker."""
-    right_low: float
-    right_high: float
-    named_low: float
-    named_high: float
-    error: float | None = None
-    """The standard error of ``right`` where it was simulated."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.right_low <= self.right_high * (1 + 1e-12) + 1e-9:
             raise InvalidInput("the ends of a figure must be in their order")
-
-    @property
-    def right(self) -> float:
-        return 0.5 * (self.right_low + self.right_high)
-
-    @property
-    def named(self) -> float:
-        return 0.5 * (self.named_low + self.named_high)
-
-    @property
-    def precision(self) -> float | None:
-        return self.right / self.named if self.named > 0 else None
 
     @property
     def how(self) -> str:
@@ -132,13 +113,15 @@ def find_certain(
     found = []
     for given in temperings:
         tempering = drawn.fit() if drawn is not None and given == FIT else float(given)
+        ends: Iterable[tuple[float, ...]]
         if drawn is not None and simulated:
-            found += [Certain(each, tempering, given == FIT, *drawn.count(each, tempering)) for each in certainties]
+            ends = [drawn.count(each, tempering) for each in certainties]
         else:
             ends = attacker.name_two(certainties, tempering)
-            found += [
-                Certain(each, tempering, given == FIT, *some) for each, some in zip(certainties, ends, strict=True)
-            ]
+        found += [
+            Certain(each, "negbin", *some, tempering=tempering, fitted=given == FIT)
+            for each, some in zip(certainties, ends, strict=True)
+        ]
     return tuple(found)
 
 
@@ -404,6 +387,3 @@ class DrawnPeople:
         error = self.records * math.sqrt(max(right * (1.0 - right), 1.0 / len(self.level)) / len(self.level))
         people, told = float(right * self.records), float(named * self.records)
         return people, people, told, told, float(error)
-
-
-__all__ = ["Certain", "find_certain", "read_certainties", "read_tempering", "why_not"]
