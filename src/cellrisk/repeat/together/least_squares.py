@@ -29,12 +29,14 @@ from cellrisk.repeat.together.refined import (
     ProductFit,
     Refined,
     assess_laplace_cells,
+    covary,
     name_alone,
     name_clamped,
     simulate_refined,
 )
 from cellrisk.repeat.together.rules import Figures
 from cellrisk.repeat.together.sets import SetTable
+from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats
 
 MOST_TABLES = 3
@@ -122,34 +124,17 @@ class Refinement(Observed):
 def refine(columns: Sequence[frozenset[int]], levels: Mapping[int, int], variances: Sequence[float]) -> Floats:
     """(tables, tables): the covariances of the least-squares estimates of one person's cells, on a product domain.
 
-    With Q_t the columns of table t, v_t its variance and L_a the levels of column a, M_S = sum over tables that have
-    all of S of (1/v_t) prod_{a not in Q_t} L_a, and cov(Q, Q') = sum over S in I = Q and Q' of
-    prod_{a in S} (1 - 1/L_a) prod_{a in I - S} 1/L_a prod_{a in neither} L_a / M_S.
-
     >>> parent, child = frozenset({0}), frozenset({0, 1})
     >>> refine([parent, child], {0: 5, 1: 3}, [1.0, 1.0]).round(6).tolist()  # 1/(1/v_p + 1/(C v_c))
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    every = frozenset().union(*columns)
-    found = np.zeros((len(columns), len(columns)))
-    for one, mine in enumerate(columns):
-        for other, theirs in enumerate(columns):
-            common = mine & theirs
-            outside = math.prod(levels[each] for each in every - mine - theirs)
-            for some in _subsets(common):
-                precision = sum(
-                    math.prod(levels[each] for each in every - own) / variance
-                    for own, variance in zip(columns, variances, strict=True)
-                    if some <= own
-                )
-                weight = math.prod(1.0 - 1.0 / levels[each] for each in some)
-                weight *= math.prod(1.0 / levels[each] for each in common - some)
-                found[one, other] += weight * outside / precision
-    return found
-
-
-def _subsets(columns: frozenset[int]) -> list[frozenset[int]]:
-    return [frozenset(some) for size in range(len(columns) + 1) for some in combinations(sorted(columns), size)]
+    tables = range(len(columns))
+    return np.array(
+        [
+            [covary(columns, levels, variances, (one, other), columns[one] & columns[other]) for other in tables]
+            for one in tables
+        ]
+    )
 
 
 def find_refinement(
@@ -301,8 +286,8 @@ def assess_refined(
         found.append(_assess_gaussian(joint, covariance, thresholds, known, points, shift))
     rows = {}
     for name in found[0]:
-        numbers = np.array([[each[name].right, each[name].named, each[name].caused] for each in found])
-        mean = [float(number) for number in numbers.mean(axis=0)]
+        numbers = np.stack([each[name] for each in found])
+        mean = numbers.mean(axis=0).tolist()
         error = numbers.std(axis=0, ddof=1) / math.sqrt(SHIFTS) if points else np.zeros(3)
         rows[name] = Refined(name, mean[0], mean[1], max(mean[2], 0.0), plain[name], float(error[0]), float(error[2]))
     return rows
@@ -315,7 +300,8 @@ def _assess_gaussian(
     known: dict[Any, Floats],
     points: int,
     shift: int,
-) -> dict[str, Figures]:
+) -> dict[str, Floats]:
+    """(3,): people named rightly, at all, and because of their own record, by each way of attack."""
     tables = range(len(joint.tables))
     labels = joint.n_levels
     counts = [table.counts[own].astype(np.int64) for table, own in zip(joint.tables, joint.cell, strict=True)]
@@ -341,44 +327,27 @@ def _assess_gaussian(
         known[asked] = found[place.ravel()]
         return known[asked]
 
-    every = tuple(tables)
-    people, level = joint.count.astype(np.float64), joint.level
-    stays = [chance(every, label) for label in range(labels)]
-    found = {"elimination": _eliminate(joint, stays, [chance(every, label, less=1) for label in range(labels)])}
+    every, people = tuple(tables), joint.count.astype(np.float64)
+
+    def show(some: tuple[int, ...], gone: Sequence[Floats]) -> Floats:
+        """(3, rows): the own label is left alone, any label is, and the own one only because of the own record."""
+        stays = [chance(some, label) for label in range(labels)]
+        less = [chance(some, label, less=1) for label in range(labels)]
+        alone = np.stack(each_alone(gone, stays))
+        caused = np.stack(each_alone(gone, [one - other for one, other in zip(stays, less, strict=True)]))
+        own = joint.level, np.arange(len(people))
+        return np.stack([alone[own], alone.sum(axis=0), caused[own]])
+
+    found = {"elimination": show(every, [1.0 - chance(every, label) for label in range(labels)]) @ people}
     total = np.zeros((3, len(people)))
     alone = {}
     for size in range(1, len(every) + 1):
         for some in combinations(tables, size):
-            shown = np.zeros((3, len(people)))
-            gone = [chance(some, label, vanish=True) for label in range(labels)]
-            for label in range(labels):
-                others = np.ones(len(people))
-                for other in range(labels):
-                    if other != label:
-                        others = others * gone[other]
-                one, own = chance(some, label) * others, level == label
-                without = chance(some, label, less=1) * others
-                shown += np.stack([np.where(own, one, 0.0), one, np.where(own, one - without, 0.0)])
+            shown = show(some, [chance(some, label, vanish=True) for label in range(labels)])
             total += (-1.0) ** (size - 1) * shown
             if size == 1:
-                alone[name_alone(some[0])] = Figures(*(float(each @ people) for each in shown))
-    found["any"] = Figures(*(float(each @ people) for each in total))
-    return found | alone
-
-
-def _eliminate(joint: JointCells, stays: list[Floats], less: list[Floats]) -> Figures:
-    people, level = joint.count.astype(np.float64), joint.level
-    right = named = caused = 0.0
-    for label, own in enumerate(stays):
-        others = np.ones(len(people))
-        for other, each in enumerate(stays):
-            if other != label:
-                others = others * (1.0 - each)
-        mine = np.where(level == label, people, 0.0)
-        right += float(np.sum(mine * own * others))
-        named += float(np.sum(people * own * others))
-        caused += float(np.sum(mine * (own - less[label]) * others))
-    return Figures(right, named, max(caused, 0.0))
+                alone[name_alone(some[0])] = shown @ people
+    return found | {"any": total @ people} | alone
 
 
 def integrate_orthant(bounds: Floats, correlation: Floats, points: int, shift: int) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -135,10 +135,7 @@ class ProductFit(Fit):
         found = [np.zeros_like(each) for each in values]
         factors = [math.prod(self.levels[axis] for axis in every - own) for own in columns]
         place = {axis: number + 1 for number, axis in enumerate(self.axes)}
-        sets = {
-            some for own in columns for size in range(len(own) + 1) for some in map(frozenset, combinations(own, size))
-        }
-        for some in sets:
+        for some in {some for own in columns for some in list_subsets(own)}:
             having = [table for table, own in enumerate(columns) if some <= own]
             total: Any = 0.0
             for table in having:
@@ -352,6 +349,41 @@ class LaplaceSum:
         return Lookup.with_outside(table.counts, vanish[1:], survive[1:], survive[:-1], first, present)
 
 
+def list_subsets(columns: Iterable[int]) -> list[frozenset[int]]:
+    every = sorted(columns)
+    return [frozenset(some) for size in range(len(every) + 1) for some in combinations(every, size)]
+
+
+def covary(
+    columns: Sequence[frozenset[int]],
+    levels: Mapping[int, int],
+    variances: Sequence[float],
+    pair: tuple[int, int],
+    agree: frozenset[int],
+) -> float:
+    """The covariance of the least-squares estimates of a cell in each of two tables, on a product domain.
+
+    With Q_t the columns of table t, v_t its variance and L_a the levels of column a, M_S = sum over tables that have
+    all of S of (1/v_t) prod_{a not in Q_t} L_a, and cov(Q, Q') = sum over S in I = Q and Q' of
+    prod_{a in S} ([the cells agree in a] - 1/L_a) prod_{a in I - S} 1/L_a prod_{a in neither} L_a / M_S.
+    """
+    every = frozenset().union(*columns)
+    own, theirs = (columns[table] for table in pair)
+    common = own & theirs
+    outside = math.prod(levels[axis] for axis in every - own - theirs)
+    total = 0.0
+    for some in list_subsets(common):
+        precision = sum(
+            math.prod(levels[axis] for axis in every - each) / variance
+            for each, variance in zip(columns, variances, strict=True)
+            if some <= each
+        )
+        term = math.prod((axis in agree) - 1.0 / levels[axis] for axis in some)
+        term *= math.prod(1.0 / levels[axis] for axis in common - some)
+        total += term * outside / precision
+    return total
+
+
 def weigh_cells(
     columns: Sequence[frozenset[int]], levels: Mapping[int, int], variances: Sequence[float], table: int
 ) -> list[tuple[int, float, int]]:
@@ -361,28 +393,14 @@ def weigh_cells(
     agree: those of a set A of the common ones, and of these there are prod (L_a - 1) over the rest of the common ones
     times prod L_a over the columns of u alone.
     """
-    every = frozenset().union(*columns)
     own, found = columns[table], []
     for other, theirs in enumerate(columns):
-        common = own & theirs
-        outside = math.prod(levels[axis] for axis in every - own - theirs)
-        for size in range(len(common) + 1):
-            for agree in map(frozenset, combinations(sorted(common), size)):
-                weight = 0.0
-                for inner in range(len(common) + 1):
-                    for some in map(frozenset, combinations(sorted(common), inner)):
-                        precision = sum(
-                            math.prod(levels[axis] for axis in every - each) / variance
-                            for each, variance in zip(columns, variances, strict=True)
-                            if some <= each
-                        )
-                        term = math.prod((axis in agree) - 1.0 / levels[axis] for axis in some)
-                        term *= math.prod(1.0 / levels[axis] for axis in common - some)
-                        weight += term * outside / precision
-                times = math.prod(levels[axis] - 1 for axis in common - agree)
-                times *= math.prod(levels[axis] for axis in theirs - own)
-                if times:
-                    found.append((other, weight / variances[other], times))
+        for agree in list_subsets(own & theirs):
+            times = math.prod(levels[axis] - 1 for axis in (own & theirs) - agree)
+            times *= math.prod(levels[axis] for axis in theirs - own)
+            if times:
+                covariance = covary(columns, levels, variances, (table, other), agree)
+                found.append((other, covariance / variances[other], times))
     return found
 
 
