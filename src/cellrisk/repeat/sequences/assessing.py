@@ -17,10 +17,10 @@ from cellrisk.repeat.sequences.risks_so_far import Advance, CellRisk, RisksSoFar
 from cellrisk.repeat.sequences.sequence_result import Overall, Released, RiskSequence
 from cellrisk.repeat.sequences.step import Step, check_steps
 from cellrisk.risk.caused import Caused, Pivots, count_caused
-from cellrisk.risk.measures import FORMS, MEASURES, Local, Survival
+from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.arrays import Floats
-from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, require_word
+from cellrisk.system.words import Form, MeasureName, MechanismName, Operator
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SoFar:
-    """How every cell stands after some releases: its risks, and what was caused in it."""
+    """What some releases have given away in every cell: its risks, and what was caused in it."""
 
     risks: RisksSoFar
     caused: RisksSoFar
@@ -37,9 +37,8 @@ class SoFar:
 
 @dataclass(frozen=True, eq=False)
 class SequenceAssessor:
-    """Follows releases one after the other: their losses composed, and how every cell stands after each."""
+    """Assesses releases one after the other: their losses composed, and what each leaves in every cell."""
 
-    table: FrequencyTable
     cell_risk: CellRisk
     cumulative: Cumulative
     attributes: tuple[str, ...]
@@ -48,12 +47,14 @@ class SequenceAssessor:
     _profiles: dict[tuple[str, ...], Profiles] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
-    def of(
-        table: FrequencyTable, steps: Sequence[Step], cell_risk: CellRisk, cumulative: Cumulative
-    ) -> SequenceAssessor:
-        check_steps(table, steps)
+    def of(steps: Sequence[Step], cell_risk: CellRisk, cumulative: Cumulative) -> SequenceAssessor:
+        check_steps(cell_risk.table, steps)
         released = [step.attribute for step in steps if step.attribute is not None]
-        return SequenceAssessor(table, cell_risk, cumulative, tuple(dict.fromkeys(released)))
+        return SequenceAssessor(cell_risk, cumulative, tuple(dict.fromkeys(released)))
+
+    @property
+    def table(self) -> FrequencyTable:
+        return self.cell_risk.table
 
     @cached_property
     def finest(self) -> SharedCells:
@@ -81,14 +82,23 @@ class SequenceAssessor:
             risk, held = self.caused_risk, None if before is None else before.caused
         return Advance.of(risk, held, self.grid(steps), steps[-1].attribute)
 
-    def follow(self, before: SoFar | None, steps: Sequence[Step]) -> SoFar:
-        """How the cells stand after the last of these releases."""
-        return self._go(before, steps)[0]
+    def assess_last(
+        self, before: SoFar | None, steps: Sequence[Step]
+    ) -> tuple[SoFar, Mechanism | None, dict[str, Floats]]:
+        """The cells after the last of these releases; the mechanism that they were assessed in, None where nothing
+        was; and the risks of each attribute that was assessed, as they are now."""
+        risks, caused = self.advance(before, steps), self.advance(before, steps, caused=True)
+        if not risks.anew:
+            return SoFar(risks.before, caused.before), None, {}
+        mechanism = self.cumulative.mechanism(steps)
+        after, now = risks.apply(Survival((mechanism.noise,), mechanism.threshold))
+        after_caused, _ = caused.apply(Pivots((mechanism.noise,), mechanism.threshold))
+        return SoFar(after, after_caused), mechanism, now
 
-    def take(self, before: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
-        """How the cells stand after the last of these releases, and its row."""
-        step, found = steps[-1], self.cumulative.compose(steps)
-        after, now, mechanism, assessed = self._go(before, steps)
+    def describe_last(self, before: SoFar | None, steps: Sequence[Step]) -> tuple[SoFar, Released]:
+        """The cells after the last of these releases, and its row."""
+        step = steps[-1]
+        after, mechanism, now = self.assess_last(before, steps)
         uniform, records, caused = None, None, None
         if step.attribute is not None and mechanism is not None:
             grid = after.risks.grid
@@ -97,36 +107,23 @@ class SequenceAssessor:
             uniform, records = float(np.mean(risk)), float(sizes @ risk / sizes.sum())
             caused = self._count_caused(steps, mechanism)
         row = Released(
-            len(steps),
-            step.attribute,
-            step.quasi_identifiers or self.table.quasi_identifiers,
-            step.loss,
-            found,
-            after.risks.grid.n_cells,
-            assessed,
-            mechanism,
-            uniform,
-            records,
-            Overall.of(after.risks),
-            caused,
-            Overall.of(after.caused),
-            tuple(each.loss for each in steps),
-            tuple(each.attribute for each in steps),
+            number=len(steps),
+            attribute=step.attribute,
+            quasi_identifiers=step.quasi_identifiers or self.table.quasi_identifiers,
+            loss=step.loss,
+            cumulative=self.cumulative.compose(steps),
+            cells=after.risks.grid.n_cells,
+            assessed=tuple(now),
+            mechanism=mechanism,
+            uniform=uniform,
+            records=records,
+            overall=Overall.of(after.risks),
+            caused_at_once=caused,
+            overall_caused=Overall.of(after.caused),
+            losses=tuple(each.loss for each in steps),
+            attributes=tuple(each.attribute for each in steps),
         )
         return after, row
-
-    def _go(
-        self, before: SoFar | None, steps: Sequence[Step]
-    ) -> tuple[SoFar, dict[str, Floats], Mechanism | None, tuple[str, ...]]:
-        """How the cells stand after the last of these releases; the risks as assessed now, in which mechanism, and of
-        which attributes."""
-        risks, caused = self.advance(before, steps), self.advance(before, steps, caused=True)
-        if not risks.anew:
-            return SoFar(risks.before, caused.before), {}, None, ()
-        mechanism = self.cumulative.mechanism(steps)
-        after, now = risks.take(Survival((mechanism.noise,), mechanism.threshold))
-        after_caused, _ = caused.take(Pivots((mechanism.noise,), mechanism.threshold))
-        return SoFar(after, after_caused), now, mechanism, risks.anew
 
     def _count_caused(self, steps: Sequence[Step], mechanism: Mechanism) -> Caused:
         """People given away because of their own record, of the attribute released, at the cumulative loss."""
@@ -140,10 +137,10 @@ class SequenceAssessor:
         return count_caused(profiles, mechanism, exposed)
 
     def assess(self, steps: Sequence[Step]) -> tuple[SoFar | None, tuple[Released, ...]]:
-        """How the cells stand after all these releases, and a row for each."""
+        """The cells after all these releases, and a row for each."""
         so_far, rows = None, []
         for number in range(1, len(steps) + 1):
-            so_far, row = self.take(so_far, steps[:number])
+            so_far, row = self.describe_last(so_far, steps[:number])
             rows.append(row)
         return so_far, tuple(rows)
 
@@ -151,13 +148,6 @@ class SequenceAssessor:
         last = next((row.attribute for row in reversed(rows) if row.attribute is not None), None)
         labels = 2 if last is None else max(self.table.attribute(last).n_levels, 2)
         return RiskSequence(self.table.n_records, self.cell_risk.measure, self.cell_risk.form, rows, labels)
-
-
-def make_cell_risk(table: FrequencyTable, measure: str, form: str, priors: Priors) -> CellRisk:
-    """The risk of those names, checked."""
-    require_word("measure", measure, tuple(MEASURES))
-    require_word("form", form, FORMS)
-    return CellRisk(table, measure, form, priors)
 
 
 @takes_priors
@@ -223,6 +213,6 @@ def assess_sequence(
     """
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
-    cell_risk = make_cell_risk(table, measure, form, priors)
-    assessor = SequenceAssessor.of(table, steps, cell_risk, Cumulative(operator, delta, assess_as))
+    cell_risk = CellRisk(table, measure, form, priors)
+    assessor = SequenceAssessor.of(steps, cell_risk, Cumulative(operator, delta, assess_as))
     return assessor.result(assessor.assess(steps)[1])

@@ -15,9 +15,9 @@ from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting import Composition
-from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar, make_cell_risk
+from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar
 from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
-from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance
+from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, CellRisk
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.caused import Pivots
@@ -287,14 +287,14 @@ def largest_epsilon(
         allowed = {"ceiling": following.find_ceiling_kept(float(max_ceiling or 0.0), searched)}
         found = decide(limits, searched, allowed, [following.ceiling_before])
     else:
-        cell_risk = make_cell_risk(table, measure, form, priors)
-        assessor = SequenceAssessor.of(table, following.at(LEAST_EPSILON), cell_risk, cumulative)
+        cell_risk = CellRisk(table, measure, form, priors)
+        assessor = SequenceAssessor.of(following.at(LEAST_EPSILON), cell_risk, cumulative)
         so_far, rows = assessor.assess(following.past)
         search = Search(assessor, following, so_far, limits, largest)
         searched, found = search.searched, search.find()
         before = rows[-1].overall if rows else NOTHING
         if found.epsilon is not None:
-            sequence = assessor.result((*rows, assessor.take(so_far, following.at(found.epsilon))[1]))
+            sequence = assessor.result((*rows, assessor.describe_last(so_far, following.at(found.epsilon))[1]))
     steps = None if found.epsilon is None else following.at(found.epsilon)
     return NextEpsilon(
         setting=setting,
@@ -499,10 +499,8 @@ class ShareSearch:
 
     def excess(self, epsilon: float) -> float:
         """How far the share is above the limit at one epsilon of the next release, by `assess_sequence`."""
-        return (
-            self._average(self.search.assessor.follow(self.search.so_far, self.search.following.at(epsilon)))
-            - self.limit
-        )
+        after, _, _ = self.search.assessor.assess_last(self.search.so_far, self.search.following.at(epsilon))
+        return self._average(after) - self.limit
 
     @cached_property
     def assessed(self) -> Setting:

@@ -1,4 +1,4 @@
-"""How every cell stands after some releases, and where one more release would take it."""
+"""What some releases have given away in every cell, and what one more would."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cellrisk.counts.cells import Cells, find_distinct, number_keys
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.explanation.risky_cells import ProfiledCells
-from cellrisk.risk.measures import Measure, Survival
+from cellrisk.risk.measures import FORMS, MEASURES, Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.words import OverallKind, list_words
+from cellrisk.system.words import OverallKind, list_words, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -117,6 +117,10 @@ class CellRisk:
         default_factory=dict, init=False, repr=False
     )
 
+    def __post_init__(self) -> None:
+        require_word("measure", self.measure, tuple(MEASURES))
+        require_word("form", self.form, FORMS)
+
     def at(self, grid: SharedCells, name: str, survival: Survival) -> Floats:
         """(cells, noises): the risk of one attribute in each cell; 0 in a cell that has no record of it."""
         key = grid.names, name
@@ -167,7 +171,7 @@ class RisksSoFar:
 
 @dataclass(frozen=True, eq=False)
 class Advance:
-    """One more release: the cells after it, how they stood before, and the attributes that it assesses anew.
+    """One more release: the cells after it, their risks before it, and the attributes that it assesses anew.
 
     Where the cells are split, a child starts from its parent's risks, and every attribute released so far is assessed
     anew; else the one that is released, if any.
@@ -189,8 +193,8 @@ class Advance:
         held = RisksSoFar(grid, {name: risk[parents] for name, risk in before.risks.items()})
         return Advance(cell_risk, held, tuple(dict.fromkeys((*before.risks, *released))))
 
-    def take(self, survival: Survival) -> tuple[RisksSoFar, dict[str, Floats]]:
-        """How the cells stand after it, under the first noise; and the risks as assessed now, of each attribute.
+    def apply(self, survival: Survival) -> tuple[RisksSoFar, dict[str, Floats]]:
+        """The cells after it, under the first noise; and the risks as assessed now, of each attribute.
 
         What was given away stays given away: an attribute keeps the larger of its old risk and its new one, so the sum
         grows by what is beyond the old.
