@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from cellrisk.errors import InvalidInput
+
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,18 @@ class TableBlock:
             raise InvalidInput("every row of a table needs a cell for each column")
 
 
+def make_table(
+    caption: str,
+    things: Iterable[Thing],
+    columns: Mapping[str, Callable[[Thing], str]],
+    texts: tuple[int, ...] = (0,),
+    marked: int | None = None,
+) -> TableBlock:
+    """A table with a row for each thing; a column has a name, and tells what its cell says of a thing."""
+    rows = tuple(tuple(tell(thing) for tell in columns.values()) for thing in things)
+    return TableBlock(caption, tuple(columns), rows, texts, marked)
+
+
 @dataclass(frozen=True)
 class Picture:
     """A figure as SVG, and what it shows in words, for those who do not see it."""
@@ -58,7 +73,6 @@ class Picture:
     kind: ClassVar[str] = "picture"
     svg: str
     label: str
-    caption: str = ""
 
 
 Block = Words | Bullets | Facts | TableBlock | Picture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.explanation.explaining import KEYS_NOTE
 from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.risk.measures import FORMS
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
-from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words
+from cellrisk.show.reporting.blocks import Block, Bullets, Page, Picture, Section, TableBlock, Words, make_table
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.particulars import limit_facts, provenance_section, threat_facts
@@ -70,11 +70,8 @@ class Findings:
 
     decision: Decision
     assessment: Assessment
-    limits: tuple[Limits, ...]
-    """Chance and raw table of the risk that was asked for, for each sensitive attribute."""
-    chance: tuple[float, ...]
-    """The share of people exposed by noise alone, for each sensitive attribute."""
     curve: RiskCurve
+    """The risk that was asked for, and its exact and tight forms, along epsilon."""
     explanations: tuple[Explanation, ...]
     """Empty where the table has no source to read its cells from."""
     figures: RiskCurve
@@ -104,7 +101,6 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
         for name in table.sensitive
         if table.read_cells is not None
     )
-    chance = tuple(limits.chance for limits in decision.measured.people.limits(decision.setting))
     attacker = decision.request.attacker
     figures = curve(
         table,
@@ -114,16 +110,7 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
         belief=attacker.belief,
         epsilon=_points(decision, FRONT_POINTS),
     )
-    return Findings(
-        decision,
-        assessment,
-        decision.measured.limits(decision.setting),
-        chance,
-        found,
-        explanations,
-        figures,
-        _find_usefulness(decision, mechanism),
-    )
+    return Findings(decision, assessment, found, explanations, figures, _find_usefulness(decision, mechanism))
 
 
 def _points(decision: Decision, number: int) -> list[float]:
@@ -196,38 +183,31 @@ def risk_section(findings: Findings) -> Section:
     """Section 2: before, after, by chance."""
     decision, exposures = findings.decision, findings.assessment.exposures
     at = f"epsilon {decision.shown_epsilon:.5g}"
-    header = (
-        "Sensitive attribute",
-        "Before: raw table",
-        f"After: {at}",
-        "People exposed on average",
-        "95% interval",
-        "By chance: noise alone",
-        "By guessing",
-        "Right when it names a value",
+    chances = {
+        lines.sensitive: lines.caused.exposed_limits.chance for lines in findings.figures.figures if lines.caused
+    }
+    table = make_table(
+        "Share of people whose value is read off the table correctly",
+        exposures,
+        {
+            "Sensitive attribute": lambda each: each.sensitive,
+            "Before: raw table": lambda each: percent(each.raw_share),
+            f"After: {at}": lambda each: percent(each.share),
+            "People exposed on average": lambda each: f"{each.people.mean:,.0f} of {each.records:,}",
+            "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
+            "By chance: noise alone": lambda each: percent(chances[each.sensitive]),
+            "By guessing": lambda each: percent(each.guess_share),
+            "Right when it names a value": _say_confidence,
+        },
     )
-    rows = tuple(
-        (
-            exposure.sensitive,
-            percent(exposure.raw_share),
-            percent(exposure.share),
-            f"{exposure.people.mean:,.0f} of {exposure.records:,}",
-            f"{exposure.people.low:,} to {exposure.people.high:,}",
-            percent(chance),
-            percent(exposure.guess_share),
-            _say_confidence(exposure),
-        )
-        for exposure, chance in zip(exposures, findings.chance, strict=True)
-    )
-    blocks: list[Block] = [TableBlock("Share of people whose value is read off the table correctly", header, rows)]
-    if decision.request.risk.words != RiskDefinition().words:
-        blocks.append(_asked_grid(findings))
+    asked_for = () if decision.request.risk.words == RiskDefinition().words else (_asked_grid(findings),)
     lead = [each.sentence(findings.assessment.mechanism) for each in exposures]
     if decision.kind == "none":
         lead.insert(0, f"No epsilon keeps the limits. What follows is at {at}, which {decision.candidates[0].label}.")
     if decision.kind == "unbound":
         lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
-    return Section("risk", "Risk before, after and by chance", tuple(lead), (*blocks, Words((HOW_TO_READ,))))
+    blocks = (table, *asked_for, Words((HOW_TO_READ,)))
+    return Section("risk", "Risk before, after and by chance", tuple(lead), blocks)
 
 
 def _say_confidence(exposure: Exposure) -> str:
@@ -239,18 +219,17 @@ def _say_confidence(exposure: Exposure) -> str:
 def _asked_grid(findings: Findings) -> TableBlock:
     """The risk that the limits are on, where it is another than the share of people exposed."""
     decision = findings.decision
-    request, risk = decision.request, decision.request.risk
-    rows = tuple(
-        (
-            name,
-            percent(limits.raw),
-            percent(findings.assessment.value(risk.measure, risk.form, risk.weights, name)),
-            percent(limits.chance),
-        )
-        for name, limits in zip(request.table.sensitive, findings.limits, strict=True)
+    risk = decision.request.risk
+    return make_table(
+        f"The {decision.described_risk}",
+        [line for line in findings.curve.lines if line.form == risk.form],
+        {
+            "Sensitive attribute": lambda line: line.sensitive,
+            "Before: raw table": lambda line: percent(line.limits.raw),
+            f"After: epsilon {decision.shown_epsilon:.12g}": lambda line: percent(line.at(decision.shown_epsilon)),
+            "By chance": lambda line: percent(line.limits.chance),
+        },
     )
-    header = ("Sensitive attribute", "Before: raw table", f"After: epsilon {decision.shown_epsilon:.12g}", "By chance")
-    return TableBlock(f"The {decision.described_risk}", header, rows)
 
 
 def curve_section(findings: Findings) -> Section:
@@ -311,12 +290,16 @@ def _usefulness_blocks(found: Utility | str) -> tuple[Block, ...]:
     if isinstance(found, str):
         return ()
     (mechanism,) = found.mechanisms
-    rows = tuple(
-        (f"{way}", f"{sum(len(names) == way for names in found.marginals):,}", f"{found.mean_tvd(way)[0]:.3g}")
-        for way in found.ways
+    table = make_table(
+        f"At epsilon {mechanism.epsilon:.5g}: total variation distance (TVD) of marginals from the true ones",
+        found.ways,
+        {
+            "Columns of a marginal": str,
+            "Marginals": lambda way: f"{sum(len(names) == way for names in found.marginals):,}",
+            "Mean TVD": lambda way: f"{found.mean_tvd(way)[0]:.3g}",
+        },
+        texts=(),
     )
-    caption = f"At epsilon {mechanism.epsilon:.5g}: total variation distance (TVD) of marginals from the true ones"
-    table = TableBlock(caption, ("Columns of a marginal", "Marginals", "Mean TVD"), rows, texts=())
     how = f"An estimate from {found.releases:,} simulated releases; seed {found.seed}."
     return table, Words((how,))
 
@@ -420,28 +403,20 @@ def _list_at_risk(found: Explanation, of: str) -> Iterator[TableBlock]:
     yield _riskiest_cells(found, of)
     yield _riskiest_values(found, of)
     now = f"{of}; the risk is {percent(found.baseline)} as it is"
-    yield TableBlock(
-        f"Without a quasi-identifier{now}",
-        ("Dropped", "Cells", "Risk", "Change, in points"),
-        tuple(
-            (each.quasi_identifier, f"{each.cells:,}", percent(each.risk), describe_points(each.change))
-            for each in found.without
-        ),
-    )
+    then: dict[str, Callable[[Any], str]] = {
+        "Cells": lambda each: f"{each.cells:,}",
+        "Risk": lambda each: percent(each.risk),
+        "Change, in points": lambda each: describe_points(each.change),
+    }
+    dropped = {"Dropped": lambda each: each.quasi_identifier}
+    yield make_table(f"Without a quasi-identifier{now}", found.without, {**dropped, **then})
     if found.coarser:
-        rows = tuple(
-            (
-                each.quasi_identifier,
-                each.how,
-                f"{each.labels:,} of {each.labels_before:,}",
-                f"{each.cells:,}",
-                percent(each.risk),
-                describe_points(each.change),
-            )
-            for each in found.coarser
-        )
-        header = ("Coarser", "What is merged", "Values left", "Cells", "Risk", "Change, in points")
-        yield TableBlock(f"With a coarser quasi-identifier{now}", header, rows, texts=(0, 1))
+        merged: dict[str, Callable[[Any], str]] = {
+            "Coarser": lambda each: each.quasi_identifier,
+            "What is merged": lambda each: each.how,
+            "Values left": lambda each: f"{each.labels:,} of {each.labels_before:,}",
+        }
+        yield make_table(f"With a coarser quasi-identifier{now}", found.coarser, {**merged, **then}, texts=(0, 1))
 
 
 def _riskiest_cells(found: Explanation, of: str) -> TableBlock:
@@ -464,20 +439,18 @@ def _riskiest_cells(found: Explanation, of: str) -> TableBlock:
 
 def _riskiest_values(found: Explanation, of: str) -> TableBlock:
     levels = sorted(found.by_level, key=lambda level: (-level.risk, -level.people))[:LEVELS_SHOWN]
-    rows = tuple(
-        (
-            level.quasi_identifier,
-            level.label,
-            f"{level.records:,}",
-            percent(level.risk),
-            f"{level.people:,.1f}",
-            percent(level.raw_share),
-        )
-        for level in levels
-    )
-    header = ("Quasi-identifier", "Value", "Records", "Risk", "People exposed", "Raw table")
-    return TableBlock(
-        f"The riskiest values{of}, {len(levels):,} of {len(found.by_level):,}", header, rows, texts=(0, 1)
+    return make_table(
+        f"The riskiest values{of}, {len(levels):,} of {len(found.by_level):,}",
+        levels,
+        {
+            "Quasi-identifier": lambda level: level.quasi_identifier,
+            "Value": lambda level: level.label,
+            "Records": lambda level: f"{level.records:,}",
+            "Risk": lambda level: percent(level.risk),
+            "People exposed": lambda level: f"{level.people:,.1f}",
+            "Raw table": lambda level: percent(level.raw_share),
+        },
+        texts=(0, 1),
     )
 
 

@@ -24,7 +24,7 @@ from cellrisk.show.reporting.basis import (
     describe_outside,
     list_versions,
 )
-from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
+from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.contents import (
     FOR_THE_BOARD,
@@ -60,7 +60,6 @@ REFUSED = {
 """What a report on a perturbation does not take, and why."""
 ROWS_SHOWN = 13
 """Counts whose rows are printed."""
-PUBLISHED = "As 0, or not at all"
 HOLD = "This table alone: overlapping tables can be compared with each other."
 
 
@@ -212,47 +211,39 @@ def _verdict(request: PerturbationRequest, broken: Sequence[str]) -> Verdict:
 
 
 def _risk_section(found: PerturbedAssessment) -> Section:
-    header = ("Sensitive attribute", "Before: raw table", "After", "People exposed on average", "95% interval")
-    rows = tuple(
-        (
-            each.sensitive,
-            percent(each.raw_share),
-            percent(each.people.mean / each.records),
-            f"{each.people.mean:,.0f} of {each.records:,}",
-            f"{each.people.low:,} to {each.people.high:,}",
-        )
-        for each in found.figures
+    people = make_table(
+        "Share of people whose value is read off the table correctly",
+        found.figures,
+        {
+            "Sensitive attribute": lambda each: each.sensitive,
+            "Before: raw table": lambda each: percent(each.raw_share),
+            "After": lambda each: percent(each.people.mean / each.records),
+            "People exposed on average": lambda each: f"{each.people.mean:,.0f} of {each.records:,}",
+            "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
+        },
     )
-    asked = tuple(
+    rows = tuple(
         (row.sensitive, row.measure.replace("_", " "), row.form, row.weights or "-", percent(row.risk))
         for row in found.risks
     )
-    blocks: tuple[Block, ...] = (
-        TableBlock("Share of people whose value is read off the table correctly", header, rows),
-        TableBlock(
-            "Risks by the homogeneity attack",
-            ("Sensitive attribute", "Measure", "Form", "Weights", "Risk"),
-            asked,
-            texts=(0, 1, 2, 3),
-        ),
-    )
-    return Section("risk", "Risk before and after", (), blocks)
+    header = ("Sensitive attribute", "Measure", "Form", "Weights", "Risk")
+    risks = TableBlock("Risks by the homogeneity attack", header, rows, texts=(0, 1, 2, 3))
+    return Section("risk", "Risk before and after", (), (people, risks))
 
 
 def _counts_section(counts: PerturbedCountsSummary) -> Section:
-    header = ("Counts of", "There are", "Unchanged", PUBLISHED, "As another", "Published")
     blocks = tuple(
-        TableBlock(
+        make_table(
             f"What becomes of counts of {each.sensitive}, on average",
-            header,
-            tuple(
-                (
-                    row.size,
-                    f"{row.counts:,}",
-                    *(f"{number:,.1f}" for number in (row.unchanged, row.hidden, row.moved, row.after)),
-                )
-                for row in each.classes
-            ),
+            each.classes,
+            {
+                "Counts of": lambda row: row.size,
+                "There are": lambda row: f"{row.counts:,}",
+                "Unchanged": lambda row: f"{row.unchanged:,.1f}",
+                "As 0, or not at all": lambda row: f"{row.hidden:,.1f}",
+                "As another": lambda row: f"{row.moved:,.1f}",
+                "Published": lambda row: f"{row.after:,.1f}",
+            },
             texts=(),
         )
         for each in counts.attributes
@@ -262,32 +253,26 @@ def _counts_section(counts: PerturbedCountsSummary) -> Section:
 
 
 def _equal_section(found: PerturbedAssessment) -> Section:
-    header = (
-        "Sensitive attribute",
-        "People given away",
-        "Number",
-        "Epsilon at equal risk",
-        "Distance of the perturbation",
-        "Distance of the noise",
-    )
+    every = [(figures.sensitive, each) for figures in found.figures for each in figures.equal]
     rows = tuple(
         (
-            figures.sensitive,
+            name,
             "because of their own record" if each.by == "caused" else "to an attacker who is sure",
             f"{round(each.figure):,}",
             "none" if each.epsilon is None else f"{each.epsilon:g} ({each.mechanism})",
             percent(each.distance),
             "-" if each.mechanism_distance is None else percent(each.mechanism_distance),
         )
-        for figures in found.figures
-        for each in figures.equal
+        for name, each in every
     )
-    lead = tuple(each.sentence() for figures in found.figures for each in figures.equal)
+    distances = ("Distance of the perturbation", "Distance of the noise")
+    header = ("Sensitive attribute", "People given away", "Number", "Epsilon at equal risk", *distances)
+    table = TableBlock("At equal risk", header, rows, texts=(0, 1, 3))
     how = (
         "How far a published table lies from the true one: half the expected sum of the differences of counts, over "
         "the cells that hold people, as a share of the records."
     )
-    table = TableBlock("At equal risk", header, rows, texts=(0, 1, 3))
+    lead = tuple(each.sentence() for _, each in every)
     return Section("equal", "At equal risk: what differential privacy would cost", lead, (table, Words((how,))))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cellrisk.noise.precision import find_precision
 from cellrisk.repeat.together.split_result import Split
@@ -26,7 +26,7 @@ from cellrisk.show.reporting.basis import (
     describe_threshold,
     list_versions,
 )
-from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
+from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
 from cellrisk.show.reporting.contents import AT_ALL, CAUSED, CEILING, FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
 from cellrisk.show.reporting.particulars import limit_facts, preparation_block, provenance_section, threat_facts
@@ -44,6 +44,19 @@ ATTACK = (
     "table, strike out each value that vanishes in one of them, and where one value is left, take it to be the "
     "person's."
 )
+HOW_TO_READ = (
+    "Numbers of people are averages over releases, and exact. Named rightly: people whose value the attack names, and "
+    "rightly so. By chance: the same if noise drowned the counts. Without noise: the same in the raw tables."
+)
+NUMBERS: dict[str, Callable[[RuleFigures], str]] = {
+    "Named rightly": lambda figures: say_people(figures.right),
+    "Named at all": lambda figures: say_people(figures.named),
+    "Standard deviation": lambda figures: figures.deviation,
+    "Because of their own record": lambda figures: say_people(figures.caused),
+    "By chance": lambda figures: say_people(figures.chance),
+    "Without noise": lambda figures: f"{figures.raw:,}",
+}
+"""What is told of people whom an attack names, by the name of the column."""
 UNDISTURBED = "Several releases about the same people, each of which spends privacy loss of its own."
 OTHERS = "Tables about the same people that were published before, or by others."
 
@@ -171,47 +184,18 @@ def _limits_block(request: SetRequest) -> Block:
     if not judged:
         return limit_facts("", request.policies)
     rows = tuple((make_sentence(each.limit, ""), each.by, each.figure, each.state) for each in judged)
-    header = ("Limit", "Set by", "The set", "Kept?")
-    return TableBlock("Limits", header, rows, texts=(0, 1, 2, 3))
+    return TableBlock("Limits", ("Limit", "Set by", "The set", "Kept?"), rows, texts=(0, 1, 2, 3))
 
 
 def _tables_section(found: TogetherAssessment) -> Section:
     """Each table by itself."""
-    header = (
-        "Table",
-        "People",
-        "Cells",
-        "Named rightly",
-        "Named at all",
-        "Standard deviation",
-        "Because of their own record",
-        "By chance",
-        "Without noise",
-    )
     rows = []
     for each in found.tables:
-        own = each.alone
-        rows.append((name_set_table(each.table), f"{each.records:,}", f"{each.cells:,}", *_rule_numbers(own)))
-    several = len(found.tables) > 1
-    blocks: tuple[Block, ...] = (TableBlock("Each table by itself, in people", header, tuple(rows)),)
-    if several and len(found.tables) > MOST_ON_FRONT:
-        blocks = (*blocks, _growth(found))
-    return Section("tables", "The tables by themselves", (), (*blocks, Words((HOW_TO_READ,))))
-
-
-HOW_TO_READ = (
-    "Numbers of people are averages over releases, and exact. Named rightly: people whose value the attack names, and "
-    "rightly so. By chance: the same if noise drowned the counts. Without noise: the same in the raw tables."
-)
-
-
-def _rule_numbers(figures: RuleFigures) -> Iterator[str]:
-    yield say_people(figures.right)
-    yield say_people(figures.named)
-    yield figures.deviation
-    yield say_people(figures.caused)
-    yield say_people(figures.chance)
-    yield f"{figures.raw:,}"
+        numbers = [tell(each.alone) for tell in NUMBERS.values()]
+        rows.append((name_set_table(each.table), f"{each.records:,}", f"{each.cells:,}", *numbers))
+    table = TableBlock("Each table by itself, in people", ("Table", "People", "Cells", *NUMBERS), tuple(rows))
+    growth = (_growth(found),) if len(found.tables) > MOST_ON_FRONT else ()
+    return Section("tables", "The tables by themselves", (), (table, *growth, Words((HOW_TO_READ,))))
 
 
 def _adds_section(found: TogetherAssessment) -> Section:
@@ -289,32 +273,21 @@ def _say_largest(found: TogetherAssessment) -> Iterator[str]:
 
 def _rules_section(found: TogetherAssessment) -> Section:
     """Three ways to put the tables together."""
-    header = (
-        "Rule",
-        "Named rightly",
-        "Named at all",
-        "Standard deviation",
-        "Because of their own record",
-        "By chance",
-        "Without noise",
-        "Precision",
-        "95% of releases",
-        "Own record at most",
-    )
-    rows = tuple(
-        (
-            make_sentence(each.rule, ""),
-            *_rule_numbers(each),
-            "-" if each.precision is None else percent(each.precision),
-            "-" if each.low is None else f"{each.low:,} to {each.high:,}",
-            say_people(each.bound),
-        )
-        for each in found.rules
+    table = make_table(
+        "All tables together, in people",
+        found.rules,
+        {
+            "Rule": lambda each: make_sentence(each.rule, ""),
+            **NUMBERS,
+            "Precision": lambda each: "-" if each.precision is None else percent(each.precision),
+            "95% of releases": lambda each: "-" if each.low is None else f"{each.low:,} to {each.high:,}",
+            "Own record at most": lambda each: say_people(each.bound),
+        },
     )
     meant = [f"{make_sentence(each.rule, '')}: {SAYS[each.rule]}." for each in found.rules]
     meant.append("95% of releases: the number named rightly lies between these in at least so many (Chebyshev).")
     meant.append("Own record at most: the guarantee alone allows no more to be given away because of their own record.")
-    blocks = (TableBlock("All tables together, in people", header, rows), Bullets(tuple(meant)), Words((HOW_TO_READ,)))
+    blocks = (table, Bullets(tuple(meant)), Words((HOW_TO_READ,)))
     return Section("rules", "Three ways to put the tables together", (), blocks)
 
 
@@ -325,23 +298,23 @@ def _certain_sections(found: TogetherAssessment) -> Iterator[Section]:
         yield Section("certain", title, (f"This attacker's figures are not computed: {found.certain_unknown}.",))
     if not found.certain:
         return
-    rows = tuple(
-        (
-            f"{100 * each.certainty:g}%",
-            f"{each.tempering:.3g}{' (fitted)' if each.fitted else ''}",
-            say_people(each.right),
-            say_people(each.named),
-            "-" if each.precision is None else percent(each.precision),
-            each.how,
-        )
-        for each in found.certain
+    table = make_table(
+        "People whose value the attacker is sure of",
+        found.certain,
+        {
+            "Certain to": lambda each: f"{100 * each.certainty:g}%",
+            "Tempering": lambda each: f"{each.tempering:.3g}{' (fitted)' if each.fitted else ''}",
+            "Named rightly": lambda each: say_people(each.right),
+            "Named at all": lambda each: say_people(each.named),
+            "Precision": lambda each: "-" if each.precision is None else percent(each.precision),
+            "How it was found": lambda each: each.how,
+        },
+        texts=(0, 1, 5),
     )
-    header = ("Certain to", "Tempering", "Named rightly", "Named at all", "Precision", "How it was found")
     how = (
         "Tempering 1 takes the tables for independent given a person's value, and is overconfident where they are not. "
         "A fitted one is that of an attacker who is helped by the true values."
     )
-    table = TableBlock("People whose value the attacker is sure of", header, rows, texts=(0, 1, 5))
     yield Section("certain", title, (), (table, Words((how,))))
 
 
@@ -427,18 +400,18 @@ def _split_sections(split: Split | None) -> Iterator[Section]:
 
 def _check_sections(check: TogetherCheck | None) -> Iterator[Section]:
     if check is not None:
-        rows = tuple(
-            (
-                f"{make_sentence(each.rule, '')}, {each.figure}",
-                f"{each.assessed:,.2f}",
-                f"{each.simulated:,.2f}",
-                f"{each.z:+.2f}",
-            )
-            for each in check.rows
+        table = make_table(
+            "Computed and simulated",
+            check.rows,
+            {
+                "In people": lambda each: f"{make_sentence(each.rule, '')}, {each.figure}",
+                "Computed": lambda each: f"{each.assessed:,.2f}",
+                "Simulated": lambda each: f"{each.simulated:,.2f}",
+                "Difference in standard errors": lambda each: f"{each.z:+.2f}",
+            },
         )
-        header = ("In people", "Computed", "Simulated", "Difference in standard errors")
         lead = f"{number_of(check.releases, 'release')} of all tables were simulated, and the rules applied to them."
-        yield Section("check", "A second opinion", (lead,), (TableBlock("Computed and simulated", header, rows),))
+        yield Section("check", "A second opinion", (lead,), (table,))
 
 
 def _basis_section(request: SetRequest) -> Section:
@@ -479,19 +452,19 @@ def _describe_domains(request: SetRequest) -> str:
 
 def mechanisms_section(request: SetRequest) -> Section:
     """The noise of each table, its formula and scale, and the versions of what computed the figures."""
-    rows = []
-    for table in request.tables:
-        mechanism = table.mechanism
-        delta = "-" if mechanism.pure else f"{mechanism.delta:g}"
-        scale = describe_scale(mechanism).removesuffix(", in counts")
-        rows.append((f"{table.number}", mechanism.name, f"{mechanism.epsilon:.12g}", delta, scale))
     names = list(dict.fromkeys(table.mechanism.name for table in request.tables))
     releasable = all(name in RELEASABLE for name in names)
     blocks: tuple[Block, ...] = (
-        TableBlock(
+        make_table(
             "Noise of each table; scales are in counts",
-            ("Table", "Mechanism", "Epsilon", "Delta", "Scale"),
-            tuple(rows),
+            request.tables,
+            {
+                "Table": lambda table: f"{table.number}",
+                "Mechanism": lambda table: table.mechanism.name,
+                "Epsilon": lambda table: f"{table.mechanism.epsilon:.12g}",
+                "Delta": lambda table: "-" if table.mechanism.pure else f"{table.mechanism.delta:g}",
+                "Scale": lambda table: describe_scale(table.mechanism).removesuffix(", in counts"),
+            },
             texts=(0, 1, 4),
         ),
         Facts(
