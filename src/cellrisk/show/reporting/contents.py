@@ -203,7 +203,7 @@ def risk_section(findings: Findings) -> Section:
     asked_for = () if decision.request.risk.words == RiskDefinition().words else (_asked_grid(findings),)
     lead = [each.sentence(findings.assessment.mechanism) for each in exposures]
     if decision.kind == "none":
-        lead.insert(0, f"No epsilon keeps the limits. What follows is at {at}, which {decision.candidates[0].label}.")
+        lead.insert(0, f"No epsilon keeps the limits. What follows is at {at}, which {decision.candidates[0].role}.")
     if decision.kind == "unbound":
         lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
     blocks = (table, *asked_for, Words((HOW_TO_READ,)))
@@ -266,7 +266,7 @@ def utility_section(findings: Findings) -> Section:
     if trade_off is None:
         lead = findings.usefulness if isinstance(findings.usefulness, str) else findings.usefulness.headline
         return Section("utility", title, (lead,), at_epsilon)
-    at, limit = decision.candidates[decision.shown].at, trade_off.limit
+    at, limit = decision.candidates[decision.shown], trade_off.limit
     lead = (
         f"At epsilon {at.epsilon:.5g}, a {limit.way}-way marginal of a release differs from the true one by a "
         f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is at most {limit.max_tvd:g}, which "

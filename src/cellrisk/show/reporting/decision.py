@@ -78,14 +78,6 @@ class ReportRequest(Particulars):
         return " and ".join(parts)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """An epsilon that was considered."""
-
-    label: str
-    at: Alternative
-
-
 @dataclass(frozen=True, eq=False)
 class Decision:
     """The epsilon that the board is asked to approve, and the candidates that it was chosen from."""
@@ -99,7 +91,7 @@ class Decision:
     choice: Choice | None
     """None where there was no limit on a risk to choose by."""
     trade_off: TradeOff | None
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Alternative, ...]
     """Stricter, asked for and looser, or those nearest to the limits; empty where no risk was computed."""
     shown: int
     """The place, among the candidates, of the one that the rest of the report is about."""
@@ -110,7 +102,7 @@ class Decision:
 
     @property
     def shown_epsilon(self) -> float:
-        return self.candidates[self.shown].at.epsilon if self.candidates else float(self.request.epsilon or 0.0)
+        return self.candidates[self.shown].epsilon if self.candidates else float(self.request.epsilon or 0.0)
 
     @property
     def described_risk(self) -> str:
@@ -124,8 +116,7 @@ class Decision:
 
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
     """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
-    conditions, setting, asked_for = request.conditions, request.setting, request.epsilon
-    limits = request.figure_limits
+    conditions, limits, setting, asked_for = request.conditions, request.figure_limits, request.setting, request.epsilon
     choice = None
     if conditions or limits:
         choice = choose_within(
@@ -147,9 +138,10 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
     if request.public and asked_for is not None and not limited:
         return Decision(request, "open", asked_for, measured, None, None, (), 0)  # nothing depends on the records
     if asked_for is not None:
-        weighed = weigh(measured, setting, asked_for, conditions, trade_off, limits)
-        kind = _kind(weighed[1]) if limited else "open"
-        return Decision(request, kind, asked_for, measured, choice, trade_off, _label(weighed, "asked for"), 1)
+        stricter, asked, looser = weigh(measured, setting, asked_for, conditions, trade_off, limits)
+        kind = "open" if not limited else "kept" if asked.verdict == WITHIN else "broken"
+        candidates = (stricter, replace(asked, role="asked for"), looser)
+        return Decision(request, kind, asked_for, measured, choice, trade_off, candidates, 1)
     if choice is None or choice.epsilon is None:
         return _none(request, measured, choice, trade_off)
     epsilon = round_down(choice.epsilon)
@@ -158,7 +150,7 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
     weighed = weigh(measured, setting, epsilon, conditions, trade_off, limits)
     first = replace(choice.options[0], epsilon=epsilon, risk=weighed[1].risk)
     choice = replace(choice, options=(first,), alternatives=weighed)
-    return Decision(request, "recommended", epsilon, measured, choice, trade_off, _label(weighed, "recommended"), 1)
+    return Decision(request, "recommended", epsilon, measured, choice, trade_off, weighed, 1)
 
 
 def _find_trade_off(request: ReportRequest, measured: MeasuredRisk, progress: Progress | None) -> TradeOff | None:
@@ -171,14 +163,6 @@ def _find_trade_off(request: ReportRequest, measured: MeasuredRisk, progress: Pr
     return find_trade_off(request.table, measured, setting, searched, request.tvd_limit, progress)
 
 
-def _kind(at: Alternative) -> str:
-    return "kept" if at.verdict == WITHIN else "broken"
-
-
-def _label(weighed: tuple[Alternative, ...], middle: str) -> tuple[Candidate, ...]:
-    return tuple(Candidate(middle if at.role == "recommended" else at.role, at) for at in weighed)
-
-
 def _none(
     request: ReportRequest, measured: MeasuredRisk, choice: Choice | None, trade_off: TradeOff | None
 ) -> Decision:
@@ -189,9 +173,9 @@ def _none(
     if choice is None:
         raise InvalidInput("a report without an epsilon needs a limit on the risk")
 
-    def consider(label: str, epsilon: float) -> Candidate:
+    def consider(role: str, epsilon: float) -> Alternative:
         weighed = weigh(measured, request.setting, epsilon, request.conditions, trade_off, request.figure_limits)
-        return Candidate(label, weighed[1])
+        return replace(weighed[1], role=role)
 
     option = choice.options[0]
     if option.open_ended:

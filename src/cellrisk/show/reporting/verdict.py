@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cellrisk.decide.choosing import Alternative, Choice
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
-from cellrisk.show.reporting.decision import KEEPS_RISK, WITHIN, Candidate, Decision
+from cellrisk.show.reporting.decision import KEEPS_RISK, WITHIN, Decision
 from cellrisk.system.text import make_sentence, percent
 
 
@@ -33,7 +33,7 @@ def describe_decision(decision: Decision) -> str:
 
 def board_verdict(decision: Decision) -> Verdict:
     """The answer in a sentence or two, with its figures."""
-    at, choice = decision.candidates[decision.shown].at, decision.choice
+    at, choice = decision.candidates[decision.shown], decision.choice
     risk = f"The {decision.measured.name}, is {percent(at.risk)} there; {_say_people(decision, at)}."
     required = f"Required: {decision.request.describe_limits()}."
     texts: tuple[str, ...] = (required, risk)
@@ -73,7 +73,7 @@ def _title(decision: Decision) -> str:
     if decision.epsilon is None:
         return "Not recommended: no epsilon keeps the limits"
     epsilon = f"{decision.epsilon:.12g}"
-    verdict = decision.candidates[decision.shown].at.verdict if decision.candidates else ""
+    verdict = decision.candidates[decision.shown].verdict if decision.candidates else ""
     return {
         "recommended": f"Recommended: epsilon {epsilon}",
         "kept": f"Limits kept: epsilon {epsilon} is within every limit",
@@ -96,17 +96,16 @@ def _explain_none(decision: Decision, choice: Choice) -> Iterator[str]:
         f"Epsilons from {low:g} to {high:g} were searched. Chance alone gives a risk of "
         f"{percent(choice.limits.chance)}, the raw table {percent(choice.limits.raw)}."
     )
-    needed = [_say_needed(decision, candidate) for candidate in decision.candidates]
+    needed = [_say_needed(decision, at) for at in decision.candidates]
     yield "What would be needed: " + "; or ".join([*needed, "another mechanism, or a coarser table (section 7)"]) + "."
 
 
-def _say_needed(decision: Decision, candidate: Candidate) -> str:
+def _say_needed(decision: Decision, at: Alternative) -> str:
     """Which limits would let an epsilon do."""
-    at = candidate.at
     allowed = f"a risk of about {percent(at.risk)}"
     if any(each.requirement.max_people is not None for each in decision.request.conditions):
         allowed += f" and about {max(round(people.mean) for people in at.people):,} people exposed on average"
-    if candidate.label == KEEPS_RISK and at.tvd is not None:
+    if at.role == KEEPS_RISK and at.tvd is not None:
         allowed = f"a TVD of about {at.tvd:.3g}"
     return f"to allow {allowed}, for epsilon {at.epsilon:.5g}"
 
@@ -148,9 +147,8 @@ def _name_candidates(decision: Decision, usual: str, nearest: str = "What comes 
 
 
 def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
-    candidate = decision.candidates[place]
-    at = candidate.at
-    yield make_sentence(candidate.label, end="")
+    at = decision.candidates[place]
+    yield make_sentence(at.role, end="")
     yield f"{at.epsilon:.5g}"
     yield f"{decision.setting.at(at.epsilon).scale:.4g}"
     yield percent(at.risk)
@@ -175,16 +173,16 @@ def _lead_in(decision: Decision) -> str:
 
 def _compare_candidates(decision: Decision, place: int) -> str:
     """What another epsilon would change, and why it was not chosen."""
-    candidate, base = decision.candidates[place], decision.candidates[decision.shown]
-    if candidate.at.epsilon == base.at.epsilon:
+    at, base = decision.candidates[place], decision.candidates[decision.shown]
+    if at.epsilon == base.epsilon:
         return "the guarantee of this mechanism ends here"
-    less, within = candidate.at.epsilon > base.at.epsilon, candidate.at.verdict == WITHIN
+    less = at.epsilon > base.epsilon
     people = _say_difference(decision, place)
     if decision.kind != "recommended":
         changes = f"{people}, with {'less' if less else 'more'} noise"
-        return changes if decision.kind == "open" else f"{changes}; {candidate.at.verdict}"
-    if not within:
-        return f"{people}; rejected because it {candidate.at.verdict}"
+        return changes if decision.kind == "open" else f"{changes}; {at.verdict}"
+    if at.verdict != WITHIN:
+        return f"{people}; rejected because it {at.verdict}"
     beyond = "it lies beyond what the limits admit" if less else "the limits are kept with less noise"
     return f"{people}; not chosen because {beyond}"
 
@@ -192,7 +190,7 @@ def _compare_candidates(decision: Decision, place: int) -> str:
 def _say_difference(decision: Decision, place: int) -> str:
     """How many people more or fewer, for each sensitive attribute."""
     names = decision.request.table.sensitive
-    there, here = (decision.candidates[each].at.people for each in (place, decision.shown))
+    there, here = (decision.candidates[each].people for each in (place, decision.shown))
     told = []
     for name, other, own in zip(names, there, here, strict=True):
         change = round(other.mean) - round(own.mean)
