@@ -10,8 +10,8 @@ import numpy as np
 from cellrisk.errors import InvalidInput
 from cellrisk.paper.sheet_pictures import draw_sheet, shade
 from cellrisk.show.pictures.boxes import NOISED, draw_box
-from cellrisk.show.pictures.sizes import Bins, draw_attribute
-from cellrisk.show.pictures.style import ALARM, CALM, TINY, finish, house_style, plain, start_figure
+from cellrisk.show.pictures.sizes import Bins, draw_attribute, make_key
+from cellrisk.show.pictures.style import TINY, finish, house_style, plain, start_figure
 from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def draw_cell_sizes(tables: Mapping[str, FrequencyTable]) -> Figure:
                 axes.set_title(f"{name}: {number_of(tables[name].n_cells, 'cell')}, {alike} homogeneous")
                 axes.set_ylabel("" if place else "cells")
                 axes.set_xlabel("people in the cell" if number + 1 == len(rows) else "")
-        finish(figure, title="How many people a cell holds", key=_key_to_sizes(), note="")
+        finish(figure, title="How many people a cell holds", key=make_key("one sensitive value", "several"), note="")
         return figure
 
 
@@ -106,15 +106,6 @@ def _arrange(widths: Mapping[str, int]) -> list[list[str]]:
         else:
             rows.append([name])
     return rows
-
-
-def _key_to_sizes() -> list[Any]:
-    from matplotlib.patches import Patch
-
-    return [
-        Patch(facecolor=ALARM, label="homogeneous: one sensitive value"),
-        Patch(facecolor=CALM, label="heterogeneous: several"),
-    ]
 
 
 def draw_boxes(boxes: Boxes) -> Figure:

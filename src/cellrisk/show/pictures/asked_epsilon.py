@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cellrisk.show.pictures.figure_panels import REST, SURE
-from cellrisk.show.pictures.labels import label_right, spread_right
+from cellrisk.show.pictures.labels import label_right, spread_right, write_beside
 from cellrisk.show.pictures.style import (
     ALARM,
     COLOURS,
     GREY,
     INK,
-    SMALL,
     brief,
     darker,
     epsilon_axis,
@@ -74,13 +73,5 @@ def mark_asked(figure: Figure, epsilon: float) -> None:
     """Marks the epsilon that is asked for in every panel of a picture along epsilon."""
     for axes in figure.axes:
         axes.axvline(epsilon, color=GREY, linewidth=0.7, linestyle=(0, (3, 2)), zorder=1.5)
-        axes.annotate(
-            f"asked for: {epsilon:.5g}",
-            (epsilon, 1.0),
-            (3, -3),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            va="top",
-            size=SMALL,
-            color=INK,
-        )
+        words, at = f"asked for: {epsilon:.5g}", (epsilon, 1.0)
+        write_beside(axes, words, at, (3, -3), xycoords=("data", "axes fraction"), va="top")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import (
     ALARM,
@@ -12,7 +13,7 @@ from cellrisk.show.pictures.style import (
     GREY,
     INK,
     PALE,
-    SMALL,
+    bar_axis,
     brief,
     finish,
     house_style,
@@ -69,9 +70,6 @@ def _dress(panels: Sequence[Axes], explanation: Explanation, risks: Sequence[flo
     for axes in panels:
         axes.set_xlim(0.0, 1.18 * largest if largest > 0 else 0.01)
         percent_axis(axes.xaxis)
-        axes.grid(axis="x")
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
         axes.axvline(explanation.baseline, color=GREY, linewidth=0.7, zorder=1.5)
     panels[-1].set_xlabel(f"risk for {brief(explanation.sensitive, 60)}")
 
@@ -81,8 +79,7 @@ def _draw_removals(axes: Axes, explanation: Explanation, removals: Sequence[Remo
     risks = [explanation.baseline, *(each.risk for each in removals)]
     colours = [ALARM, *(COLOURS[0] if each.change < 0 else PALE for each in removals)]
     axes.barh(range(len(names)), risks, height=0.68, color=colours)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    bar_axis(axes, names)
     for place, risk in enumerate(risks):
         inside = risk > 0.25 * max(risks)
         _write_risk(axes, risk, place, -3 if inside else 3, "white" if inside and colours[place] != PALE else INK)
@@ -95,8 +92,7 @@ def _draw_coarsenings(axes: Axes, explanation: Explanation, coarser: Sequence[Co
     risks = [each.risk for each in coarser]
     axes.hlines(range(len(names)), explanation.baseline, risks, color=COLOURS[0], linewidth=1.0, alpha=0.6)
     axes.plot(risks, range(len(names)), "o", color=COLOURS[0], markersize=4.5)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    bar_axis(axes, names)
     for place, risk in enumerate(risks):
         _write_risk(axes, risk, place, -5 if risk <= explanation.baseline else 5)
     more = len(explanation.coarser) - len(coarser)
@@ -105,9 +101,8 @@ def _draw_coarsenings(axes: Axes, explanation: Explanation, coarser: Sequence[Co
 
 def _write_risk(axes: Axes, risk: float, place: int, offset: int, colour: str = INK) -> None:
     """Writes a risk beside its bar or dot: on the left where the offset is negative, else on the right."""
-    side: Literal["left", "right"] = "right" if offset < 0 else "left"
-    at, beside = (risk, place), (offset, 0)
-    axes.annotate(percent(risk), at, beside, textcoords="offset points", ha=side, va="center", size=SMALL, color=colour)
+    side = "right" if offset < 0 else "left"
+    write_beside(axes, percent(risk), (risk, place), (offset, 0), ha=side, va="center", color=colour)
 
 
 def _title(explanation: Explanation) -> str:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import COLOURS, INK, TINY, finish, house_style, plain, start_figure
+from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +44,8 @@ def draw_utility(utility: Utility) -> Figure:
         grid = figure.subplots(*shape, sharey=True, sharex=True, squeeze=False).ravel()
         for axes, way in zip(grid, ways, strict=True):
             _draw(axes, utility, way)
-            _name(axes, utility, way)
+            marginals = number_of(sum(len(columns) == way for columns in utility.marginals), "marginal")
+            axes.set_title(f"{way}-way ({marginals})")
             axes.set_ylabel("TVD" if not beside or axes is grid[0] else "")
             axes.set_xlabel("epsilon" if beside or axes is grid[-1] else "")
         grid[0].set_ylim(0.0, _top(utility))
@@ -94,18 +97,14 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
             box = dict(zip(("whislo", "q1", "med", "q3", "whishi"), levels, strict=True), mean=float(means[place]))
             draw_box(axes, box, position, 0.8 * width, COLOURS[number % len(COLOURS)])
             if len(utility.mechanisms) <= MOST_NUMBERED:
-                at = (position, levels[-1])
-                axes.annotate(_number(means[place]), at, (0, 2), textcoords="offset points", ha="center", size=TINY)
+                mean = means[place]
+                told = f"{mean:.2f}" if mean >= 0.0995 else f"{mean:#.2g}"
+                write_beside(axes, told, (position, levels[-1]), (0, 2), ha="center", size=TINY)
     axes.set_xticks(range(len(epsilons)), [plain(epsilon) for epsilon in epsilons])
     spare = 0.55 if len(epsilons) > 2 else 1.2
     axes.set_xlim(-spare, len(epsilons) - 1 + spare)
     axes.tick_params(axis="x", length=0)
     axes.grid(axis="y")
-
-
-def _name(axes: Axes, utility: Utility, way: int) -> None:
-    many = sum(len(columns) == way for columns in utility.marginals)
-    axes.set_title(f"{way}-way ({many:,} {'marginals' if many != 1 else 'marginal'})")
 
 
 def draw_box(axes: Axes, box: dict[str, float], position: float, width: float, colour: str, mark: float = 3.2) -> None:
@@ -125,10 +124,6 @@ def draw_box(axes: Axes, box: dict[str, float], position: float, width: float, c
         capprops=thin,
         meanprops={"marker": "D", "markersize": mark, "markerfacecolor": "white", "markeredgecolor": INK},
     )
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value >= 0.0995 else f"{value:#.2g}"
 
 
 def _key(mechanisms: tuple[Mechanism, ...]) -> list[Any]:
@@ -165,7 +160,6 @@ def _title(utility: Utility) -> str:
 
 
 def _subtitle(utility: Utility) -> str:
-    noised = NOISED[utility.cells]
     groups = _groups(utility.mechanisms)
     name = f"{next(iter(groups))}; " if len(groups) == 1 else ""
-    return f"{name}{noised}; {utility.releases:,} simulated {'releases' if utility.releases != 1 else 'release'}"
+    return f"{name}{NOISED[utility.cells]}; {number_of(utility.releases, 'simulated release')}"

@@ -18,6 +18,7 @@ from cellrisk.show.pictures.labels import (
     mark_box,
     place_labels,
     spread_right,
+    write_beside,
 )
 from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import (
@@ -58,6 +59,8 @@ def draw_choice(choice: Choice) -> Figure:
 
     Shaded is what the limits admit; the filled mark is the recommended epsilon, open ones are half and twice it.
     """
+    from cellrisk.decide.choosing import CHOICE_NOTE
+
     with house_style():
         strips = len(choice.options) > 1 and choice.trade_off is None
         panel = 3.0 if choice.trade_off is None else 3.5
@@ -67,7 +70,8 @@ def draw_choice(choice: Choice) -> Figure:
         write = _draw_panel(choice, grid[0], grid[-1], inside=False)
         if strips:
             _draw_strips(grid[1], choice)
-        finish(figure, title=_title(choice), subtitle=_subtitle(choice), caption=choice.headline, note=_note())
+        note = f"{NOTE} {CHOICE_NOTE}"
+        finish(figure, title=_title(choice), subtitle=_subtitle(choice), caption=choice.headline, note=note)
         write()
         return figure
 
@@ -76,8 +80,7 @@ def draw_choice_into(ax: Axes, choice: Choice) -> None:
     """Draws the first panel of that picture into the reader's own axes."""
     check_axes(ax)
     with dressed(ax):
-        write = _draw_panel(choice, ax, ax, inside=True)
-        write()
+        _draw_panel(choice, ax, ax, inside=True)()
 
 
 def _draw_panel(choice: Choice, axes: Axes, lowest: Axes, *, inside: bool) -> Callable[[], None]:
@@ -109,10 +112,7 @@ def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callab
     low, high = min([first.searched[0], *(x for x, _ in points)]), max([first.searched[1], *(x for x, _ in points)])
     heights = [float(risk.max()), choice.limits.raw, choice.limits.chance, *(y for _, y in points)]
     risk_axis(axes, max([*heights, *(level for level, _ in levels)]))
-    if inside:
-        epsilon_axis(lowest, low, high, "epsilon")
-    else:
-        epsilon_axis(lowest, low, high)
+    epsilon_axis(lowest, low, high, *(["epsilon"] if inside else []))
 
     def write() -> None:
         spread_right(axes, texts)
@@ -133,17 +133,8 @@ def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callab
             place_labels(axes, labels, paths, taken, faint)
         if choice.admissible:
             start, end = max(choice.admissible, key=lambda span: math.log(span[1] / span[0]))
-            axes.text(
-                math.sqrt(start * end),
-                0.015 * axes.get_ylim()[1],
-                "admissible",
-                color=darker(SAFE),
-                size=SMALL,
-                weight="bold",
-                ha="center",
-                va="bottom",
-                clip_on=True,
-            )
+            text = axes.text(math.sqrt(start * end), 0.015 * axes.get_ylim()[1], "admissible", color=darker(SAFE))
+            text.set(size=SMALL, weight="bold", ha="center", va="bottom", clip_on=True)
 
     return write
 
@@ -155,12 +146,8 @@ def _draw_inside(axes: Axes, choice: Choice, epsilon: Floats, x: Floats, y: Floa
         inner = (epsilon > low) & (epsilon < high)
         ends = np.log([low, high])
         across, up = np.interp(ends, logs, x), np.interp(ends, logs, y)
-        axes.plot(
-            *([across[0], *x[inner], across[1]], [up[0], *y[inner], up[1]]),
-            color=LINE,
-            linewidth=3.0,
-            label="admissible",
-        )
+        inside = [across[0], *x[inner], across[1]], [up[0], *y[inner], up[1]]
+        axes.plot(*inside, color=LINE, linewidth=3.0, label="admissible")
 
 
 def _draw_strips(axes: Axes, choice: Choice) -> None:
@@ -171,16 +158,7 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
         end = option.searched[1] if option.epsilon is None else option.epsilon
         words = "none" if option.epsilon is None else f"up to {show_down(option.epsilon)}"
         words = "no limit binds" if option.open_ended else words
-        axes.annotate(
-            words,
-            (end, place),
-            (3, 0),
-            textcoords="offset points",
-            va="center",
-            size=SMALL,
-            color=INK,
-            annotation_clip=False,
-        )
+        write_beside(axes, words, (end, place), (3, 0), va="center", annotation_clip=False)
     axes.set_yticks(range(len(choice.options)), [option.setting.describe() for option in choice.options])
     axes.set_ylim(len(choice.options) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -209,17 +187,8 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
     if inside:  # above the axes stands the reader's own title
         axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (limit {trade_off.limit.max_tvd:g})")
     else:
-        axes.annotate(
-            f"TVD limit {trade_off.limit.max_tvd:g}",
-            (trade_off.limit.max_tvd, axes.get_ylim()[1]),
-            (0, 2),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            size=SMALL,
-            color=darker(ALARM),
-            annotation_clip=False,
-        )
+        words, at = f"TVD limit {trade_off.limit.max_tvd:g}", (trade_off.limit.max_tvd, axes.get_ylim()[1])
+        write_beside(axes, words, at, (0, 2), ha="center", va="bottom", color=darker(ALARM), annotation_clip=False)
     texts = [] if inside else label_right(axes, right)
 
     def write() -> None:
@@ -228,7 +197,7 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
         paths, faint = [(tvd, risk)], [(np.array([trade_off.limit.max_tvd] * 2), height)]
         faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
         words = "within both limits" if trade_off.limit.max_tvd > 0.22 * ends[1] else "within\nboth"
-        axes.annotate(words, (0, 0), (4, 4), textcoords="offset points", size=SMALL, color=darker(SAFE), weight="bold")
+        write_beside(axes, words, (0, 0), (4, 4), color=darker(SAFE), weight="bold")
         levels_inside = label_right_inside(axes, right) if inside else []
         taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint, levels_inside)
         _mark_epsilons(axes, (epsilon, tvd, risk), [*paths, *faint], taken)
@@ -281,18 +250,10 @@ def _mark(
     order = sorted(zip(points, across, strict=True), key=lambda pair: pair[0].role != "recommended")
     for each, x in order:
         chosen = each.role == "recommended"
-        axes.plot(
-            x,
-            each.risk,
-            "o",
-            color=LINE,
-            markerfacecolor=LINE if chosen else "white",
-            markersize=8 if chosen else 5.5,
-            markeredgewidth=1.3,
-            zorder=5,
-            clip_on=False,
-            label=each.role,
+        (mark,) = axes.plot(
+            x, each.risk, "o", color=LINE, markeredgewidth=1.3, zorder=5, clip_on=False, label=each.role
         )
+        mark.set(markerfacecolor=LINE if chosen else "white", markersize=8 if chosen else 5.5)
         words = f"{each.role} {show_down(each.epsilon)}: {percent(each.risk)}"
         here, y = np.array([x]), np.array([each.risk])
         boxes.append(mark_box(axes, x, each.risk, 6.0 if chosen else 4.5))
@@ -345,9 +306,3 @@ def _title(choice: Choice) -> str:
 def _subtitle(choice: Choice) -> str:
     worst = ", the worst attribute at each epsilon" if len(choice.measured.attributes) > 1 else ""
     return f"Required: {choice.wanted}. Shown: {choice.measured.name}{worst}"
-
-
-def _note() -> str:
-    from cellrisk.decide.choosing import CHOICE_NOTE
-
-    return f"{NOTE} {CHOICE_NOTE}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
+from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
-from cellrisk.show.pictures.style import ALARM, CALM, epsilon_axis, finish, house_style, sample, start_figure
+from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, finish, house_style, sample, start_figure
 from cellrisk.system.text import percent
 
 if TYPE_CHECKING:
@@ -49,9 +50,8 @@ def _draw(axes: Axes, equal: EqualRisk) -> None:
     axes.axhline(equal.figure, color=ALARM, linestyle=(0, (4, 2)))
     if equal.epsilon is not None:
         axes.plot([equal.epsilon], [equal.figure], "o", color=ALARM, markersize=5)
-        axes.annotate(
-            f"epsilon {equal.epsilon:g}", (equal.epsilon, equal.figure), (-6, 6), textcoords="offset points", ha="right"
-        )
+        at = (equal.epsilon, equal.figure)
+        write_beside(axes, f"epsilon {equal.epsilon:g}", at, (-6, 6), ha="right", size=TEXT)
     axes.set_ylabel("people")
     axes.set_ylim(0, 1.12 * max(*people, equal.figure, 1.0))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

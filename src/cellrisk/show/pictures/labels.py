@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.show.pictures.style import SMALL
+from cellrisk.show.pictures.style import INK, SMALL
 from cellrisk.system.arrays import Floats
 
 if TYPE_CHECKING:
@@ -170,6 +170,11 @@ def _points(axes: Axes, x: Floats, y: Floats) -> Floats:
     way = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
     steps = np.linspace(0.0, way[-1], max(2, int(way[-1] / STEP)))
     return np.column_stack([np.interp(steps, way, points[:, 0]), np.interp(steps, way, points[:, 1])])
+
+
+def write_beside(axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
+    """Writes words so many points right of a place and above it."""
+    axes.annotate(words, at, offset, textcoords="offset points", **{"size": SMALL, "color": INK, **look})
 
 
 def label_right(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
+from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import check_axes, dressed
-from cellrisk.show.pictures.style import COLOURS, INK, PALE, SMALL, brief, finish, house_style, start_figure
+from cellrisk.show.pictures.style import COLOURS, INK, PALE, bar_axis, brief, finish, house_style, start_figure
 from cellrisk.system.text import percent
 
 if TYPE_CHECKING:
@@ -54,22 +55,16 @@ def _draw(axes: Axes, found: TogetherAssessment, name: str) -> None:
             axes.barh(place - 0.16, number, height=0.4, color=COLOURS[0])
             _write(axes, number, place - 0.16, largest)
     axes.barh([place + 0.24 for place in places], alone, height=0.24, color=PALE)
-    axes.set_yticks([*places], names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    bar_axis(axes, names)
     axes.set_xlim(0.0, 1.2 * largest if largest > 0 else 1.0)
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_xlabel("people")
 
 
 def _write(axes: Axes, number: float, place: float, largest: float) -> None:
-    inside = number > 0.3 * largest
-    side: Literal["left", "right"] = "right" if inside else "left"
-    how: dict[str, Any] = {"ha": side, "va": "center", "size": SMALL, "color": "white" if inside else INK}
     told = f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-    axes.annotate(told, (number, place), (-3 if inside else 3, 0), textcoords="offset points", **how)
+    offset, side, colour = (-3, "right", "white") if number > 0.3 * largest else (3, "left", INK)
+    write_beside(axes, told, (number, place), (offset, 0), ha=side, va="center", color=colour)
 
 
 def _title(found: TogetherAssessment) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.profiles import SIZE_CLASSES, Profiles
+from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import ALARM, CALM, SMALL, TINY, brief, finish, house_style, start_figure
 from cellrisk.system.arrays import Integers
@@ -73,7 +74,7 @@ def draw_attribute(axes: Axes, attribute: Attribute, bins: Bins, many: bool) -> 
     for place, total in zip(places.tolist(), (alike + mixed).tolist(), strict=True):
         if total:
             size = TINY if len(bins) > 12 else SMALL
-            axes.annotate(f"{total:,}", (place, total), (0, 2), textcoords="offset points", ha="center", size=size)
+            write_beside(axes, f"{total:,}", (place, total), (0, 2), ha="center", size=size)
     names = [_name(low, high) for low, high in bins]
     axes.set_xticks(places, names, size=TINY if len(bins) > 12 else None)
     axes.tick_params(axis="x", length=0)
@@ -117,11 +118,15 @@ def _subtitle(table: FrequencyTable) -> str:
 
 
 def _key(table: FrequencyTable) -> list[Any]:
+    of = f" of {brief(table.sensitive[0])}" if len(table.attributes) == 1 else ""
+    return make_key(f"one value{of}", f"several values{of}")
+
+
+def make_key(homogeneous: str, heterogeneous: str) -> list[Any]:
+    """What the two colours of bars mean."""
     from matplotlib.patches import Patch
 
-    value = f"one value of {brief(table.sensitive[0])}" if len(table.attributes) == 1 else "one value"
-    several = value.replace("one value", "several values")
     return [
-        Patch(facecolor=ALARM, label=f"homogeneous: {value}"),
-        Patch(facecolor=CALM, label=f"heterogeneous: {several}"),
+        Patch(facecolor=ALARM, label=f"homogeneous: {homogeneous}"),
+        Patch(facecolor=CALM, label=f"heterogeneous: {heterogeneous}"),
     ]

@@ -134,47 +134,45 @@ def finish(
     width, panels = figure.get_size_inches()
     room = width - 2 * MARGIN
     above = [(wrap(figure, title, TITLE, room, "bold"), TITLE, INK, "bold")]
-    if subtitle:
-        above.append((wrap(figure, subtitle, TEXT, room), TEXT, GREY, "normal"))
-    below = []
-    if caption:
-        text = shorten(figure, caption, SMALL, room, most_caption_lines)
-        below.append((text, SMALL, INK, "normal"))
-    if note:
-        below.append((wrap(figure, note, TINY, room), TINY, GREY, "normal"))
-    legend = None
-    if key:
-        legend = figure.legend(handles=list(key), loc="upper left", ncols=len(key), columnspacing=1.6)
-        wide = legend.get_window_extent().width / figure.dpi
-        if wide > room:
-            legend.remove()
-            rows = -(-len(key) // max(1, int(len(key) * room / wide)))
-            columns = -(-len(key) // rows)
-            legend = figure.legend(handles=list(key), loc="upper left", ncols=columns, columnspacing=1.6)
+    above += [(wrap(figure, subtitle, TEXT, room), TEXT, GREY, "normal")] if subtitle else []
+    below = [(shorten(figure, caption, SMALL, room, most_caption_lines), SMALL, INK, "normal")] if caption else []
+    below += [(wrap(figure, note, TINY, room), TINY, GREY, "normal")] if note else []
+    legend = _add_key(figure, list(key), room) if key else None
     key_height = 0.0 if legend is None else legend.get_window_extent().height / figure.dpi + 0.04
     top = 2 * MARGIN + sum(_height(text, size) for text, size, _, _ in above) + key_height
     bottom = MARGIN + sum(_height(text, size) + 0.05 for text, size, _, _ in below)
     height = panels + top + bottom
     figure.set_size_inches(width, height)
-    place = height - MARGIN
-    for text, size, colour, weight in above:
-        figure.text(
-            MARGIN / width, place / height, text, size=size, color=colour, weight=weight, va="top", linespacing=1.15
-        )
-        place -= _height(text, size)
+    place = _write(figure, above, height - MARGIN)
     if legend is not None:
         legend.set_in_layout(False)
         legend.set_bbox_to_anchor((MARGIN / width, (place - 0.02) / height), transform=figure.transFigure)
-    place = bottom - 0.02
-    for text, size, colour, weight in below:
-        figure.text(
-            MARGIN / width, place / height, text, size=size, color=colour, weight=weight, va="top", linespacing=1.15
-        )
-        place -= _height(text, size) + 0.05
+    _write(figure, below, bottom - 0.02, apart=0.05)
     room_of_panels = (MARGIN / width, bottom / height, 1 - 2 * MARGIN / width, panels / height)
     ConstrainedLayoutEngine(rect=room_of_panels, w_pad=0.03, h_pad=0.03, wspace=between).execute(figure)
     for axes in figure.axes:  # the solver's last digits vary, and names in an SVG are made from all digits
         axes.set_position(tuple(round(edge, 9) for edge in axes.get_position().bounds))
+
+
+def _add_key(figure: Figure, key: list[Any], room: float) -> Any:
+    """A key of one row, or of as many as it takes to fit into so many inches."""
+    legend = figure.legend(handles=key, loc="upper left", ncols=len(key), columnspacing=1.6)
+    wide = legend.get_window_extent().width / figure.dpi
+    if wide <= room:
+        return legend
+    legend.remove()
+    rows = -(-len(key) // max(1, int(len(key) * room / wide)))
+    return figure.legend(handles=key, loc="upper left", ncols=-(-len(key) // rows), columnspacing=1.6)
+
+
+def _write(figure: Figure, texts: Sequence[tuple[str, float, str, str]], place: float, apart: float = 0.0) -> float:
+    """Writes texts below each other (words, size, colour, weight), from so many inches down; returns where they end."""
+    width, height = figure.get_size_inches()
+    for text, size, colour, weight in texts:
+        look: dict[str, Any] = {"size": size, "color": colour, "weight": weight}
+        figure.text(MARGIN / width, place / height, text, va="top", linespacing=1.15, **look)
+        place -= _height(text, size) + apart
+    return place
 
 
 def _height(text: str, size: float) -> float:
@@ -233,6 +231,15 @@ def risk_axis(axes: Axes, largest: float, label: str = "risk") -> None:
     percent_axis(axes.yaxis)
     axes.set_ylabel(label)
     axes.grid(axis="y")
+
+
+def bar_axis(axes: Axes, names: Sequence[str]) -> None:
+    """The vertical axis of bars that lie below each other: their names, from the top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
 
 
 def epsilon_axis(
