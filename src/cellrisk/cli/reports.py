@@ -105,7 +105,6 @@ def report_command(
     With --set SET it is about all tables of a set file, each alone and all together.
     """
     from cellrisk.show.reporting import check_public_delta, check_record_path, check_report_path, report
-    from cellrisk.show.reporting.perturbed import check_perturbed
 
     policies = policy_of(context)
     if output is None:
@@ -137,6 +136,8 @@ def report_command(
     limits.within(policies, question, **attacker.single(), attack=risk.attack)
     made = None
     if perturbation is not None:
+        from cellrisk.show.reporting.perturbed import check_perturbed
+
         check_no_noise(mechanism, {"--attack": risk.attack != "homogeneity"}, compared=True)
         check_perturbed(
             {
@@ -233,14 +234,14 @@ def _write(
 
 def _read_free_figure(released: str | None, free_error: float | None, public: bool) -> Any:
     """What the counts of a release tell of its risk for free; None where no release was named."""
-    from cellrisk.publish.noisy_risk.free_figure import estimate_caused
-
     if released is None:
         if free_error is not None:
             raise InvalidInput("--free-error goes with --released", fix="name the file of the release, or leave it out")
         return None
     if not public:
         raise InvalidInput("--released goes with a report for the public", fix="add --public")
+    from cellrisk.publish.noisy_risk.free_figure import estimate_caused
+
     return estimate_caused(released, **({} if free_error is None else {"largest_error": free_error}))
 
 

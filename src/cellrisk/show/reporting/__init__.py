@@ -148,11 +148,11 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
+    from cellrisk.counts.table import FrequencyTable
     from cellrisk.decide.figure_limits import FigureLimit
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import RiskDefinition
     from cellrisk.decide.tradeoff import TvdLimit
-    from cellrisk.repeat.together.together_result import TogetherAssessment
     from cellrisk.risk.figures import Attacker
     from cellrisk.risk.sweep import read_settings
     from cellrisk.show.reporting.contents import board_page, find
@@ -161,15 +161,16 @@ def report(
     from cellrisk.show.reporting.public import public_page
     from cellrisk.show.reporting.records import list_fields
     from cellrisk.show.reporting.registry import write_record
-    from cellrisk.show.reporting.set_report import report_set
-    from cellrisk.show.reporting.set_request import check_set
 
     figures: dict[str, Any] = {"max_caused": max_caused, "max_certain": max_certain}
     figures |= {"max_ceiling": max_ceiling, "max_epsilon": max_epsilon}
     limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
     told: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
     told |= {"preparation": preparation, "date": date, "command": command}
-    if isinstance(table, TogetherAssessment):
+    if not isinstance(table, FrequencyTable):
+        from cellrisk.show.reporting.set_report import report_set
+        from cellrisk.show.reporting.set_request import check_set
+
         given = {
             "mechanism": mechanism != USUAL_MECHANISM,
             "epsilon": epsilon is not None,

@@ -19,9 +19,8 @@ from cellrisk.repeat.together.split_result import Split
 from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.show.reporting.document import Letterhead, Report
 from cellrisk.show.reporting.particulars import describe_budget, list_digests
-from cellrisk.show.reporting.records import list_set_fields
 from cellrisk.show.reporting.registry import write_record
-from cellrisk.show.reporting.set_page import set_page
+from cellrisk.show.reporting.set_page import list_set_fields, set_page
 from cellrisk.show.reporting.set_request import SetRequest
 from cellrisk.show.reporting.set_statement import set_statement
 from cellrisk.system.progress import Progress
