@@ -83,7 +83,6 @@ class Choice(Result):
     measured: MeasuredRisk
     options: tuple[Option, ...]
     """One for each mechanism and delta; the first is the answer."""
-    alternatives: tuple[Alternative, ...]
     trade_off: TradeOff | None
     conditions: tuple[Condition, ...]
     """Every requirement that was met: the one asked for first, then those of policies on other risks."""
@@ -93,6 +92,14 @@ class Choice(Result):
     """The limits on caused, certainty, the ceiling and epsilon, those of policies too."""
     attacker: Attacker = field(default_factory=Attacker)
     """Whose certainty is told."""
+
+    @cached_property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What the epsilon chosen, half of it and twice it would mean; none where none was chosen."""
+        if self.epsilon is None:
+            return ()
+        setting = self.options[0].setting
+        return weigh(self.measured, setting, self.epsilon, self.conditions, self.trade_off, self.figure_limits)
 
     @cached_property
     def figures(self) -> tuple[DecisionFigures, ...]:
@@ -110,6 +117,14 @@ class Choice(Result):
         """Epsilons along the range searched, and the worst attribute's risk at each: what a picture shows."""
         epsilons = np.geomspace(*self.options[0].searched, SHOWN)
         return epsilons, self.measured.at(self.options[0].setting, epsilons).max(axis=0)
+
+    def rounded(self) -> Choice:
+        """The same answer with the epsilon that is shown in the place of the one found, where the limits admit it."""
+        first, epsilon = self.options[0], None if self.epsilon is None else round_down(self.epsilon)
+        if epsilon is None or epsilon < self.admissible[-1][0]:
+            return self
+        risk = find_worst(self.measured, first.setting, epsilon)
+        return replace(self, options=(replace(first, epsilon=epsilon, risk=risk), *self.options[1:]))
 
     @property
     def epsilon(self) -> float | None:
@@ -404,16 +419,11 @@ def choose_within(
         options.append(searching.answer(trade_off if number == 0 else None))
         if progress is not None:
             progress((number + 1) / len(settings))
-    first = options[0]
-    alternatives: tuple[Alternative, ...] = ()
-    if first.epsilon is not None:
-        alternatives = weigh(measured, settings[0], first.epsilon, conditions, trade_off, figure_limits)
     return Choice(
         table,
         conditions[0].requirement if conditions else None,
         measured,
         tuple(options),
-        alternatives,
         trade_off,
         conditions,
         policies,

@@ -144,13 +144,8 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
         return Decision(request, kind, asked_for, measured, choice, trade_off, candidates, 1)
     if choice is None or choice.epsilon is None:
         return _none(request, measured, choice, trade_off)
-    epsilon = round_down(choice.epsilon)
-    if epsilon < choice.admissible[-1][0]:
-        epsilon = choice.epsilon
-    weighed = weigh(measured, setting, epsilon, conditions, trade_off, limits)
-    first = replace(choice.options[0], epsilon=epsilon, risk=weighed[1].risk)
-    choice = replace(choice, options=(first,), alternatives=weighed)
-    return Decision(request, "recommended", epsilon, measured, choice, trade_off, weighed, 1)
+    choice = choice.rounded()
+    return Decision(request, "recommended", choice.epsilon, measured, choice, trade_off, choice.alternatives, 1)
 
 
 def _find_trade_off(request: ReportRequest, measured: MeasuredRisk, progress: Progress | None) -> TradeOff | None:
