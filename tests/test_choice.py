@@ -16,6 +16,7 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.people import count_people
 from cellrisk.risk.sweep import find_limits
+from cellrisk.system.text import round_down
 from tests.near import near, same
 
 
@@ -138,6 +139,9 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
         assert f"{each.people[0].mean:,.0f}" in str(choice)
     free = weigh(choice.measured, choice.options[0].setting, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}
+    shown = choice.rounded()
+    assert shown.epsilon == round_down(recommended.epsilon) == shown.alternatives[1].epsilon < recommended.epsilon
+    assert shown.alternatives[1].risk == near(shown.risk)
 
 
 def test_the_ends_of_a_risk_are_found_once(bent: cr.FrequencyTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,12 +83,13 @@ def test_one_file_that_needs_no_other(chosen: Report, page: Reader) -> None:
     assert sum("epsilon falls to 0" in label for label in page.labels) == 1
 
 
-def test_the_same_bytes_in_every_process(chosen: Report) -> None:
+def test_the_same_bytes_in_every_process_and_nothing_of_sets_is_loaded(chosen: Report) -> None:
     script = (
-        "import hashlib, cellrisk as cr, tests.reporting.reading as it\n"
+        "import hashlib, sys, cellrisk as cr, tests.reporting.reading as it\n"
         "made = cr.report(it.tabulated(), max_risk=0.3, max_tvd=0.5, releases=2, top=4, organisation='Office',\n"
         "                 preparation=['as it came'])\n"
         "print(hashlib.sha256(made.html.encode()).hexdigest())\n"
+        "print([name for name in sys.modules if name.startswith(('cellrisk.repeat', 'cellrisk.publish.noisy'))])\n"
         "print(hashlib.sha256(made.to_pdf()).hexdigest() if it.pdfs() else '')"
     )
     runs = [
@@ -100,8 +101,9 @@ def test_the_same_bytes_in_every_process(chosen: Report) -> None:
         )
         for seed in ("1", "2")
     ]
-    (html, pdf), other = (run.communicate(timeout=300)[0].split("\n")[:2] for run in runs)
-    assert [html, pdf] == other
+    (html, loaded, pdf), other = (run.communicate(timeout=300)[0].split("\n")[:3] for run in runs)
+    assert [html, loaded, pdf] == other
+    assert loaded == "[]"
     assert html == hashlib.sha256(chosen.html.encode()).hexdigest()
     assert len(pdf) == (64 if pdfs() else 0)
 
