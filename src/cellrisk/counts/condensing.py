@@ -6,10 +6,10 @@ DuckDB only; where combinations are almost as many as records, nothing would be 
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from cellrisk.counts.engine import make_view, name_table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -43,36 +43,21 @@ def condense(coded: ir.Table) -> Condensed:
     backend: Any = coded.get_backend()
     if backend.name != "duckdb":
         return Condensed(coded, None, few=False)
-    con, name, columns = backend.con, f"coded_{uuid.uuid4().hex}", dict(coded.schema().items())
-    con.execute(f"CREATE TEMP VIEW {name} AS {backend.compile(coded)}")
-    names, counted = ", ".join(columns), "w" in columns
-    texts = [f"coalesce(strlen({column}::VARCHAR), 0)" for column, kind in columns.items() if kind.is_string()]
-
-    def group(source: str, table: str) -> tuple[Condensed, int]:
-        """The rows of a source that differ, and how many it has."""
-        alike = f"SELECT {names}, count(*)::DOUBLE AS w FROM {source} GROUP BY {names}"
-        con.execute(f"CREATE TEMP TABLE {table} AS {f'FROM {source}' if counted else alike}")
-        facts = f"count(*), {'count(*)' if counted else 'sum(w)'}, sum({' + '.join(texts) or 0})"
-        found = con.execute(f"SELECT {facts} FROM {table}").fetchall()[0]
-        rows, records, letters = (int(fact or 0) for fact in found)
-        few = rows <= MOST_ROWS and letters <= MOST_LETTERS
-        return Condensed(name_table(backend, table, {**columns, "w": "float64"}), rows, few), records
-
-    first, seen = group(f"(FROM {name} LIMIT {SAMPLE})", f"first_{name}")
-    if seen < SAMPLE:
-        return first
-    if counted or (first.rows or 0) >= MOST_DIFFERENT * SAMPLE:
-        return Condensed(name_table(backend, name, columns), None, few=False)
-    con.execute(f"SET perfect_ht_threshold = {KEY_BITS}")
-    every, _ = group(name, f"all_{name}")
-    con.execute("RESET perfect_ht_threshold")
-    return every
-
-
-def name_table(backend: Any, name: str, columns: Mapping[str, Any]) -> ir.Table:
-    """A table of the engine with the columns that it is known to have, as asking for them takes milliseconds."""
-    import ibis.expr.operations as ops
-    from ibis.expr.schema import Schema
-
-    table: ir.Table = ops.DatabaseTable(name, Schema(columns), backend, ops.Namespace()).to_expr()
-    return table
+    columns = dict(coded.schema().items())
+    records, counted = make_view(backend, backend.compile(coded), columns), "w" in columns
+    names, source = ", ".join(columns), records.get_name()
+    looked_at = f"SELECT hash({names}) AS key FROM {source} LIMIT {SAMPLE}"
+    seen, different = backend.con.execute(f"SELECT count(*), count(DISTINCT key) FROM ({looked_at})").fetchall()[0]
+    if seen >= SAMPLE and (counted or different >= MOST_DIFFERENT * SAMPLE):
+        return Condensed(records, None, few=False)
+    alike = f"SELECT {names}, count(*)::DOUBLE AS w FROM {source} GROUP BY {names}"
+    table = f"condensed_{source}"
+    backend.con.execute(f"SET perfect_ht_threshold = {KEY_BITS}")
+    made = backend.con.execute(f"CREATE TEMP TABLE {table} AS {f'FROM {source}' if counted else alike}")
+    rows = int(made.fetchall()[0][0])
+    backend.con.execute("RESET perfect_ht_threshold")
+    texts = [f"coalesce(sum(strlen({column}::VARCHAR)), 0)" for column, kind in columns.items() if kind.is_string()]
+    few = rows <= MOST_ROWS
+    if few and texts:
+        few = backend.con.execute(f"SELECT {' + '.join(texts)} FROM {table}").fetchall()[0][0] <= MOST_LETTERS
+    return Condensed(name_table(backend, table, {**columns, "w": "float64"}), rows, few)

@@ -9,11 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
-from cellrisk.counts.engine import embedded_engine, literal_path, read_parquet
+from cellrisk.counts.engine import (
+    embedded_engine,
+    literal_path,
+    make_view,
+    name_table,
+    quote_name,
+    quote_sql,
+    read_parquet,
+)
 from cellrisk.counts.files import (
     LONGEST_LINE,
     PACKED,
     SPREADSHEETS,
+    ParquetFile,
     TextFile,
     are_parquet,
     check_columns,
@@ -27,7 +36,7 @@ from cellrisk.counts.files import (
 )
 from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored, quote_sql
+from cellrisk.counts.stored import Opener, find_stored, plan_relation, plan_stored
 from cellrisk.counts.streams import is_stream, plan_stream
 from cellrisk.errors import InvalidInput
 
@@ -93,7 +102,7 @@ def kind_of(source: object) -> str:
 
 def register(connection: Backend, frame: pa.Table) -> ir.Table:
     connection.con.register("frame", frame)
-    return connection.table("frame")
+    return name_table(connection, "frame")
 
 
 def plan_files(
@@ -149,21 +158,18 @@ def plan_text(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Delimited text, every field as text, nothing guessed by the engine; files with the same header go together."""
     groups = group_text(files, columns)
 
-    def read(connection: Backend, number: int, group: Sequence[TextFile], places: Sequence[int]) -> ir.Table:
+    def read(connection: Backend, group: Sequence[TextFile], places: Sequence[int]) -> ir.Table:
         chosen = ", ".join(f"f{old} AS c{new}" for new, old in enumerate(places))
         fields = ", ".join(f"'f{place}': 'VARCHAR'" for place in range(len(group[0].names)))
         paths = ", ".join(quote_sql(literal_path(file.path)) for file in group)
-        # Written out, because Ibis takes seconds to describe a file of a few thousand columns.
-        connection.con.execute(
-            f"CREATE TEMP VIEW text{number} AS SELECT {chosen} FROM read_csv([{paths}], columns={{{fields}}}, "
+        query = (
+            f"SELECT {chosen} FROM read_csv([{paths}], columns={{{fields}}}, "
             f"auto_detect=false, header=true, delim={quote_sql(group[0].delimiter)}, quote='\"', escape='\"', "
             f"compression={quote_sql(group[0].packing)}, max_line_size={LONGEST_LINE})"
         )
-        return connection.table(f"text{number}")
+        return make_view(connection, query, {f"c{place}": "string" for place in range(len(places))})
 
-    return lambda connection, _: stack(
-        [read(connection, number, group, places) for number, (group, places) in enumerate(groups)]
-    )
+    return lambda connection, _: stack([read(connection, *group) for group in groups])
 
 
 def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
@@ -173,40 +179,38 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """
     import pyarrow as pa
 
-    groups: dict[str, tuple[list[Path], list[str], list[pa.DataType]]] = {}
+    groups: dict[str, tuple[list[Path], ParquetFile]] = {}
     for path in files:
         file = describe_parquet(path, columns)
         check_columns(path, file.n_stored)
-        names = [f"column {old}" if old < file.n_stored else file.names[old] for old in file.places]
-        used = [file.kinds[old] for old in file.places]
-        for name, kind in zip(columns, used, strict=True):
-            check_stored(name, kind)
-        groups.setdefault(f"{file.names} {file.kinds} {file.n_stored}", ([], names, used))[0].append(path)
+        for name, place in zip(columns, file.places, strict=True):
+            check_stored(name, file.kinds[place])
+        groups.setdefault(f"{file.names} {file.kinds} {file.n_stored}", ([], file))[0].append(path)
     wide = unify_types(
         [
-            pa.schema([(f"c{place}", value_type(kind)) for place, kind in enumerate(used)])
-            for _, _, used in groups.values()
+            pa.schema([(f"c{new}", value_type(file.kinds[old])) for new, old in enumerate(file.places)])
+            for _, file in groups.values()
         ]
     )
 
-    def read(
-        connection: Backend, paths: Sequence[Path], names: Sequence[str], kinds: Sequence[pa.DataType]
-    ) -> ir.Table:
+    def read(connection: Backend, paths: Sequence[Path], file: ParquetFile) -> ir.Table:
         from ibis.expr.datatypes import DataType
 
-        hive = any(not name.startswith("column ") for name in names)
+        stored = [f"f{place}" for place in range(file.n_stored)]
+        names = [*stored, *(quote_name(name) for name in file.names[file.n_stored :])]
+        chosen = ", ".join(f"{names[old]} AS c{new}" for new, old in enumerate(file.places))
+        hive = any(old >= file.n_stored for old in file.places)
         settings = {"hive_types_autocast": False} if hive else {}
-        table = read_parquet(connection, [literal_path(path) for path in paths], hive_partitioning=hive, **settings)
-        chosen = {}
-        for new, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-            place = name.removeprefix("column ")
-            column = table[name] if place == name else table[table.columns[int(place)]]
-            chosen[f"c{new}"] = column.as_interval(kind.unit) if pa.types.is_duration(kind) else column
-        if len(groups) > 1:
-            chosen = {
-                name: column.cast(DataType.from_pyarrow(wide.field(name).type)) for name, column in chosen.items()
-            }
-        return table.select(**chosen)
+        table = read_parquet(connection, paths, chosen, stored, hive_partitioning=hive, **settings)
+        spans = {
+            f"c{new}": table[f"c{new}"].as_interval(file.kinds[old].unit)
+            for new, old in enumerate(file.places)
+            if pa.types.is_duration(file.kinds[old])
+        }
+        table = table.mutate(**spans) if spans else table
+        if len(groups) == 1:
+            return table
+        return table.cast({name: DataType.from_pyarrow(wide.field(name).type) for name in wide.names})
 
     return lambda connection, _: stack([read(connection, *group) for group in groups.values()])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,10 +42,39 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Backend, Path]]:
             connection.disconnect()
 
 
-def read_parquet(connection: Backend, paths: Path | Sequence[str], **settings: Any) -> ir.Table:
-    """Parquet files as a table. Their statistics leave NaN out, and DuckDB would conclude that there is none."""
-    given = [literal_path(paths)] if isinstance(paths, Path) else list(paths)
-    return connection.read_parquet(given, can_have_nan=True, **settings)
+def make_view(connection: Backend, query: str, columns: Mapping[str, Any] | None = None) -> ir.Table:
+    """A query of DuckDB's as a table, computed each time it is asked. ``columns``: as `name_table` takes them."""
+    name = f"view_{uuid.uuid4().hex}"
+    connection.con.execute(f"CREATE TEMP VIEW {name} AS {query}")
+    return name_table(connection, name, columns)
+
+
+def name_table(connection: Backend, name: str, columns: Mapping[str, Any] | None = None) -> ir.Table:
+    """A table of the engine, with the columns and types that it is known to have; without them, DuckDB is asked.
+
+    It tells them when it plans a query. Ibis has it describe the table, which takes five times as long.
+    """
+    import ibis.expr.operations as ops
+    from ibis.expr.schema import Schema
+
+    if columns is None:
+        planned, read_type = connection.con.sql(f"FROM {name}"), connection.compiler.type_mapper.from_string
+        columns = {column: read_type(str(kind)) for column, kind in zip(planned.columns, planned.types, strict=True)}
+    table: ir.Table = ops.DatabaseTable(name, Schema(columns), connection, ops.Namespace()).to_expr()
+    return table
+
+
+def read_parquet(
+    connection: Backend, paths: Sequence[Path], chosen: str = "*", names: Sequence[str] = (), **settings: bool
+) -> ir.Table:
+    """Columns of Parquet files. Their statistics leave NaN out, and DuckDB would conclude that there is none.
+
+    ``chosen``: the columns in SQL. ``names``: names for the first columns of the files, whatever they are called there.
+    """
+    listed = ", ".join(quote_sql(literal_path(path)) for path in paths)
+    options = "".join(f", {name} = {value}" for name, value in {"can_have_nan": True, **settings}.items())
+    renamed = f" AS files({', '.join(names)})" if names else ""
+    return make_view(connection, f"SELECT {chosen} FROM read_parquet([{listed}]{options}){renamed}")
 
 
 def literal_path(path: Path) -> str:
@@ -54,6 +84,24 @@ def literal_path(path: Path) -> str:
     'a[[]1][*].csv'
     """
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
+
+
+def quote_sql(text: str) -> str:
+    """A text as an SQL literal.
+
+    >>> quote_sql("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_name(name: str) -> str:
+    """A name as an SQL identifier.
+
+    >>> print(quote_name("hours per week"))
+    "hours per week"
+    """
+    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager

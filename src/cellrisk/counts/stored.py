@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from cellrisk.counts.engine import read_parquet
+from cellrisk.counts.engine import make_view, quote_name, quote_sql, read_parquet
 from cellrisk.counts.files import find_files
 from cellrisk.counts.levels import label_number
 from cellrisk.counts.schema import locate, unknown_table
@@ -77,7 +77,7 @@ def plan_stored(
     if engine == "duckdb":
         return lambda connection, _: read_duckdb(connection, path, columns, table)
     return lambda connection, folder: read_parquet(
-        connection, copy_sqlite(path, columns, table, folder, by_declaration)
+        connection, [copy_sqlite(path, columns, table, folder, by_declaration)]
     )
 
 
@@ -105,8 +105,7 @@ def read_duckdb(connection: Backend, path: Path, columns: Sequence[str], table: 
             fix="store it as a table, or read those files themselves",
         ) from None
     chosen = choose_columns(columns, [row[0] for row in described], [row[1] for row in described], f"table '{table}'")
-    connection.con.execute(f"CREATE TEMP VIEW stored AS SELECT {chosen} FROM {whole}")
-    return connection.table("stored")
+    return make_view(connection, f"SELECT {chosen} FROM {whole}")
 
 
 def plan_relation(relation: Any, columns: Sequence[str]) -> Opener:
@@ -116,7 +115,7 @@ def plan_relation(relation: Any, columns: Sequence[str]) -> Opener:
     def read(connection: Backend, folder: Path) -> ir.Table:
         path = folder / "relation.parquet"
         relation.project(chosen).write_parquet(str(path))
-        return read_parquet(connection, path)
+        return read_parquet(connection, [path])
 
     return read
 
@@ -276,21 +275,3 @@ def refusals_of_sqlite() -> Iterator[None]:
         raise InvalidInput(
             f"the SQLite file cannot be read ({type(error).__name__})", fix="check that it is whole and not locked"
         ) from None
-
-
-def quote_sql(text: str) -> str:
-    """A text as an SQL literal.
-
-    >>> quote_sql("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
-
-
-def quote_name(name: str) -> str:
-    """A name as an SQL identifier.
-
-    >>> print(quote_name("hours per week"))
-    "hours per week"
-    """
-    return '"' + name.replace('"', '""') + '"'

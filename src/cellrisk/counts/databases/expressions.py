@@ -74,4 +74,4 @@ def read_sqlite(
     backend: Any, rows: str, columns: Sequence[str], connection: Any, folder: Any, declared: dict[str, str] | None
 ) -> ir.Table:
     with refusals_of_sqlite():
-        return read_parquet(connection, copy_rows(backend.con, rows, columns, WHERE, folder, declared))
+        return read_parquet(connection, [copy_rows(backend.con, rows, columns, WHERE, folder, declared)])
