@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.cells import find_distinct
+from cellrisk.counts.numbering import find_distinct
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
 from cellrisk.publish.auditing.comparison import TableComparison

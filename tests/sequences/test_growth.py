@@ -13,7 +13,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import cellrisk as cr
-from cellrisk.counts.cells import Cells, Domain, number_keys
+from cellrisk.counts.cells import Cells, Domain
+from cellrisk.counts.numbering import number_keys
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
 from cellrisk.repeat.sequences.risks_so_far import SharedCells
 from cellrisk.risk.explanation.risky_cells import ProfiledCells, find_risks

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cellrisk.counts import joint as joint_module
+from cellrisk.counts import numbering
 from cellrisk.counts.joint import Asked, JointCells, count_together
 from cellrisk.counts.parts import read_part
 from cellrisk.errors import CellriskError, InvalidInput
@@ -128,8 +129,8 @@ def test_cells_are_in_one_order_whatever_that_of_the_records() -> None:
 
 def test_cells_numbered_through_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
     before = count_together(frame_of(PEOPLE), TABLES, "job")
-    monkeypatch.setattr(joint_module, "ADDRESSES", 0)
-    monkeypatch.setattr(joint_module, "ROOM", 0)
+    monkeypatch.setattr(numbering, "ADDRESSES", 0)
+    monkeypatch.setattr(numbering, "ROOM", 0)
     after = count_together(frame_of(PEOPLE), TABLES, "job")
     for mine, theirs in zip(before.tables, after.tables, strict=True):
         assert mine.counts.tolist() == theirs.counts.tolist()

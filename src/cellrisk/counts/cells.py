@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from cellrisk.counts.numbering import number_keys
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.arrays import Integers
-
-LARGEST_KEY = 2**62
 
 
 @dataclass(frozen=True)
@@ -177,35 +176,3 @@ def group_cells(
     starts = np.flatnonzero(new_pair)
     total = np.add.reduceat(count, starts) if len(starts) else count
     return Cells(sensitive, levels, domains, codes[new_cell], cell[starts], level[starts], total)
-
-
-def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
-    """One number for each row of codes: equal where rows are equal, and in their order.
-
-    columns: the codes, a column at a time; widths: each column's codes are below its width.
-
-    >>> number_keys(np.array([[1, 0], [0, 2], [1, 0]]).T, [2, 3]).tolist()
-    [3, 2, 3]
-    """
-    key, bound = np.zeros(1, np.int64), 1
-    for column, width in zip(columns, widths, strict=True):
-        if bound * width >= LARGEST_KEY:  # beyond 64 bits, so the numbers are taken that occur
-            distinct, key = np.unique(key, return_inverse=True)
-            bound = len(distinct)
-        if key.shape == np.shape(column):  # in place: for millions of rows, making room takes longest
-            key *= width
-            key += column
-        else:
-            key = key * width + column
-        bound *= width
-    return key
-
-
-def find_distinct(columns: Iterable[Integers], widths: Iterable[int]) -> tuple[Integers, Integers]:
-    """Where each distinct row of codes is first, in the order of rows, and which of these each row is.
-
-    >>> find_distinct(np.array([[1, 0], [0, 1], [1, 0]]).T, [2, 2])
-    (array([1, 0]), array([1, 0, 1]))
-    """
-    _, first, number = np.unique(number_keys(columns, widths), return_index=True, return_inverse=True)
-    return first, number

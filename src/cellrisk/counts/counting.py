@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.cells import find_distinct
 from cellrisk.counts.holding import held, read
 from cellrisk.counts.levels import Levels
+from cellrisk.counts.numbering import find_distinct
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.sums import plan_sums, total
 from cellrisk.counts.vectors import MASK_BITS, FewVectors, Homogeneity, Vectors, integers, opened_vectors, read_profiles

@@ -10,19 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cellrisk.counts.binning import Binning, make_binning
-from cellrisk.counts.cells import number_keys
 from cellrisk.counts.coding import Flaw, code_bins, code_group, kind_of
 from cellrisk.counts.counting import CHANGED, find_places
 from cellrisk.counts.holding import held
 from cellrisk.counts.levels import declare
 from cellrisk.counts.likeness import refuse_counts
+from cellrisk.counts.numbering import find_distinct, number_keys
 from cellrisk.counts.parts import EVERYBODY, Part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
 MISSING = 0
 """The code of a missing value; others count from 1."""
-ROOM, ADDRESSES = 4, 1 << 16
-"""Cells are numbered by address up to so many addresses a row, or in all, and through a dictionary beyond."""
 BYTES_FOR_ROW = 64
 """What a row takes beside its codes and counts while figures are computed."""
 
@@ -471,27 +468,10 @@ def narrow(counts: Any) -> Integers:
 
 def number_cells(codes: Sequence[Integers], widths: Sequence[int], member: Any) -> tuple[Integers, Integers]:
     """The cell of each row, -1 for those who are not in the table, and the codes of each cell, in their order."""
-    import pyarrow as pa
-
     every = bool(member.all())
     own = list(codes) if every else [code[member] for code in codes]
-    key = np.broadcast_to(number_keys(own, widths), int(member.sum()))
-    addresses = prod(widths)
-    if addresses <= max(ROOM * len(member), ADDRESSES):
-        taken = np.zeros(addresses, bool)
-        taken[key] = True
-        number = np.cumsum(taken, dtype=np.int32) - 1
-        cell = short(number.take(key))
-        cells = short(np.stack(np.unravel_index(np.flatnonzero(taken), tuple(widths)), axis=1))
-    else:
-        encoded = pa.array(key).dictionary_encode()
-        order = np.argsort(np.asarray(encoded.dictionary))
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        cell = short(rank.take(integers(encoded.indices)))
-        first = np.zeros(len(order), np.int64)
-        first[cell] = np.arange(len(cell))
-        cells = np.stack([code[first] for code in own], axis=1)
+    first, number = find_distinct(own, widths)
+    cell, cells = short(number), np.stack([code[first] for code in own], axis=1)
     if every:
         return cell, cells
     found = short(np.full(len(member), -1))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cellrisk.counts.numbering import number_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Floats, Integers
 
@@ -318,9 +319,8 @@ class LevelCounts:
 
 def _merge(counts: Integers, cells: Integers, records: Integers) -> Block:
     """Equal rows become one; rows come out in lexicographic order."""
-    order = np.lexsort(counts.T[::-1])
-    counts, cells, records = counts[order], cells[order], records[order]
-    first = np.ones(len(counts), bool)
-    first[1:] = (counts[1:] != counts[:-1]).any(axis=1)
-    starts = np.flatnonzero(first)
-    return Block(counts[first], np.add.reduceat(cells, starts), np.add.reduceat(records, starts))
+    key = number_keys(counts.T, (counts.max(axis=0, initial=0) + 1).tolist())
+    order = np.argsort(key)
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    first = order[starts]
+    return Block(counts[first], np.add.reduceat(cells[order], starts), np.add.reduceat(records[order], starts))

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cellrisk.counts.cells import Cells, number_keys
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.numbering import number_keys
 from cellrisk.system.arrays import Floats, Integers
 
 Attributes = tuple[int, ...]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.cells import find_distinct
+from cellrisk.counts.numbering import find_distinct
 from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.matching import LabelledColumn

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cellrisk.counts.cells import Cells, find_distinct, number_keys
+from cellrisk.counts.cells import Cells
+from cellrisk.counts.numbering import find_distinct, number_keys
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.explanation.risky_cells import ProfiledCells

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.cells import number_keys
 from cellrisk.counts.joint import JointCells
+from cellrisk.counts.numbering import number_keys
 from cellrisk.noise.distributions import Noise
 from cellrisk.repeat.together.rules import LISTED, NUMBERS_AT_ONCE, RULES, Lookup, add_up, in_threads, multiply, take
 from cellrisk.risk.measures.survival import each_alone

@@ -1,0 +1,64 @@
+"""Keys as numbers: one whole number for each row of codes, and the distinct rows among many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+import numpy as np
+
+from cellrisk.system.arrays import Integers
+
+LARGEST_KEY = 2**62
+ROOM, ADDRESSES = 4, 1 << 16
+"""Distinct rows are found by address up to so many addresses a row, or in all, and through a dictionary beyond."""
+
+
+def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
+    """One number for each row of codes: equal where rows are equal, and in their order.
+
+    columns: the codes, a column at a time; widths: each column's codes are below its width.
+
+    >>> number_keys(np.array([[1, 0], [0, 2], [1, 0]]).T, [2, 3]).tolist()
+    [3, 2, 3]
+    """
+    key, bound = np.zeros(1, np.int64), 1
+    for column, width in zip(columns, widths, strict=True):
+        if bound * width >= LARGEST_KEY:  # beyond 64 bits, so the numbers are taken that occur
+            distinct, key = np.unique(key, return_inverse=True)
+            bound = len(distinct)
+        if bound * width >= LARGEST_KEY:
+            distinct, column = np.unique(column, return_inverse=True)
+            width = len(distinct)
+        if key.shape == np.shape(column):  # in place: for millions of rows, making room takes longest
+            key *= width
+            key += column
+        else:
+            key = key * width + column
+        bound *= width
+    return key
+
+
+def find_distinct(columns: Iterable[Integers], widths: Sequence[int]) -> tuple[Integers, Integers]:
+    """Where each distinct row of codes is first, in the order of rows, and which of these each row is.
+
+    >>> find_distinct(np.array([[1, 0], [0, 1], [1, 0]]).T, [2, 2])
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    key, addresses = number_keys(columns, widths), prod(widths)
+    if addresses <= max(ROOM * len(key), ADDRESSES):
+        taken = np.zeros(addresses, bool)
+        taken[key] = True
+        number = np.cumsum(taken) - 1
+        number = number[key]
+    else:
+        import pyarrow as pa
+
+        encoded = pa.array(key).dictionary_encode()
+        order = np.argsort(np.from_dlpack(encoded.dictionary))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        number = rank[np.from_dlpack(encoded.indices)]
+    first = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    return first, number
