@@ -71,8 +71,7 @@ def count_cells(
     ``records``: how many there are. ``few``: whether its rows may be brought here; they have counts then.
     """
     quasi = [name for name in coded.columns if name.startswith("q")]
-    # A count table may list empty cells, which are none.
-    if few and (tally := count_here(read(coded.filter(coded.w > 0)), quasi, levels)) is not None:
+    if few and (tally := count_here(read(coded), quasi, levels)) is not None:
         return tally
     dense = [len(each.places) <= dense_levels and all(is_plain(key) for key in each.places) for each in levels]
     counts: dict[str, ir.BooleanValue] = {}
@@ -109,11 +108,16 @@ def count_cells(
 
 def count_here(rows: pa.Table, quasi: list[str], levels: Sequence[Levels]) -> Tally | None:
     """The same of rows in memory; None where their cells have too many levels together."""
+    import pyarrow as pa
+
+    weights = integers(rows["w"])
+    if not weights.all():  # a count table may list empty cells, which are none
+        rows, weights = rows.filter(pa.array(weights > 0)), weights[weights > 0]
     numbered = [number_values(rows[name]) for name in quasi]
     first, cell = find_distinct([codes for _, codes in numbered], [len(values) for values, _ in numbered])
     if len(first) * sum(len(each.labels) for each in levels) > MOST_HERE:
         return None
-    weights, columns = integers(rows["w"]), {"m": np.ones(len(first), np.int64)}
+    columns = {"m": np.ones(len(first), np.int64)}
     names = [[f"c{place}_{level}" for level in each.places.values()] for place, each in enumerate(levels)]
     for place, each in enumerate(levels):
         n_levels = len(each.labels)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.engine import embedded_engine
+from cellrisk.counts.engine import embedded_engine, name_table
 from cellrisk.counts.resources import Resources
 from cellrisk.errors import InvalidInput
 
@@ -33,7 +33,7 @@ def held(expression: ir.Table) -> Iterator[ir.Table]:
             yield table
         return
     with made_here(backend, expression) as name:
-        yield backend.table(name)
+        yield name_table(backend, name)
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def read_or_held(expression: ir.Table, most: int) -> Iterator[tuple[pa.Table | N
     if backend.name == "duckdb":
         with made_here(backend, expression) as name:
             found = backend.con.sql(f"SELECT * FROM {name} LIMIT {most + 1}").to_arrow_table()
-            yield (found if len(found) <= most else None), lambda: backend.table(name)
+            yield (found if len(found) <= most else None), lambda: name_table(backend, name)
         return
     with held(expression) as table:
         found = table.limit(most + 1).to_pyarrow()
@@ -102,7 +102,7 @@ def held_in_database(expression: ir.Table) -> Iterator[ir.Table]:
     rows = expression.to_pyarrow()
     with embedded_engine(Resources.of(None)) as (connection, _):
         connection.con.register("held", rows)
-        yield connection.table("held")
+        yield name_table(connection, "held")
 
 
 def check_lists(backend: Any) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.engine import make_view, quote_sql
 from cellrisk.counts.levels import Levels
 from cellrisk.counts.resources import Resources
 
@@ -73,21 +74,26 @@ def pack(
     short = records * per_cell > resources.memory
     if not short and not (dictionaries and records >= WORTHWHILE):
         return Packed(coded, None)
-    name = f"records_{uuid.uuid4().hex}"
-    backend.con.execute(f"CREATE TEMP VIEW {name} AS {backend.compile(coded)}")
+    name = make_view(backend, backend.compile(coded), coded.schema()).get_name()
     missing = _missing(backend.con, name, quasi, "w" in coded.columns)
+    bounds = _bounds(backend.con, name, [column for column in quasi if coded[column].type().is_integer()])
     room = SHARE_FOR_TYPES * resources.memory if short else 0.0
     numbers: dict[str, Number | None] = {}
     for column, absent in zip(quasi, missing, strict=True):
-        number, taken = _number(backend.con, name, column, coded[column].type(), bool(absent), dictionaries, room)
-        numbers[column], room = number, room - taken
+        if column in bounds:
+            numbers[column] = _offset(column, *bounds[column], nullable=bool(absent))
+            continue
+        listed = dictionaries and coded[column].type().is_string()
+        numbers[column] = _listed(backend.con, name, column, bool(absent)) if listed else None
+        if numbers[column] is None and room > 0:
+            numbers[column], taken = _typed(backend.con, name, column, bool(absent), room)
+            room -= taken
     keys = _join(numbers)
     if len(keys) == len(quasi):
         return Packed(coded, None)
     others = [column for column in coded.columns if column not in quasi]
     chosen = [f"{expression} AS q{place}" for place, expression in enumerate(keys)] + others
-    backend.con.execute(f"CREATE TEMP VIEW packed_{name} AS SELECT {', '.join(chosen)} FROM {name}")
-    return Packed(backend.table(f"packed_{name}"), missing)
+    return Packed(make_view(backend, f"SELECT {', '.join(chosen)} FROM {name}"), missing)
 
 
 def _join(numbers: dict[str, Number | None]) -> list[str]:
@@ -111,30 +117,38 @@ def _key(numbers: Sequence[Number]) -> str:
     return " + ".join(number.times(prod(sizes[place + 1 :]), kind) for place, number in enumerate(numbers))
 
 
-def _number(
-    connection: Any, table: str, column: str, kind: Any, nullable: bool, dictionaries: bool, room: float
-) -> tuple[Number | None, float]:
-    """The column as numbers, or None where that does not pay; with it, the bytes of ``room`` that it takes."""
-    if kind.is_integer():
-        low, high = _fetch(connection, f"SELECT min({column}), max({column}) FROM {table}")[0]
-        if low is None:
-            return Number("NULL", 1, nullable=True, listed=False), 0.0
-        size = int(high) - int(low) + 2
-        if size >= LARGEST_KEY or abs(low) >= LARGEST_KEY:
-            return None, 0.0
-        return Number(f"{column}::BIGINT - ({int(low)}) + 1", size, nullable, listed=False), 0.0
-    if kind.is_string() and dictionaries:
-        found = _fetch(connection, f"SELECT DISTINCT {column} FROM {table} LIMIT {LISTED_VALUES + 2}")
-        values = [value for (value,) in found if value is not None]
-        if 1 <= len(values) <= LISTED_VALUES and not any("\0" in value for value in values):
-            listed = ", ".join("'" + value.replace("'", "''") + "'" for value in sorted(values))
-            place = f"list_position([{listed}]::VARCHAR[], {column})"
-            return Number(place, len(values) + 1, nullable, listed=True), 0.0
-    return _typed(connection, table, column, nullable, room) if room > 0 else (None, 0.0)
+def _bounds(connection: Any, table: str, columns: Sequence[str]) -> dict[str, tuple[int | None, int | None]]:
+    """The least and the largest number of each column; None where all are missing."""
+    if not columns:
+        return {}
+    facts = ", ".join(f"min({column}), max({column})" for column in columns)
+    found = _fetch(connection, f"SELECT {facts} FROM {table}")[0]
+    return dict(zip(columns, zip(found[::2], found[1::2], strict=True), strict=True))
+
+
+def _offset(column: str, low: int | None, high: int | None, nullable: bool) -> Number | None:
+    """A column of whole numbers as what they are more than the least of them; None where that is too large."""
+    if low is None or high is None:
+        return Number("NULL", 1, nullable=True, listed=False)
+    size = int(high) - int(low) + 2
+    if size >= LARGEST_KEY or abs(low) >= LARGEST_KEY:
+        return None
+    return Number(f"{column}::BIGINT - ({int(low)}) + 1", size, nullable, listed=False)
+
+
+def _listed(connection: Any, table: str, column: str, nullable: bool) -> Number | None:
+    """A column of text by the place of each value in a list of them; None where they are many."""
+    found = _fetch(connection, f"SELECT DISTINCT {column} FROM {table} LIMIT {LISTED_VALUES + 2}")
+    values = [value for (value,) in found if value is not None]
+    if not 1 <= len(values) <= LISTED_VALUES or any("\0" in value for value in values):
+        return None
+    place = f"list_position([{', '.join(quote_sql(value) for value in sorted(values))}]::VARCHAR[], {column})"
+    return Number(place, len(values) + 1, nullable, listed=True)
 
 
 def _typed(connection: Any, table: str, column: str, nullable: bool, room: float) -> tuple[Number | None, float]:
-    """The column as a type of its own, whose values the engine numbers; None where they would not fit."""
+    """The column as a type of its own, whose values the engine numbers, and the bytes that it takes; None where it
+    would take more than ``room``."""
     text = f"CAST({column} AS VARCHAR)"
     about = f"SELECT approx_count_distinct({column}), avg(strlen({text})) FROM {table}"
     values, length = _fetch(connection, about)[0]

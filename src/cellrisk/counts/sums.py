@@ -7,7 +7,6 @@ count runs into the next. Exact either way.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts import packing
+from cellrisk.counts.engine import make_view
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -50,10 +50,7 @@ class Sums:
             for place, count in enumerate(folded)
         ]
         query = f"SELECT * EXCLUDE ({', '.join(self.folded)}), {', '.join(counts)} FROM {vectors.get_name()}"
-        name = f"counts_{uuid.uuid4().hex}"
-        backend.con.execute(f"CREATE TEMP VIEW {name} AS {query}")
-        found: ir.Table = backend.table(name)
-        return found
+        return make_view(backend, query)
 
     def unfold(self, few: pa.Table) -> dict[str, Integers]:
         """The counts that a few rows hold in their sums, as Python's own whole numbers give them."""
