@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.numbering import find_distinct
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.auditing import FIGURES, Audit, audit
 from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.simulation.attacks import attack_cells
+from cellrisk.system.arrays import find_distinct
 from cellrisk.system.text import CURATOR_NOTE
 from tests.auditing import oracle
 from tests.near import near, same

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain
-from cellrisk.counts.numbering import number_keys
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
 from cellrisk.repeat.sequences.risks_so_far import SharedCells
 from cellrisk.risk.explanation.risky_cells import ProfiledCells, find_risks
 from cellrisk.risk.measures import MEASURES, Local, Survival
+from cellrisk.system.arrays import number_keys
 from tests.examples import examples
 from tests.sequences import oracle
 from tests.sequences.people import QIDS, SENSITIVE, make_people, make_steps, tabulate, tell

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from cellrisk.counts import joint as joint_module
-from cellrisk.counts import numbering
 from cellrisk.counts.joint import Asked, JointCells, count_together
 from cellrisk.counts.parts import read_part
 from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.system import arrays
 
 
 def make_people(rows: int = 400) -> list[dict[str, Any]]:
@@ -127,10 +127,10 @@ def test_cells_are_in_one_order_whatever_that_of_the_records() -> None:
         assert mine.codes.tolist() == theirs.codes.tolist()
 
 
-def test_cells_numbered_through_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_numbered_by_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
     before = count_together(frame_of(PEOPLE), TABLES, "job")
-    monkeypatch.setattr(numbering, "ADDRESSES", 0)
-    monkeypatch.setattr(numbering, "ROOM", 0)
+    monkeypatch.setattr(arrays, "ADDRESSES", 0)
+    monkeypatch.setattr(arrays, "ROOM", 0)
     after = count_together(frame_of(PEOPLE), TABLES, "job")
     for mine, theirs in zip(before.tables, after.tables, strict=True):
         assert mine.counts.tolist() == theirs.counts.tolist()

@@ -9,10 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cellrisk.counts.numbering import number_keys
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.system.arrays import Integers
+from cellrisk.system.arrays import Integers, number_keys
 
 
 @dataclass(frozen=True)

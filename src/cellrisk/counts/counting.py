@@ -20,12 +20,11 @@ import numpy as np
 
 from cellrisk.counts.holding import held, read
 from cellrisk.counts.levels import Levels
-from cellrisk.counts.numbering import find_distinct
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles
 from cellrisk.counts.sums import plan_sums, total
 from cellrisk.counts.vectors import MASK_BITS, FewVectors, Homogeneity, Vectors, integers, opened_vectors, read_profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.system.arrays import Integers
+from cellrisk.system.arrays import Integers, find_distinct
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -21,7 +21,6 @@ from cellrisk.counts.counting import CHANGED, find_places
 from cellrisk.counts.holding import held
 from cellrisk.counts.levels import declare
 from cellrisk.counts.likeness import refuse_counts
-from cellrisk.counts.numbering import find_distinct, number_keys
 from cellrisk.counts.parts import EVERYBODY, Part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
@@ -30,7 +29,7 @@ from cellrisk.counts.sums import total
 from cellrisk.counts.survey import Column, Survey, check_missing, is_level, list_domain, survey_source
 from cellrisk.counts.vectors import integers
 from cellrisk.errors import InvalidInput
-from cellrisk.system.arrays import Integers
+from cellrisk.system.arrays import Integers, find_distinct, number_keys
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:

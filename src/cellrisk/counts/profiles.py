@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.numbering import number_keys
 from cellrisk.errors import InvalidInput
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, number_keys
 
 SIZE_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 999), (1000, None))
 """First and last size of each class by which cells are told, in words and in pictures; the last has no end."""

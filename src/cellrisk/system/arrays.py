@@ -1,7 +1,58 @@
-"""Types of arrays, in the words that every room uses for them."""
+"""Arrays: their types, in the words that every room uses for them, and rows of codes as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+LARGEST_KEY = 2**62
+ROOM, ADDRESSES = 4, 1 << 16
+"""Distinct rows are found by address up to so many addresses a row, or in all, and by sorting beyond."""
+
+
+def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
+    """One number for each row of codes: equal where rows are equal, and in their order.
+
+    columns: the codes, a column at a time; widths: each column's codes are below its width.
+
+    >>> number_keys(np.array([[1, 0], [0, 2], [1, 0]]).T, [2, 3]).tolist()
+    [3, 2, 3]
+    """
+    key, bound = np.zeros(1, np.int64), 1
+    for column, width in zip(columns, widths, strict=True):
+        if bound * width >= LARGEST_KEY:  # beyond 64 bits, so the numbers are taken that occur
+            distinct, key = np.unique(key, return_inverse=True)
+            bound = len(distinct)
+        if bound * width >= LARGEST_KEY:
+            distinct, column = np.unique(column, return_inverse=True)
+            width = len(distinct)
+        if key.shape == np.shape(column):  # in place: for millions of rows, making room takes longest
+            key *= width
+            key += column
+        else:
+            key = key * width + column
+        bound *= width
+    return key
+
+
+def find_distinct(columns: Iterable[Integers], widths: Sequence[int]) -> tuple[Integers, Integers]:
+    """Where each distinct row of codes is first, in the order of rows, and which of these each row is.
+
+    >>> find_distinct(np.array([[1, 0], [0, 1], [1, 0]]).T, [2, 2])
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    key, addresses = number_keys(columns, widths), prod(widths)
+    if addresses <= max(ROOM * len(key), ADDRESSES):
+        taken = np.zeros(addresses, bool)
+        taken[key] = True
+        number = (np.cumsum(taken) - 1)[key]
+    else:
+        _, number = np.unique(key, return_inverse=True)
+    first = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    return first, number

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.numbering import number_keys
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, number_keys
 
 Attributes = tuple[int, ...]
 """Places of a marginal's attributes, ascending: the quasi-identifiers in order, then the sensitive attribute."""

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.numbering import find_distinct
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.auditing.reading import ReleasedCounts
 from cellrisk.publish.matching import check_levels, check_shared, match_column
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.pickling import LeavesKeys
 
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.numbering import find_distinct
 from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.matching import LabelledColumn
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, find_distinct
 
 if TYPE_CHECKING:
     from cellrisk.counts.binning import Binning

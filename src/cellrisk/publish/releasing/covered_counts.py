@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from cellrisk.counts.cells import Domain, number_keys
+from cellrisk.counts.cells import Domain
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.domain import Exclusions, ReleasedDomain
-from cellrisk.system.arrays import Integers
+from cellrisk.system.arrays import Integers, number_keys
 
 MOST_PLACES = 2**60
 LARGEST_COUNT = 2**60

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.cells import number_keys
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts
-from cellrisk.system.arrays import Integers
+from cellrisk.system.arrays import Integers, number_keys
 
 MOST_GROUPS = 100_000_000
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.counts.cells import Cells, number_keys
+from cellrisk.counts.cells import Cells
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -21,7 +21,7 @@ from cellrisk.publish.simulation.attacks import Outcomes
 from cellrisk.publish.simulation.releases import COUNTS_AT_ONCE, Drawn, attack_releases
 from cellrisk.publish.simulation.simulation_result import Estimate, Simulation, summarise_scenarios
 from cellrisk.risk.priors import Fitted
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, number_keys
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.words import MechanismName, Neighbours

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.numbering import find_distinct, number_keys
 from cellrisk.counts.profiles import LevelCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.explanation.risky_cells import ProfiledCells
 from cellrisk.risk.measures import FORMS, MEASURES, Measure, Survival
 from cellrisk.risk.priors import Priors
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, find_distinct, number_keys
 from cellrisk.system.words import OverallKind, list_words, require_word
 
 if TYPE_CHECKING:

@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.joint import JointCells
-from cellrisk.counts.numbering import number_keys
 from cellrisk.noise.distributions import Noise
 from cellrisk.repeat.together.rules import LISTED, NUMBERS_AT_ONCE, RULES, Lookup, add_up, in_threads, multiply, take
 from cellrisk.risk.measures.survival import each_alone
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, number_keys
 
 MOST_LABELS = 6
 """Elimination has 2^K - 1 events: with more labels it is simulated."""
