@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -65,30 +66,23 @@ def enumerate_certain(
         for label in range(len(labels))
         for value in range(REACH + 8)
     }
+    priors = np.array([overall[label] / len(rows) for label in labels])
     right = named = 0.0
     for row, times in Counter(rows).items():
-        tables = [0] if row[0] == outside else [0, 1]
-        cells = []
-        for table in tables:
+        chance, logs = np.ones(1), np.log(priors)[None, :]  # of each combination; and of its labels
+        for table in [0] if row[0] == outside else [0, 1]:
             own = [counts[table][row[table], label] for label in labels]
-            spread = [range(n + REACH // len(labels) + 1) for n in own]
-            cells.append(
-                [
-                    (math.prod(map(likely, values, own)), [known[table, k, v] for k, v in enumerate(values)])
-                    for values in product(*spread)
-                ]
-            )
-        for some in product(*cells):
-            chance = math.prod(weight for weight, _ in some)
-            logs = []
-            for k, label in enumerate(labels):
-                pi = overall[label] / len(rows)
-                logs.append(math.log(pi) + tempering * sum(math.log(w[k] / sum(w) / pi) for _, w in some))
-            shares = [math.exp(each) for each in logs]
-            best = max(range(len(labels)), key=lambda k, shares=shares: shares[k])  # type: ignore[misc]
-            if shares[best] / sum(shares) >= certainty - 1e-12:
-                named += times * chance
-                right += times * chance * (labels[best] == row[2])
+            listed = [*product(*(range(n + REACH // len(labels) + 1) for n in own))]
+            told = np.array([[known[table, k, value] for k, value in enumerate(values)] for values in listed])
+            of_these = np.array([math.prod(map(likely, values, own)) for values in listed])
+            moved = tempering * np.log(told / told.sum(axis=1, keepdims=True) / priors)
+            chance = np.outer(chance, of_these).ravel()
+            logs = (logs[:, None, :] + moved[None, :, :]).reshape(-1, len(labels))
+        shares = np.exp(logs)
+        certain = shares.max(axis=1) / shares.sum(axis=1) >= certainty - 1e-12
+        hit = certain & (shares.argmax(axis=1) == labels.index(row[2]))
+        named += times * float(chance[certain].sum())
+        right += times * float(chance[hit].sum())
     return right, named
 
 
