@@ -155,7 +155,7 @@ def test_several_attributes() -> None:
     assert {row.sensitive for row in found.risks} == {"a", "b"}
     assert len(found.headline.splitlines()) == 2
     assert found.value(sensitive="a") != found.value(sensitive="b")
-    with pytest.raises(UnknownName):
+    with pytest.raises(UnknownName, match="no sensitive attribute 'c'"):
         found.value(sensitive="c")
     with pytest.raises(UnknownName, match="alpha"):
         cr.assess(table, cr.Geometric(epsilon=2.0), alpha={"a": "mle"})

@@ -139,9 +139,9 @@ def test_refusals(small: cr.FrequencyTable, arguments: dict[str, object], says: 
 
 
 def test_types_refuse() -> None:
-    with pytest.raises(UnknownName):
+    with pytest.raises(UnknownName, match="unknown mechanism"):
         Setting("uniform")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="a list of numbers; got 2 dimensions"):
         read_epsilons([[1.0], [2.0]])
 
 

@@ -187,7 +187,9 @@ def test_published_form_of_a_cell(people: pd.DataFrame, table: cr.FrequencyTable
     def q(count: int) -> float:
         return 0.5 * math.exp(-(count - 0.5)) if count else 1 - 0.5 * math.exp(-0.5)
 
-    for cell in explain(table, mechanism, sensitive="smoker", form="published", top=10_000).riskiest:
+    riskiest = explain(table, mechanism, sensitive="smoker", form="published", top=10_000).riskiest
+    assert len(riskiest) == len(cells)
+    for cell in riskiest:
         n, counts = cell.records, cells[tuple(cell.key.values())]
         mixed = (1 - q(n - 1)) * q(1) + q(n - 1) * (1 - q(1))
         expected = (1 - q(n)) * q(0) if len(counts) == 1 else mixed

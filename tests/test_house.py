@@ -597,6 +597,43 @@ def test_a_comparison_without_its_tolerance_is_seen(tmp_path: Path) -> None:
     assert sorted(comparing_loosely(tmp_path)) == ["test_a.py:1", "test_a.py:3", "test_a.py:4"]
 
 
+def refusing_for_any_reason(tests: Path) -> Iterator[str]:
+    """Where any error of a wide kind will do: neither its words nor the error itself are looked at."""
+    for path in sorted(tests.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if "pytest.raises" in text else ()
+        for item in (each for node in nodes if isinstance(node, ast.With) for each in node.items):
+            call = item.context_expr
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) != "pytest.raises" or item.optional_vars:
+                continue
+            kinds = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
+            if kinds & WIDE_ERRORS and not {keyword.arg for keyword in call.keywords} & {"match", "check"}:
+                yield f"{path.relative_to(tests)}:{call.lineno}"
+
+
+WIDE_ERRORS = {"Exception", "BaseException", "ValueError", "TypeError", "RuntimeError", "OSError"} | {
+    "CellriskError",
+    "InvalidInput",
+    "UnknownName",
+}
+
+
+def test_every_refusal_is_known_by_its_words() -> None:
+    assert list(refusing_for_any_reason(REPOSITORY / "tests")) == []
+
+
+def test_a_refusal_for_any_reason_is_seen(tmp_path: Path) -> None:
+    lines = [
+        "with pytest.raises(InvalidInput):\n    ask()",
+        "with pytest.raises(InvalidInput, match='no table'):\n    ask()",
+        "with pytest.raises((KeyError, InvalidInput)) as refused:\n    ask()",
+        "with pytest.raises(KeyError):\n    ask()",
+        "with open() as file, pytest.raises((KeyError, OSError)):\n    ask()",
+    ]
+    (tmp_path / "test_a.py").write_text("\n".join(lines), encoding="utf-8")
+    assert list(refusing_for_any_reason(tmp_path)) == ["test_a.py:1", "test_a.py:9"]
+
+
 def test_a_test_that_hangs_fails(tmp_path: Path) -> None:
     """As the settings here say, only sooner: it ends with an error, and what it was doing is told."""
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)

@@ -128,7 +128,7 @@ def test_a_mechanism_is_made_with_epsilon_alone() -> None:
     assert cr.mechanism(epsilon=1.0) == cr.Geometric(1.0)
     assert cr.mechanism(GAUSSIAN) is GAUSSIAN
     assert repr(cr.Laplace(1.0)) == "Laplace(epsilon=1.0, delta=0.0, neighbours='add-remove', threshold=0.5)"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="positional arguments"):
         cr.AnalyticGaussian(1.0, 0.01)  # type: ignore[misc]
     assert describe_mechanism("laplace", delta=[0.1, 0.2]).delta == [0.1, 0.2]
 

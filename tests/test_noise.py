@@ -96,7 +96,7 @@ def test_the_ends_of_noise() -> None:
     assert (NoNoise().scale, EndlessNoise().scale) == (0.0, math.inf)
     assert EndlessNoise().vanish(counts).tolist() == EndlessNoise().survive(counts).tolist() == [0.5] * 5
     for kind in (NoNoise, EndlessNoise):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="takes 1 positional argument"):
             kind(1.0)  # type: ignore[call-arg]
     with pytest.raises(InvalidInput, match="cannot be drawn"):
         EndlessNoise().sample(np.random.default_rng(1), (2,))

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -298,7 +299,7 @@ def test_a_policy_that_is_named_is_never_ignored(
     for command in ("inspect", "assess", "choose"):
         assert run(command, *(["--epsilon", 1] if command == "assess" else [])) == 2
         assert says in capsys.readouterr().err
-    with pytest.raises(CellriskError):
+    with pytest.raises(CellriskError, match=re.escape(says)):
         Policies.in_force()
 
 

@@ -273,7 +273,7 @@ def test_looking_at_operators_changes_nothing_else() -> None:
     assert len(looked.composed) == len(OPERATORS)
     assert looked == other
     assert repr(looked) == repr(other)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="positional arguments"):
         type(looked)(looked.losses, "pure", 0.0, "basic", {})
 
 

@@ -41,6 +41,7 @@ ALMOST = 1 + 1e-4
 @given(SOME)
 def test_the_tightest_is_below_all_others(losses: list[Loss]) -> None:
     found = compose(losses, delta=1e-5)
+    assert len(found.composed) == len(OPERATORS)
     for each in found.composed:
         assert (each.epsilon is None) == bool(each.why)
         assert each.epsilon is None or found.epsilon <= each.epsilon * (1 + 1e-9)

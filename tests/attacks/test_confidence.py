@@ -49,7 +49,9 @@ def test_endless_noise_leaves_chance(n_levels: int) -> None:
     survival = Survival((LaplaceNoise(1e6), GaussianNoise(1e6)))
     for cell in [(1,), (3, 1)]:
         profiles = Profiles.from_cells([cell], n_levels)
-        for found in find_confidence(profiles, survival, empty=3):
+        both = find_confidence(profiles, survival, empty=3)
+        assert len(both) == 2
+        for found in both:
             assert found.looks == pytest.approx(n_levels * 2.0**-n_levels, abs=1e-5)
             assert found.precision == pytest.approx(len(cell) / n_levels, abs=1e-5)
             assert found.people_precision == pytest.approx(1 / n_levels, abs=1e-5)

@@ -78,6 +78,7 @@ def test_two_labels_are_exact(kind: str, threshold: float) -> None:
     cells = [[1, 0], [0, 1], [3, 0], [2, 1], [5, 4], [9, 1], [0, 12]]
     belief = NegativeBinomial((0.3, 0.7), 0.8)
     found = find_certainty(make_attribute(cells), NOISES[kind], threshold, CERTAINTIES, belief)
+    assert [one.certainty for one in found] == list(CERTAINTIES)
     for one in found:
         right, named = expect(cells, NOISES[kind], threshold, belief, one.certainty)
         assert (one.right_low, one.named_low) == (near(right), near(named))
@@ -91,6 +92,7 @@ def test_three_labels_lie_between_two_ends(kind: str, threshold: float) -> None:
     belief = NegativeBinomial((0.3, 0.7, 0.2), 0.8)
     people = sum(map(sum, cells))
     found = find_certainty(make_attribute(cells), NOISES[kind], threshold, CERTAINTIES, belief)
+    assert [one.certainty for one in found] == list(CERTAINTIES)
     for one in found:
         right, named = expect(cells, NOISES[kind], threshold, belief, one.certainty)
         assert one.right_low - 1e-9 <= right <= one.right_high + 1e-9
@@ -104,6 +106,7 @@ def test_three_labels_lie_between_two_ends(kind: str, threshold: float) -> None:
 def test_belief_in_the_table(kind: str, threshold: float) -> None:
     two, times = [[1, 0], [0, 2], [3, 1], [6, 0], [4, 4]], [5, 3, 2, 4, 1]
     found = find_certainty(make_attribute(two, times), NOISES[kind], threshold, CERTAINTIES, TableBelief())
+    assert [one.certainty for one in found] == list(CERTAINTIES)
     for one in found:
         right, named = oracle.name_by_table(two, times, NOISES[kind], threshold, one.certainty)
         assert (one.right, one.named) == (near(right), near(named))

@@ -290,7 +290,7 @@ def test_bad_limits_are_refused(arguments: dict[str, Any], says: str) -> None:
 
 @pytest.mark.parametrize("limit", [{"max_caused": 0.1}, {"max_certain": 0.1}, {"max_ceiling": 0.7}])
 def test_a_table_with_one_label_is_refused(limit: dict[str, float]) -> None:
-    with pytest.raises(CellriskError):
+    with pytest.raises(CellriskError, match="has one level only"):
         cr.choose(cr.tabulate(pd.DataFrame({"q": [1, 2], "y": ["a", "a"]}), "q", "y"), **limit)  # type: ignore[arg-type]
 
 

@@ -97,7 +97,9 @@ def test_the_limits_are_where_the_lines_go(
     small: cr.FrequencyTable, name: str, other: dict[str, Any], threshold: float
 ) -> None:
     asked: dict[str, Any] = {"measures": FIGURES, "certainty": CERTAINTIES, "threshold": threshold, **other}
-    for lines in cr.curve(small, name, epsilon=[1e-9, 1e3], **asked).figures:
+    figures = cr.curve(small, name, epsilon=[1e-9, 1e3], **asked).figures
+    assert figures
+    for lines in figures:
         assert lines.caused is not None
         assert lines.ceiling is not None
         for share, limits in (
@@ -106,6 +108,7 @@ def test_the_limits_are_where_the_lines_go(
             (lines.ceiling.even_two, lines.ceiling.limits),
         ):
             assert share == pytest.approx([limits.chance, limits.raw], abs=1e-6)
+        assert [line.certainty for line in lines.certainty] == list(CERTAINTIES)
         for line in lines.certainty:
             assert line.points[0].named_low - 1e-6 <= line.chance.named <= line.points[0].named_high + 1e-6
             assert line.points[1].right == pytest.approx(line.raw.right, abs=1e-6)

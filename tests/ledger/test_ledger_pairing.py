@@ -208,8 +208,9 @@ def test_a_failure_before_the_decision_leaves_nothing(
             real = getattr(owner, what)
             broken = Fails(real, at, error, after)
             monkeypatch.setattr(owner, what, broken.as_method())
-            with pytest.raises((InvalidInput, KeyboardInterrupt, OSError)):
+            with pytest.raises((InvalidInput, KeyboardInterrupt, OSError)) as raised:
                 reservation.save(released, output / "released.csv")
+            assert raised.value is error or "No space left on device" in str(raised.value)
             monkeypatch.setattr(owner, what, real)
         assert os.listdir(output) == []
         assert ledger.pendings() == ()

@@ -98,7 +98,7 @@ def test_likely_sizes_are_all_that_are_not_unlikely() -> None:
             every = np.arange(1, last + 1)
             weights = law.pmf(every)
             assert sizes.tolist() == every[weights > 1e-24].tolist(), law
-            assert chance == near(weights[weights > 1e-24])
+            assert chance == pytest.approx(weights[weights > 1e-24], rel=1e-12, abs=0)
 
 
 @EVERY_LAW

@@ -62,7 +62,7 @@ def test_every_variance_that_is_allowed_has_keys(most: int) -> None:
     ],
 )
 def test_keys_that_make_no_sense(given: str) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match=r"^the (largest|variance of what) .*key adds must be"):
         read_perturbation(given)
 
 
@@ -85,6 +85,7 @@ def test_the_first_number_that_gives_away_no_more(table: cr.FrequencyTable, fami
     belief = read_belief("negbin", attribute.levels, attribute.profiles.n_cells)
     assessed = cr.assess(table, mechanism, measures="local", certainty=0.8).figures[0]
     wanted = {"caused": assessed.caused.people, "certainty": assessed.certainty[0].right}
+    assert [each.by for each in found.numbers] == list(wanted)
     for each in found.numbers:
         assert each.figure == near(wanted[each.by])
         assert each.mechanism_distance == near(find_mechanism_distance(attribute.profiles, mechanism))

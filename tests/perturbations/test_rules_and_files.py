@@ -144,16 +144,20 @@ def test_hostile_files_are_refused(tmp_path: Path, text: str | bytes, told: str)
     assert "secret" not in str(refusal.value)
 
 
+UNKNOWN = ("nothing.csv", "random-rounding:3,round:5", "")
+
+
 @pytest.mark.parametrize(
     "given",
     [
         *("random-rounding:0", "random-rounding:x", "random-rounding:", "round:-5", "suppress-below:1e9"),
-        *("round:99999999999999999999", "nothing.csv", "random-rounding:3,round:5", ""),
+        *("round:99999999999999999999", *UNKNOWN),
         *(f"round:{'0' * 20}{LARGEST_COUNT + 1}", "random-rounding:" + "9" * 5000, "suppress-below:\u0663"),
     ],
 )
 def test_unknown_rules_are_refused(given: str) -> None:
-    with pytest.raises(InvalidInput):
+    said = "unknown perturbation" if given in UNKNOWN else "must be a whole number above 0"
+    with pytest.raises(InvalidInput, match=said):
         read_perturbation(given)
 
 
@@ -171,8 +175,8 @@ def test_where_nothing_vanishes_the_last_that_does_is_nobody(tmp_path: Path) -> 
 
 
 def test_other_refusals(tmp_path: Path) -> None:
-    for wrong in (3, None, tmp_path):
-        with pytest.raises(InvalidInput):
+    for wrong, said in ((3, "got int"), (None, "got NoneType"), (tmp_path, "no such file")):
+        with pytest.raises(InvalidInput, match=said):
             read_perturbation(wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="a row for each count"):
         cr.Perturbation("none", ())

@@ -160,7 +160,7 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
 def test_what_each_table_adds_sums_to_the_set(found: cr.TogetherAssessment) -> None:
     rows = [row for row in read(cr.report(found)).rows if len(row) == 7 and row[0][:2] in ("1:", "2:", "3:")]
     so_far = [found.collections[tuple(range(1, last + 1))] for last in (1, 2, 3)]
-    for row, here, before in zip(rows, so_far, [None, *so_far], strict=False):
+    for row, here, before in zip(rows, so_far, [None, *so_far[:-1]], strict=True):
         assert row[1:3] == [say_people(here.caused), say_people(here.right)]
         for told, name in zip(row[3:5], ("caused", "right"), strict=True):
             more = getattr(here, name) - (0.0 if before is None else getattr(before, name))

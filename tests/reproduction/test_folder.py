@@ -148,7 +148,7 @@ def test_older_folder_is_kept_until_the_new_one_is_whole(
         few.save(place)
     with monkeypatch.context() as patch:
         patch.setattr(reproduction, "render_page", fail)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(RuntimeError, match="no ink"):
             few.save(place, force=True)
     assert (place / "statements.csv").read_text(encoding="utf-8") == "older"
     with monkeypatch.context() as patch:
@@ -156,7 +156,7 @@ def test_older_folder_is_kept_until_the_new_one_is_whole(
         patch.setattr(
             reproduction.os, "rename", lambda old, new: fail() if str(old).endswith(".new") else rename(old, new)
         )
-        with pytest.raises(RuntimeError):
+        with pytest.raises(RuntimeError, match="no ink"):
             few.save(place, force=True)
     assert (place / "statements.csv").read_text(encoding="utf-8") == "older"
     few.save(place, force=True)

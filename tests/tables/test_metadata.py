@@ -168,7 +168,7 @@ def test_too_many_bins(tmp_path: Path) -> None:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(CellriskError):
+    with pytest.raises(CellriskError, match="No such file"):
         read_metadata(tmp_path / "none.json")
 
 

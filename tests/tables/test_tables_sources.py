@@ -158,7 +158,7 @@ def test_nothing_is_left_after_a_refusal(missing: str, tmp_path: Path, monkeypat
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    with pytest.raises(CellriskError):
+    with pytest.raises(CellriskError, match="line 3 has 1 fields"):
         tabulate(tmp_path / "a.csv", "a", "y", missing=missing)
     assert list(scratch.iterdir()) == []
 

@@ -164,5 +164,5 @@ def test_nested_tables_are_never_multiplied() -> None:
 @pytest.mark.parametrize("wrong", [{"certainty": 0.4}, {"tempering": 2.0}, {"tempering": "hot"}, {"tempering": 0.0}])
 def test_what_is_refused(wrong: dict[str, Any]) -> None:
     frame = pd.DataFrame([[*row] for row in ROWS], columns=["a", "b", "y"])
-    with pytest.raises(CellriskError):
+    with pytest.raises(CellriskError, match="above 0.5 and below 1" if "certainty" in wrong else "above 0 and up to 1"):
         cr.assess_together(frame, [{"qid": "a"}, {"qid": "b"}], "y", **{"epsilon": 1.0, "certainty": 0.9, **wrong})

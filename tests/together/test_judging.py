@@ -90,7 +90,7 @@ def test_records_outside_the_declared_labels_are_refused_or_left_out(folder: Pat
     frame = pd.DataFrame(rows, columns=["sex", "town", "job"])
     declared = {"job": ["x", "y"], "sex": ["f", "m"]}
     tables = [{"qid": "sex"}, {"qid": "town"}]
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="not among its declared levels"):
         cr.assess_together(frame, tables, "job", levels=declared, epsilon=1.0)
     found = cr.assess_together(frame, tables, "job", levels=declared, epsilon=1.0, outside="drop")
     assert found.records == 31

@@ -261,6 +261,7 @@ def test_caused_is_never_negative_and_within_its_bound(data: st.DataObject) -> N
         for qid in ("a", "b", "c")
     ]
     found = cr.assess_together(frame, tables, "y", levels={"y": [0, 1, 2]})
+    assert tuple(each.rule for each in found.rules) == RULES
     for each in found.rules:
         assert 0 <= each.caused <= each.bound * (1 + 1e-9) + 1e-12
         assert each.right <= each.named * (1 + 1e-9)
@@ -282,6 +283,7 @@ def test_the_interval_holds_what_it_promises() -> None:
     joint = count_together(frame, [each.table.asked for each in found.tables], "y")
     noises = [each.table.mechanism.noise for each in found.tables]
     drawn = spread.simulate_rules(joint, noises, [0.5, 0.5], 2000, seed=3)
+    assert tuple(each.rule for each in found.rules) == RULES
     for each in found.rules:
         numbers = drawn[each.rule]["right"]
         assert each.low is not None
@@ -327,6 +329,7 @@ def test_caused_is_within_its_bound_where_there_is_a_delta(mechanism: str) -> No
     """caused <= (1 - e^-epsilon) right + e^-epsilon delta n, epsilon and delta being those of all tables."""
     tables = [{"qid": "sex"}, {"qid": "town"}]
     found = assess(TWO, tables, mechanism=mechanism, epsilon=0.3, delta=1e-3)
+    assert tuple(each.rule for each in found.rules) == RULES
     for each in found.rules:
         free = math.exp(-found.cost.epsilon) * found.cost.delta * len(TWO)
         assert 0 < each.caused <= -math.expm1(-found.cost.epsilon) * each.right + free

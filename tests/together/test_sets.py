@@ -183,9 +183,17 @@ def test_a_set_file_that_is_not_there(folder: Path, capsys: pytest.CaptureFixtur
     assert "the set file does not exist" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("tables", [[], "sex", {"qid": "sex"}, [3]])
-def test_tables_that_are_no_list_of_tables(tables: Any) -> None:
-    with pytest.raises(CellriskError):
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ([], "at least one table"),
+        ("sex", "tables must be a list; got a str"),
+        ({"qid": "sex"}, "tables must be a list; got a dict"),
+        ([3], "table 1 of the set must be a mapping"),
+    ],
+)
+def test_tables_that_are_no_list_of_tables(tables: Any, said: str) -> None:
+    with pytest.raises(CellriskError, match=said):
         cr.assess_together(pd.DataFrame({"sex": ["f", "m"], "job": ["x", "y"]}), tables, "job", epsilon=1.0)
 
 

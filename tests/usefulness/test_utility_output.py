@@ -201,19 +201,19 @@ def test_picture(found: Utility, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "said"),
     [
-        {"cells": "all"},
-        {"mechanisms": ()},
-        {"releases": 4},
-        {"sizes": np.zeros(3, np.int64)},
-        {"absolute_error": np.zeros((2, 9))},
-        {"standard_error": np.zeros((1, 10))},
-        {"tvd": np.full((2, 10, 5), 1.5)},
-        {"tvd": np.full((2, 10, 5), np.nan)},
+        ({"cells": "all"}, "unknown cells"),
+        ({"mechanisms": ()}, "needs a mechanism"),
+        ({"releases": 4}, "a distance for each"),
+        ({"sizes": np.zeros(3, np.int64)}, "a size for each marginal"),
+        ({"absolute_error": np.zeros((2, 9))}, "an error for each"),
+        ({"standard_error": np.zeros((1, 10))}, "an error for each"),
+        ({"tvd": np.full((2, 10, 5), 1.5)}, "lies between 0 and 1"),
+        ({"tvd": np.full((2, 10, 5), np.nan)}, "lies between 0 and 1"),
     ],
     ids=str,
 )
-def test_a_utility_is_checked_when_made(found: Utility, change: dict[str, Any]) -> None:
-    with pytest.raises((InvalidInput, UnknownName)):
+def test_a_utility_is_checked_when_made(found: Utility, change: dict[str, Any], said: str) -> None:
+    with pytest.raises((InvalidInput, UnknownName), match=said):
         dataclasses.replace(found, **change)

@@ -140,15 +140,19 @@ class TestRefusals:
         with pytest.raises(InvalidInput, match="not known"):
             serve(host="127.0.0.1", port=-1, open_browser=False)
 
-    @pytest.mark.parametrize("more", [{}, {"allow_remote": True}], ids=["not-allowed", "no-password"])
-    def test_an_address_that_others_can_reach(self, more: dict[str, Any]) -> None:
-        with pytest.raises(InvalidInput):
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [({}, "other machines could reach"), ({"allow_remote": True}, "needs a password")],
+        ids=["not-allowed", "no-password"],
+    )
+    def test_an_address_that_others_can_reach(self, more: dict[str, Any], said: str) -> None:
+        with pytest.raises(InvalidInput, match=said):
             serve(host="0.0.0.0", open_browser=False, **more)
 
     def test_something_that_is_no_ledger(self, tmp_path: Path) -> None:
         pytest.importorskip("sqlalchemy")
         (tmp_path / "notes.txt").write_text("no ledger", encoding="utf-8")
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInput, match="is no ledger"):
             serve(ledger=tmp_path / "notes.txt", open_browser=False)
 
 
@@ -168,9 +172,9 @@ class TestWorkspace:
         def fail() -> None:
             with open_workspace(Settings(workers=1)):
                 during.extend(tmp_path.iterdir())
-                raise RuntimeError
+                raise RuntimeError("in the block")
 
-        with pytest.raises(RuntimeError):
+        with pytest.raises(RuntimeError, match="in the block"):
             fail()
         assert len(during) == 1
         assert list(tmp_path.iterdir()) == []

@@ -127,7 +127,9 @@ def read_epsilons(given: float | Sequence[float] | Floats | None) -> Floats:
         values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):
         raise InvalidInput("epsilon must be a number or a list of numbers", got=type(given).__name__) from None
-    if values.ndim != 1 or not len(values):
+    if values.ndim != 1:
+        raise InvalidInput("epsilon must be a number or a list of numbers", got=f"{values.ndim} dimensions")
+    if not len(values):
         raise InvalidInput("the list of epsilons is empty", allowed="one number above 0, or more")
     wrong = values[~(np.isfinite(values) & (values > 0))]
     if len(wrong):
