@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 from cellrisk.repeat.accounting import compose
 from cellrisk.repeat.accounting.distributions import (
@@ -50,6 +51,15 @@ def test_geometric_releases_of_different_epsilon(epsilons: list[float]) -> None:
     exact = exact_epsilon([geometric_outcomes(epsilon) for epsilon in epsilons], 1e-4)
     found = compose([loss_of("geometric", epsilon) for epsilon in epsilons], operator="pld", delta=1e-4)
     require_close_above(found.epsilon, exact)
+
+
+def test_a_hundred_releases_that_all_differ() -> None:
+    """Each has a distribution of its own, whose tails are cut: what all of them lose together stays negligible."""
+    pieces = [(PurePiece(0.1 + 1e-10 * number), 1) for number in range(100)]
+    counted = np.arange(101)
+    chance, loss = stats.binom(100, 1.0 / (1.0 + math.exp(-0.1))).pmf(counted), 0.1 * (2 * counted - 100)
+    exact = optimize.brentq(lambda epsilon: chance @ np.maximum(-np.expm1(epsilon - loss), 0.0) - 1e-6, 0.0, 10.0)
+    require_close_above(compose_distributions(pieces, 1e-6), exact, close=1e-6)
 
 
 def test_a_replaced_record_changes_two_counts_with_half_of_epsilon_each() -> None:

@@ -158,6 +158,8 @@ def test_advantage_is_the_total_variation_of_a_record_left_out() -> None:
     assert found.advantage is not None
     require_close_above(found.advantage, exact)
     assert found.odds == near(math.exp(2 * 2.7))
+    assert compose_ceiling(losses_of(*[cr.Geometric(177.25)] * 2)).odds == near(math.exp(709.0))
+    assert compose_ceiling(losses_of(*[cr.Geometric(178.0)] * 2)).odds == math.inf  # beyond all numbers
     moved = compose_ceiling(losses_of(cr.Geometric(0.5, neighbours="replace"), cr.Geometric(0.9)))
     assert moved.advantage == pytest.approx(2 * moved.even_two - 1, abs=1e-12)
 

@@ -47,7 +47,7 @@ class DeltaCurve:
     def at(self, epsilons: Floats) -> Floats:
         """delta at epsilons from 0 on, ascending: 1 - (1 - disclosed)(1 - delta of the rest)."""
         rest = find_deltas(self._distribution, self.pieces, epsilons)
-        return np.asarray(np.minimum(rest + self.disclosed * (1.0 - rest), 1.0))
+        return np.asarray(rest + self.disclosed * (1.0 - rest))
 
     @cached_property
     def _distribution(self) -> Any:
@@ -74,7 +74,7 @@ class DeltaCurve:
         pi = min(prior, 1.0 - prior)
         if pi <= 0:
             return 1.0
-        delta = self.at_zero if pi == 0.5 else float(self.at(np.array([math.log1p(-pi) - math.log(pi)]))[0])
+        delta = float(self.at(np.array([math.log1p(-pi) - math.log(pi)]))[0])
         return (1.0 - pi) + pi * delta
 
     def likelihoods(self, distinct: int) -> Likelihoods:
@@ -138,7 +138,7 @@ def bound_success(likelihoods: Likelihoods, labels: Labels, *, swapped: bool) ->
         widths, gains = np.append(widths, 1.0), np.append(gains, labels.likeliest)
     order = np.argsort(-slopes, axis=None, kind="stable")
     widths, gains = widths[order], gains[order]
-    room = 1.0 - np.concatenate([[0.0], np.cumsum(widths)[:-1]])
+    room = 1.0 - (np.cumsum(widths) - widths)
     with np.errstate(invalid="ignore", divide="ignore"):
         taken = np.where(widths > 0, np.clip(room / widths, 0.0, 1.0), 1.0)
     return min(float(np.sum(taken * gains)), 1.0)
@@ -303,7 +303,8 @@ def _bound_odds(losses: Sequence[Loss]) -> float | None:
     counted = math.fsum(
         (2.0 if loss.neighbours == "add-remove" else 1.0) * float(loss.epsilon or 0.0) for loss in losses
     )
-    return math.exp(counted) if counted < 709.0 else math.inf
+    with np.errstate(over="ignore"):
+        return float(np.exp(counted))
 
 
 def _any_replaced(losses: Sequence[Loss]) -> bool:
