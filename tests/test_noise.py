@@ -46,6 +46,36 @@ def test_one_record_less_agrees_with_mpmath(noise: str) -> None:
         assert abs(ours - theirs) <= 1e-12 * theirs
 
 
+def mass_by_mpmath(kind: type[Noise], scale: float, away: int) -> float:
+    with mp.workdps(40):
+        b, d = mp.mpf(scale), abs(away)
+        if kind is GeometricNoise:
+            return float((1 - mp.exp(-1 / b)) / (1 + mp.exp(-1 / b)) * mp.exp(-d / b))
+        if kind is DiscreteGaussianNoise:
+            return float(mp.exp(-(mp.mpf(d) ** 2) / (2 * b**2)) / mp.jtheta(3, 0, mp.exp(-1 / (2 * b**2))))
+        if kind is LaplaceNoise:
+            if d == 0:
+                return float(1 - mp.exp(-1 / (2 * b)))
+            return float((mp.exp(-(d - mp.mpf(0.5)) / b) - mp.exp(-(d + mp.mpf(0.5)) / b)) / 2)
+        return float(mp.ncdf((mp.mpf(0.5) - d) / b) - mp.ncdf((-mp.mpf(0.5) - d) / b))
+
+
+@pytest.mark.parametrize("scale", [30.0, 201.0, 1500.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mass_of_one_value_keeps_its_digits_where_noise_is_wide(kind: type[Noise], scale: float) -> None:
+    away = [0, 1, -1, 17, -round(scale), round(4 * scale), round(8 * scale)]
+    exact = [mass_by_mpmath(kind, scale, each) for each in away]
+    found = kind(scale).mass(np.array(away, dtype=float))
+    assert found == pytest.approx(exact, rel=1e-11 if scale > 200 else 1e-10, abs=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_usual_threshold_is_a_half(kind: type[Noise]) -> None:
+    noise = kind(3.0)
+    for asked in (noise.vanish, noise.survive, noise.lose):
+        assert float(asked(2)) == near(float(asked(2, 0.5)))
+
+
 @pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise, DiscreteGaussianNoise])
 def test_tails_keep_their_digits(kind: type[Noise]) -> None:
     """Thirty scales out, where 1 - cdf would be 0."""
@@ -88,6 +118,7 @@ def test_far_tail_of_a_wide_discrete_gaussian(scale: float, deviations: float) -
 
 
 def test_the_ends_of_noise() -> None:
+    assert (NoNoise().scale, EndlessNoise().scale) == (0.0, math.inf)
     """None at all, where every count is what it is; and more than any count, where each vanishes half of the time."""
     counts = np.array([0, 1, 2, 3, 1000])
     assert NoNoise().vanish(counts, 1.5).tolist() == [1, 1, 0, 0, 0]

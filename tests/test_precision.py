@@ -32,3 +32,11 @@ def test_wide_noise_is_summed_in_time() -> None:
     assert found.sd == pytest.approx(np.sqrt(2.0) * 1e5, rel=1e-3, abs=0)
     assert found.within == pytest.approx(1e5 * np.log(20.0), rel=1e-3, abs=0)
     assert found.at_zero == pytest.approx(0.5e5, rel=1e-3, abs=0)
+
+
+def test_the_widest_noise_is_no_longer_a_sum() -> None:
+    """Some 10^20 values of the noise: they are not listed."""
+    found = find_precision(cr.Geometric(epsilon=1e-18))
+    assert found.sd == pytest.approx(np.sqrt(2.0) * 1e18, rel=1e-3, abs=0)
+    assert found.within == pytest.approx(1e18 * np.log(20.0), rel=1e-3, abs=0)
+    assert found.at_zero == pytest.approx(0.5e18, rel=1e-3, abs=0)

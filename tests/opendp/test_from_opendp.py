@@ -117,6 +117,17 @@ def test_measurements_on_records_say_how_neighbours_differ() -> None:
     assert cr.from_opendp(total >> dp.m.then_laplace(scale=4.0)).epsilon == near(0.25)
 
 
+def test_the_last_step_before_the_noise_must_count() -> None:
+    numbers = (
+        dp.vector_domain(dp.atom_domain(T=str)),
+        dp.symmetric_distance(),
+    ) >> dp.t.then_cast_default(TOA=int)
+    assert cr.from_opendp(numbers >> dp.t.then_count() >> dp.m.then_laplace(2.0)) == cr.Geometric(epsilon=0.5)
+    summed = numbers >> dp.t.then_clamp((0, 1)) >> dp.t.then_sum() >> dp.m.then_laplace(2.0)
+    with pytest.raises(InvalidInput, match="counts no records before it adds noise"):
+        cr.from_opendp(summed)
+
+
 def test_queries() -> None:
     found = cr.from_opendp(query().count_by_categories(LABELS, null_category=False).laplace())
     assert (found.name, found.neighbours) == ("geometric", "add-remove")

@@ -161,6 +161,15 @@ def test_unknown_rules_are_refused(given: str) -> None:
         read_perturbation(given)
 
 
+def test_rows_are_held_as_far_as_is_said() -> None:
+    for rule, last, period in (
+        ("suppress-below:10,round:5", 19, 5),
+        ("random-rounding:3", 2, 3),
+        ("cell-key:4/1", 4, 1),
+    ):
+        assert read_perturbation(rule).to_dict() == {"name": rule, "last": last, "period": period}
+
+
 def test_zeros_before_a_number_change_nothing() -> None:
     for zeros in (1, 20, 5000):
         assert row_of(read_perturbation(f"random-rounding:{'0' * zeros}3"), 4) == near({3: 2 / 3, 6: 1 / 3})
@@ -195,6 +204,8 @@ def test_published_values_have_an_end() -> None:
     for value in (10**9 + 1, -1):
         with pytest.raises(InvalidInput, match="nor beyond all counts"):
             Perturbation("farther", (stays, (np.array([value]), np.ones(1))))
+        with pytest.raises(InvalidInput, match="nor beyond all counts"):
+            Perturbation("some of it", (stays, (np.array([1, value]), np.full(2, 0.5))))
 
 
 def test_counts_of_a_file_begin_at_0(tmp_path: Path) -> None:
