@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,21 +140,34 @@ def test_certainty_is_within_its_limit_up_to_the_answer(
     assert right_share(table, choice.epsilon * (1 + 1e-6), **attacker) > limit
 
 
-def test_the_scan_of_certainty_looks_between_points_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A narrow rise just before the edge lies between two points of the scan."""
+@pytest.mark.parametrize("quarter", [1, 2, 3])
+def test_the_scan_of_certainty_looks_between_points_near_the_limit(
+    monkeypatch: pytest.MonkeyPatch, quarter: int
+) -> None:
+    """A narrow rise just before the edge lies between two points of the scan. Nothing is asked far beyond the edge."""
     points = np.geomspace(1e-3, 100, 241)
     start, end = float(points[150]), float(points[151])
-    middle = math.sqrt(start * end)
+    risen = start * (end / start) ** (quarter / 4)
+    asked = []
 
     def rise(_: Any, noises: Any, *__: Any) -> Floats:
         epsilon = 1 / noises[0].scale
-        return np.array([0.6 if abs(epsilon / middle - 1) < 1e-3 else 0.49 if epsilon < end * 1.001 else 0.7])
+        asked.append(epsilon)
+        return np.array([0.6 if abs(epsilon / risen - 1) < 1e-3 else 0.49 if epsilon < end * 1.001 else 0.7])
 
     monkeypatch.setattr("cellrisk.decide.figure_limits.certain_shares", rise)
     table = make_table(MIXED)
     largest = CertainLimit(0.5).find_largest(table.attributes, Setting("geometric"), 1e-3, 100.0)
     assert largest is not None
-    assert largest < middle
+    assert largest < risen
+    assert max(asked) <= points[152] * 1.001
+
+
+def test_certainty_that_cannot_be_told_is_no_limit() -> None:
+    """Of a table with too many different cells, which labels stand in which cell is not held."""
+    attributes = [replace(each, vectors=None) for each in make_table(MIXED).attributes]
+    with pytest.raises(CellriskError, match="no certainty can be told"):
+        CertainLimit(0.5).find_largest(attributes, Setting("geometric"), 1e-3, 100.0)
 
 
 def test_the_ceiling_has_closed_forms() -> None:

@@ -37,7 +37,7 @@ def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: floa
     pieces = _cut(scales.logs[-1], scales.logs[0], kind, n_levels)
     places = np.concatenate([piece.places for piece in pieces])
     found = excesses(kind.at_scales(map(math.exp, places)))
-    special: list[Floats] = [np.array([scales.logs[-1], scales.logs[0]])]
+    special: list[Floats] = []
     crossings: list[Floats] = []
     least, where = math.inf, 0.0
     start = 0

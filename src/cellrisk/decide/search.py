@@ -103,8 +103,9 @@ def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
-    low, high = float(epsilon[0]), float(epsilon[1])
-    known = {0.0: float(value[0]), 1.0: float(value[1])}
+    low, high = epsilon.tolist()
+    at_low, at_high = value.tolist()
+    known = {0.0: at_low, 1.0: at_high}
     width = math.log(high / low)
 
     def place(part: float) -> float:
@@ -115,8 +116,7 @@ def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
 
     tolerance = EDGE / width
     part = float(brentq(at, 0.0, 1.0, xtol=tolerance, rtol=4 * np.finfo(float).eps))
-    towards = -tolerance if value[0] <= 0 else tolerance
-    inside = 0.0 if value[0] <= 0 else 1.0
+    inside, towards = (0.0, -tolerance) if at_low <= 0 else (1.0, tolerance)
     while at(part) > -ROUNDING and part != inside:
         part = min(max(part + towards, 0.0), 1.0)
         towards *= 2.0
