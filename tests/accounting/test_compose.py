@@ -158,10 +158,20 @@ def test_statements_say_what_composes_how() -> None:
     assert compose([pure(0.1)]).statements[0] == "1 pure loss is composed as pure DP."
 
 
+def test_the_ceiling_in_a_sentence_or_why_there_is_none() -> None:
+    assert compose([concentrated(0.1)], delta=1e-6).ceiling_sentence.startswith("The ceiling is not known: ")
+    known = compose([loss_of("geometric", 0.5)] * 2)
+    assert known.ceiling is not None
+    assert known.ceiling_sentence == known.ceiling["sentence"]
+    assert "values" in known.ceiling_sentence
+
+
 def test_statements_say_what_is_assumed() -> None:
     worst = compose([pure(0.1)] * 20, delta=1e-6).statements
     assert "20 losses without a known mechanism: taken at the worst that the guarantee allows." in worst
     assert any("its parameters may not" in line for line in worst)
+    beside = compose([pure(0.1)] * 20 + [concentrated(0.001)] * 3, delta=1e-6).statements
+    assert "20 losses without a known mechanism: taken at the worst that the guarantee allows." in beside
     known = compose([loss_of("laplace", 0.1)] * 20, delta=1e-6).statements
     assert not any("known mechanism" in line for line in known)
     assert not any("its parameters may not" in line for line in compose([pure(0.1)]).statements)

@@ -15,6 +15,7 @@ from cellrisk.repeat.accounting.distributions import (
     compose_distributions,
     convolve,
     find_deltas,
+    reveals_all,
     why_not,
 )
 from cellrisk.repeat.accounting.operators import compose_pld, find_rest
@@ -244,3 +245,14 @@ def test_deltas_of_randomised_response_twice() -> None:
     assert found[3:].tolist() == [0.0, 0.0]
     for some in (slice(1, 2), slice(1, 3)):
         assert find_deltas(whole, twice, epsilons[some]) == pytest.approx(exact[some], abs=1e-5)
+
+
+def test_a_delta_is_never_above_1() -> None:
+    """Where next to everything is told, what is added for rounding goes beyond."""
+    told = [(PurePiece(100.0), 3)]
+    assert find_deltas(convolve(told), told, np.array([0.0, 1.0, 50.0])).max() == 1.0
+
+
+def test_one_piece_that_tells_everything_is_enough() -> None:
+    assert reveals_all([(PurePiece(1.0), 5), (PurePiece(501.0), 1)])
+    assert not reveals_all([(PurePiece(1.0), 5), (PurePiece(500.0), 9)])

@@ -15,7 +15,7 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, LaplaceNoise
 from cellrisk.repeat.accounting import Loss, compose_ceiling
-from cellrisk.repeat.accounting.ceilings import DeltaCurve, _ask_curves, _bend, _disclose, bound_success
+from cellrisk.repeat.accounting.ceilings import DeltaCurve, _ask_curves, _bend, _disclose, bound_success, find_ceiling
 from cellrisk.repeat.accounting.pieces import GaussianPiece, LaplacePiece, PurePiece
 from cellrisk.risk.ceilings import Labels, Likelihoods, find_success, succeed
 from tests.near import near
@@ -162,6 +162,33 @@ def test_advantage_is_the_total_variation_of_a_record_left_out() -> None:
     assert compose_ceiling(losses_of(*[cr.Geometric(178.0)] * 2)).odds == math.inf  # beyond all numbers
     moved = compose_ceiling(losses_of(cr.Geometric(0.5, neighbours="replace"), cr.Geometric(0.9)))
     assert moved.advantage == pytest.approx(2 * moved.even_two - 1, abs=1e-12)
+
+
+def test_guarantees_about_replaced_and_added_records_together() -> None:
+    """One guarantee is about a replaced record, so that only two labels are compared: a guarantee about an added one
+    counts twice. Of two answers that may be false, the surer one is believed."""
+    unknown = [Loss(flavour="pure", epsilon=0.5, neighbours="replace"), Loss(flavour="pure", epsilon=0.4)]
+    found = compose_ceiling(unknown)
+    require_close_above(found.even_two, 1 / (1 + math.exp(-0.8)))
+    assert found.advantage is not None
+    require_close_above(found.advantage, math.tanh(0.4))
+
+
+def test_one_release_that_tells_everything_is_enough() -> None:
+    for others in ([cr.Geometric(1.0)], [cr.Geometric(1.0, neighbours="replace")], [cr.Laplace(0.1)] * 3):
+        found = compose_ceiling(losses_of(cr.Geometric(2000.0), *others), labels=3)
+        assert (found.even, found.even_two, found.advantage) == (1.0, 1.0, 1.0)
+
+
+def test_without_a_release_the_likeliest_label_is_guessed() -> None:
+    assert compose_ceiling([], priors=[0.2, 0.7, 0.1]).success == near(0.7)
+
+
+def test_the_ceiling_of_two_labels_where_nothing_else_is_said() -> None:
+    found, why_not = find_ceiling(tuple(losses_of(cr.Geometric(0.5), cr.Geometric(0.7))))
+    assert found is not None
+    assert (found.labels, why_not) == (2, "")
+    assert found.even == near(found.even_two)
 
 
 def test_many_releases_of_a_small_epsilon_are_like_a_gaussian() -> None:

@@ -103,8 +103,8 @@ def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
-    low, high = epsilon.tolist()
-    at_low, at_high = value.tolist()
+    low, high = map(float, epsilon)
+    at_low, at_high = map(float, value)
     known = {0.0: at_low, 1.0: at_high}
     width = math.log(high / low)
 

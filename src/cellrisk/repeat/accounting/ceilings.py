@@ -175,7 +175,7 @@ def compose_ceiling(
     even = ask.guess_right(Labels.even(count))
     return Ceiling(
         labels=count,
-        even_two=even if count == 2 else ask.guess_right(Labels.even(2)),
+        even_two=ask.guess_right(Labels.even(2)),
         even=even,
         success=even if believed is None else ask.guess_right(Labels.of(believed)),
         advantage=ask.advantage,
@@ -221,7 +221,7 @@ class _CurvesOfReleases:
 
     swapped: DeltaCurve
     removed: DeltaCurve | None
-    """None where a guarantee says nothing of a record that is left out."""
+    """None where a guarantee says nothing of a record that is left out, because it is about a replaced one."""
     replaced: bool
     exact: bool
     """Whether the noise of all releases is known."""
@@ -242,12 +242,10 @@ class _CurvesOfReleases:
         return max(min(*bounds, 1.0), labels.likeliest)
 
     @property
-    def advantage(self) -> float | None:
+    def advantage(self) -> float:
         if reveals_all(self.swapped.pieces):
-            return None if self.removed is None and not self.replaced else 1.0
-        if self.replaced:
-            return self.swapped.at_zero
-        return None if self.removed is None else self.removed.at_zero
+            return 1.0
+        return (self.swapped if self.replaced or self.removed is None else self.removed).at_zero
 
 
 def _ask_gaussian(losses: Sequence[Loss]) -> _GaussianReleases:
@@ -289,10 +287,11 @@ def _disclose(unknown: Sequence[Loss], *, swapped: bool = False) -> float:
     """
     deltas = []
     for loss in unknown:
-        epsilon = float(loss.epsilon or 0.0)
-        twice = swapped and loss.neighbours == "add-remove" and loss.delta > 0
-        log_delta = math.log(loss.delta) + float(np.logaddexp(0.0, epsilon)) if twice else 0.0
-        deltas.append((math.exp(log_delta) if log_delta < 0 else 1.0) if twice else loss.delta)
+        if swapped and loss.neighbours == "add-remove" and loss.delta > 0:
+            log_delta = math.log(loss.delta) + float(np.logaddexp(0.0, loss.epsilon or 0.0))
+            deltas.append(math.exp(min(log_delta, 0.0)))
+        else:
+            deltas.append(loss.delta)
     return 1.0 if 1.0 in deltas else -math.expm1(math.fsum(math.log1p(-delta) for delta in deltas))
 
 
