@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ import pytest
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.publish.releasing.saving import Pair
-from cellrisk.repeat.ledger import journals
-from cellrisk.repeat.ledger.journals import Journal
+from cellrisk.repeat.ledger import book, journals
+from cellrisk.repeat.ledger.journals import Journal, list_journals
 from cellrisk.repeat.ledger.store import Session
 from tests.ledger.conftest import Where
 from tests.ledger.deaths import FIELDS
@@ -80,29 +79,26 @@ def test_a_journal_that_somebody_keeps_is_refused(in_file: Where, monkeypatch: p
         assert ledger.pendings() == ()
 
 
-def test_a_reservation_that_is_made_while_another_sweeps_keeps_its_journal(
+def test_a_reservation_that_is_made_while_another_sweeps_goes_with_its_journal(
     in_file: Where, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One who writes saw no reservation; then it is made, and its process dies: its journal must not be swept away."""
+    """One who writes has listed a journal alone; then the reservation is made, and its process dies: both are ended."""
     with in_file.open() as ledger, in_file.open() as other:
         ledger.declare("everyone")
         with ledger.reserve(**FIELDS) as reservation:
-            path = reservation._journal.path
-            reservation._journal.close()  # as if its process had died
-            monkeypatch.setattr(Session, "pendings", _first_nothing(Session.pendings))
-            other.settle()
-            assert path.exists()
-        monkeypatch.undo()
+            [row] = ledger.pendings()
+            in_file.execute("DELETE FROM pending")
 
+            def list_early(identity: str) -> dict[str, Path]:
+                found = list_journals(identity)
+                with ledger._store.write() as session:
+                    session.reserve(row)
+                reservation._journal.close()  # as if its process had died
+                return found
 
-def _first_nothing(real: Callable[[Session], list[Any]]) -> Callable[[Session], list[Any]]:
-    seen = []
-
-    def pendings(session: Session) -> list[Any]:
-        seen.append(session)
-        return real(session) if len(seen) > 1 else []
-
-    return pendings
+            monkeypatch.setattr(book, "list_journals", list_early)
+            assert other.settle() == ()
+            assert not reservation._journal.path.exists()
 
 
 class Death(BaseException):

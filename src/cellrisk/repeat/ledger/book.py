@@ -31,7 +31,9 @@ from cellrisk.repeat.ledger.entry import (
     read_loss,
     write_time,
 )
-from cellrisk.repeat.ledger.limits import LedgerState
+from cellrisk.repeat.ledger.heads import find_heads, write_head
+from cellrisk.repeat.ledger.journals import PAUSE, Note, is_alive, list_journals, open_journal
+from cellrisk.repeat.ledger.limits import LedgerState, Reserved
 from cellrisk.repeat.ledger.verification import Verification, compare_files, examine
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.extras import extra_needed
@@ -91,8 +93,6 @@ class Ledger:
         clock: Callable[[], datetime] | None = None,
         head: str | os.PathLike[str] | None = None,
     ) -> None:
-        from cellrisk.repeat.ledger.heads import find_heads
-
         with extra_needed():
             from cellrisk.repeat.ledger.places import find_place
             from cellrisk.repeat.ledger.store import Store
@@ -132,8 +132,6 @@ class Ledger:
 
         A ledger of which nothing is noted there yet begins to be watched.
         """
-        from cellrisk.repeat.ledger.heads import write_head
-
         with self._store.read() as session:
             for file in self._store.heads:
                 if self._store.new:
@@ -257,7 +255,6 @@ class Ledger:
         tables
             Those of a set that is released together, as `TogetherRelease` has them; the loss is that of all of them.
         """
-        from cellrisk.repeat.ledger.journals import Note, open_journal
         from cellrisk.repeat.ledger.pairing import Reservation, end_journal
         from cellrisk.repeat.ledger.store import RESERVED, Pending
 
@@ -448,7 +445,8 @@ class Ledger:
 
     def settle(self) -> tuple[Pending, ...]:
         """Finishes or takes back what dead processes of this user, on this machine, have left; returns the others."""
-        return tuple(self._tidy())
+        self._end_dead()
+        return self.pendings()
 
     def abandon(self, token: str) -> bool:
         """Gives up a release whose process is known to be dead, and whose journal is on a machine that is out of reach.
@@ -457,13 +455,12 @@ class Ledger:
         spent; its file is then in its place only where it can be finished from here. Returns whether an entry stands.
         """
         from cellrisk.repeat.ledger.pairing import ALIVE, ELSEWHERE, settle
-        from cellrisk.repeat.ledger.store import DECIDED
 
         with self._store.read() as session:
             found = session.pending(token)
         if found is None:
             raise UnknownName("the ledger has no such reservation", got=repr(token), fix="verify lists them")
-        state = settle(self._store, found, anywhere=True)
+        state = settle(self._store, token, anywhere=True)
         if state == ALIVE:
             raise InvalidInput(
                 "the process that made the reservation is still running, and will end it", got=repr(token)
@@ -471,7 +468,7 @@ class Ledger:
         if state == ELSEWHERE:
             with self._store.write() as session:
                 session.remove_pending(token)
-        return found.state == DECIDED
+        return found.decided
 
     def __str__(self) -> str:
         state = self._read()
@@ -496,10 +493,8 @@ class Ledger:
 
         own: the token of the caller's own reservation, whose journal is there and is none that the dead have left.
         """
-        from cellrisk.repeat.ledger.journals import list_journals
-
-        if self._store.place.writable and list_journals(self._store.id).keys() - {own}:
-            self._tidy()
+        if self._store.place.writable:
+            self._end_dead(own)
         session: Session | None = None
         before = ""
         try:
@@ -533,13 +528,8 @@ class Ledger:
 
         What the dead have left is not waited for.
         """
-        decided = [pending for pending in pendings if pending.state == "decided"]
-        if not decided or time.monotonic() > deadline:
-            return False
-        from cellrisk.repeat.ledger.journals import PAUSE
-        from cellrisk.repeat.ledger.pairing import is_alive
-
-        if not any(is_alive(self._store.id, pending) for pending in decided):
+        moving = any(pending.decided and is_alive(self._store.id, pending.token) for pending in pendings)
+        if not moving or time.monotonic() > deadline:
             return False
         time.sleep(PAUSE)
         return True
@@ -555,27 +545,14 @@ class Ledger:
         written = session.whereabouts(len(known) + 1) if rows else {}
         paths = {number: each.path for number, each in written.items()}
         self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
-        if not pendings:
-            return LedgerState(self._known)
-        from cellrisk.repeat.ledger.pairing import read_reserved
+        return LedgerState(self._known, tuple(Reserved.of(each) for each in pendings if not each.decided))
 
-        return LedgerState(self._known, read_reserved(pendings))
+    def _end_dead(self, own: str = "") -> None:
+        """Finishes or takes back what dead processes have left of releases, but for one's own."""
+        for token in list_journals(self._store.id).keys() - {own}:
+            from cellrisk.repeat.ledger.pairing import settle  # most ledgers have no such journals
 
-    def _tidy(self) -> list[Pending]:
-        """Settles the releases of dead processes, and returns those of the others."""
-        from cellrisk.repeat.ledger.journals import list_journals
-
-        with self._store.read() as session:
-            pendings = session.pendings()
-        journals = list_journals(self._store.id)
-        if not journals:
-            return pendings
-        from cellrisk.repeat.ledger.pairing import SETTLED, end_stray_journals, settle
-
-        known = {pending.token for pending in pendings}
-        left = [pending for pending in pendings if settle(self._store, pending) != SETTLED]
-        end_stray_journals(self._store, {token: path for token, path in journals.items() if token not in known})
-        return left
+            settle(self._store, token)
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
         """Writes a release that was admitted, and before it its cohort where it brings one that is not yet known."""

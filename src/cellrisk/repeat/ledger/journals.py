@@ -163,6 +163,12 @@ def hold(path: Path, *, make: bool = False) -> Journal | None:
         os.close(handle)
 
 
+def is_alive(identity: str, token: str) -> bool:
+    """Whether the process of a reservation is seen to live, on this machine."""
+    path = find_journal(identity, token)
+    return path is not None and is_held(path)
+
+
 def is_held(path: Path) -> bool:
     """Whether the process lives that wrote a journal; nothing is changed."""
     try:

@@ -10,12 +10,16 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.accounting import Composition, Loss, compose
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
 from cellrisk.system.words import Flavour, Operator
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.ledger.store import Pending
 
 MOST_LISTED = 20
 
@@ -29,6 +33,11 @@ class Reserved:
     declares: bool = False
     """Whether it brings its cohort with it."""
     part_of: str | None = None
+
+    @staticmethod
+    def of(pending: Pending) -> Reserved:
+        body = pending.body
+        return Reserved(body["cohort"], Loss.from_dict(body["loss"]), body["declares"], body["part_of"])
 
 
 @dataclass(frozen=True)

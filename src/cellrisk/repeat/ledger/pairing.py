@@ -12,9 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cellrisk.errors import CellriskError, InvalidInput
@@ -23,9 +22,8 @@ from cellrisk.publish.releasing.saving import Pair, StagedFolder, staged_at
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.ledger.descriptions import digest_description
 from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, check_text
-from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note, find_journal, held, is_held
-from cellrisk.repeat.ledger.limits import Reserved
-from cellrisk.repeat.ledger.store import DECIDED, RESERVED, Pending, Session, Store
+from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note, find_journal, held
+from cellrisk.repeat.ledger.store import DECIDED, Pending, Session, Store
 from cellrisk.system.stopping import note_outcome
 from cellrisk.system.writing import make_last
 
@@ -59,7 +57,7 @@ class Reservation:
     @property
     def ledger(self) -> str:
         """The id of the ledger."""
-        return self._journal.path.name.partition("-")[0]
+        return self._store.id
 
     def save(self, release: Release | TogetherRelease, path: str | os.PathLike[str], *, force: bool = False) -> Entry:
         """Writes the released counts, their description and the entry: all of them, or nothing.
@@ -162,7 +160,7 @@ class Reservation:
             return
         self._journal.close()
         with suppress(CellriskError):
-            settle(self._store, self._pending)
+            settle(self._store, self.token)
 
     @property
     def _written(self) -> Entry:
@@ -239,27 +237,12 @@ def end_journal(store: Store, journal: Journal, token: str) -> None:
         journal.close()
 
 
-def read_reserved(pendings: Sequence[Pending]) -> tuple[Reserved, ...]:
-    """What is spent by reservations that are not decided."""
-    return tuple(
-        Reserved(body["cohort"], Loss.from_dict(body["loss"]), body["declares"], body["part_of"])
-        for _, state, body in pendings
-        if state == RESERVED
-    )
-
-
-def is_alive(identity: str, pending: Pending) -> bool:
-    """Whether the process of a reservation is seen to live, on this machine."""
-    path = find_journal(identity, pending.token)
-    return path is not None and is_held(path)
-
-
-def settle(store: Store, pending: Pending, *, anywhere: bool = False) -> str:
+def settle(store: Store, token: str, *, anywhere: bool = False) -> str:
     """Finishes or takes back a release whose process is dead; leaves it where that lives, or where nobody can tell.
 
     anywhere: whether a journal counts too that was written for a ledger at another place, such as one that was moved.
     """
-    path = find_journal(store.id, pending.token)
+    path = find_journal(store.id, token)
     if path is None:
         return ELSEWHERE
     try:
@@ -270,11 +253,9 @@ def settle(store: Store, pending: Pending, *, anywhere: bool = False) -> str:
             if not anywhere and note is not None and note.place != str(store.place):
                 return ELSEWHERE
             with store.write() as session:  # waits for what a server may still commit for a client that is dead
-                found = session.pending(pending.token)
-                if found is not None:
-                    if not _end(session, found, note):
-                        return ELSEWHERE
-                    session.remove_pending(found.token)
+                if not _end(session, token, note):
+                    return ELSEWHERE
+                session.remove_pending(token)
             journal.remove()
             return SETTLED
     except FileNotFoundError:  # settled by another
@@ -283,15 +264,27 @@ def settle(store: Store, pending: Pending, *, anywhere: bool = False) -> str:
         return ELSEWHERE
 
 
-def _end(session: Session, pending: Pending, note: Note | None) -> bool:
-    """Finishes a decided release, or takes another back; False where that cannot be done from here."""
-    if pending.state == RESERVED:
-        if note is not None and note.target is not None:
-            staged_at(note.target, pending.token).discard()
-        return True
-    if note is None or note.target is None or not _stands(session, pending.entry, note):
-        return False
-    return _move(staged_at(note.target, pending.token))
+def _end(session: Session, token: str, note: Note | None) -> bool:
+    """Moves the files of a decided release, and removes those of another; False where that cannot be done from here.
+
+    A journal without a reservation is of one that was never made, or was given up, by somebody who could not move the
+    files of an entry perhaps.
+    """
+    pending = session.pending(token)
+    if note is None or note.target is None:
+        return pending is None or not pending.decided
+    if pending is None:
+        there = [number for number, each in session.whereabouts().items() if each.path == str(note.target)]
+        decided = any(_stands(session, number, note) for number in there)
+    else:
+        decided = pending.decided
+        if decided and not _stands(session, pending.entry, note):
+            return False
+    staged = staged_at(note.target, token)
+    if decided:
+        return _move(staged)
+    staged.discard()
+    return True
 
 
 def _stands(session: Session, number: int | None, note: Note) -> bool:
@@ -317,35 +310,3 @@ def _move(pair: Pair | StagedFolder) -> bool:
     except OSError:
         return False
     return True
-
-
-def end_stray_journals(store: Store, journals: dict[str, Path]) -> None:
-    """Removes the journals of dead processes that have no reservation: none was made yet, or it was given up.
-
-    A release that was decided, and then given up by somebody who could not finish it, is finished here.
-    """
-    for token, path in journals.items():
-        with suppress(OSError, ForeignJournal), held(path) as journal:
-            if journal is None:
-                continue
-            note = journal.read()
-            if note is not None and note.place != str(store.place):
-                continue
-            with store.write() as session:
-                if session.pending(token) is not None:
-                    continue
-                if note is not None and note.target is not None:
-                    number = next(
-                        (
-                            n
-                            for n, each in session.whereabouts().items()
-                            if each.path == str(note.target) and _stands(session, n, note)
-                        ),
-                        None,
-                    )
-                    pair = staged_at(note.target, token)
-                    if number is None:
-                        pair.discard()
-                    elif not _move(pair):
-                        continue
-            journal.remove()

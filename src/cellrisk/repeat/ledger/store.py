@@ -54,10 +54,14 @@ class Pending(NamedTuple):
     body: dict[str, Any]
 
     @property
+    def decided(self) -> bool:
+        return self.state == DECIDED
+
+    @property
     def entry(self) -> int | None:
         """The number of its entry, where that is decided."""
         number = self.body.get("entry")
-        return number if self.state == DECIDED and type(number) is int else None
+        return number if self.decided and type(number) is int else None
 
 
 class Session:

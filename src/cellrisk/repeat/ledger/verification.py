@@ -14,9 +14,10 @@ from cellrisk.publish.releasing.saving import sidecar_of, staged_at
 from cellrisk.repeat.ledger.chain import Head, Problem, Row, find_breaks
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular, find_lost
 from cellrisk.repeat.ledger.entry import Entry, Whereabouts, show_on_one_line
+from cellrisk.repeat.ledger.journals import find_journal, is_held
 from cellrisk.repeat.ledger.limits import find_undeclared
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
+from cellrisk.system.text import aligned, number_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,11 +47,10 @@ class Verification(Result):
     @property
     def headline(self) -> str:
         """What was found, in a sentence."""
-        entries = f"{self.n_entries:,} {'entry' if self.n_entries == 1 else 'entries'}"
+        entries = number_of(self.n_entries, "entry", "entries")
         if self.ok:
             return f"The ledger is whole: {entries}, each as it was written, the last digest {self.head}."
-        found = f"{len(self.problems):,} {'problem' if len(self.problems) == 1 else 'problems'}"
-        return f"The ledger is NOT as it was written: {found} in {entries}."
+        return f"The ledger is NOT as it was written: {number_of(len(self.problems), 'problem')} in {entries}."
 
     def _numbers(self) -> pd.DataFrame:
         """One row a finding."""
@@ -166,7 +166,7 @@ def _find_unfounded(entries: Sequence[Entry], pendings: Sequence[Pending]) -> It
             yield Problem(None, f"{name} is about a cohort that is part of one never declared")
         if body["cohort"] not in declared and not body["declares"]:
             yield Problem(None, f"{name} is about a cohort that was never declared")
-        if pending.state == "decided":
+        if pending.decided:
             if pending.entry is None or pending.entry not in numbers:
                 yield Problem(None, f"{name} is decided, and its entry is not there, or another names it too")
             else:
@@ -180,12 +180,9 @@ def _remark_clocks(entries: Sequence[Entry]) -> Iterator[Problem]:
 
 
 def _remark_pendings(head: Head, pendings: Sequence[Pending]) -> Iterator[Problem]:
-    from cellrisk.repeat.ledger.journals import find_journal, is_held
-
     for pending in pendings:
         host, since = (show_on_one_line(str(pending.body.get(name))) for name in ("host", "since"))
-        decided = pending.state == "decided"
-        what = "decided, its file not yet in place" if decided else "reserved, and counts as spent"
+        what = "decided, its file not yet in place" if pending.decided else "reserved, and counts as spent"
         journal = find_journal(head.id, pending.token)
         if journal is None:
             end = "; its journal is not here: ledger abandon gives it up"
@@ -259,8 +256,6 @@ def _is_on_its_way(identity: str, pending: Pending, path: Path | None) -> bool:
 
     What the ledger says of that is not believed: a row in it would hide that a file was changed.
     """
-    from cellrisk.repeat.ledger.journals import find_journal, is_held
-
     journal = find_journal(identity, pending.token)
     if journal is None:
         return False
