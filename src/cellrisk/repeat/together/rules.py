@@ -7,11 +7,12 @@ shows k alone. In a table that he is not in, everything survives: s = 1.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -137,11 +138,11 @@ class Lookup:
         less, first = self.less[places[label]], self.first[places[label]]
         return OwnLabel(less, first, first * quiet, less * quiet, first * np.asarray(sum(lone)))
 
-    def see_survival(self, cells: Integers, label: int) -> SeenSurvival:
+    def eliminate(self, cells: Integers, label: int) -> Eliminated:
         """The table as people of one label see it who eliminate."""
         places = self.at(cells)
         vanish, survive = ([take(law, place) for place in places] for law in (self.vanish, self.survive))
-        return SeenSurvival(vanish, survive, take(self.less, places[label]), take(self.first, places[label]), label)
+        return Eliminated(survive, vanish, take(self.less, places[label]), take(self.first, places[label]), label)
 
     def see(self, cells: Integers, label: int) -> SeenTable:
         """The table as people of one label see it, whose cells these are."""
@@ -191,17 +192,6 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False)
-class SeenSurvival:
-    """What of it elimination needs to know."""
-
-    vanish: list[Floats]
-    survive: list[Floats]
-    less: Floats
-    first: Floats
-    label: int
-
-
-@dataclass(frozen=True, eq=False)
 class SeenTable:
     """One table as some people of one label see it: a list entry for each label, an array entry for each of them."""
 
@@ -210,8 +200,8 @@ class SeenTable:
     label: int
 
     @property
-    def survived(self) -> SeenSurvival:
-        return SeenSurvival(self.laws.vanish, self.laws.survive, self.own.less, self.own.first, self.label)
+    def eliminated(self) -> Eliminated:
+        return Eliminated(self.laws.survive, self.laws.vanish, self.own.less, self.own.first, self.label)
 
 
 def take(law: Any, cells: Integers) -> Any:
@@ -220,10 +210,7 @@ def take(law: Any, cells: Integers) -> Any:
 
 
 def multiply(factors: Sequence[Floats]) -> Floats:
-    product = factors[0]
-    for factor in factors[1:]:
-        product = product * factor
-    return product
+    return reduce(operator.mul, factors)
 
 
 def add_up(people: Floats, chance: Any) -> float:
@@ -283,8 +270,9 @@ def count_given_away(joint: JointCells, lookups: Sequence[Lookup]) -> CountedPeo
 
     def count(part: tuple[int, Integers]) -> CountedPeople:
         label, rows = part
-        people, seen = see_tables(joint, lookups, rows, label)
-        collections = eliminate_by(several, [each.survived for each in seen], people)
+        people = joint.count[rows].astype(np.float64)
+        seen = [lookup.see(own[rows].astype(np.intp), label) for lookup, own in zip(lookups, joint.cell, strict=True)]
+        collections = eliminate_by(several, [each.eliminated for each in seen], people)
         rules = {
             "elimination": collections[every],
             "any": find_any(seen, people),
@@ -310,16 +298,10 @@ def count_eliminated(
     def count(part: tuple[int, Integers]) -> list[Figures]:
         label, rows = part
         people = joint.count[rows].astype(np.float64)
-        state = None
-        for table in rest:
-            seen = lookups[table].see_survival(joint.cell[table][rows].astype(np.intp), label)
-            state = Eliminated.start(seen) if state is None else state.add(seen)
-        own = joint.cell[place][rows].astype(np.intp)
-        found = []
-        for lookup in others:
-            seen = lookup.see_survival(own, label)
-            found.append((Eliminated.start(seen) if state is None else state.add(seen)).figures(label, people))
-        return found
+        seen = [lookups[table].eliminate(joint.cell[table][rows].astype(np.intp), label) for table in rest]
+        own = [lookup.eliminate(joint.cell[place][rows].astype(np.intp), label) for lookup in others]
+        state = reduce(Eliminated.add, seen) if seen else None
+        return [(each if state is None else state.add(each)).figures(people) for each in own]
 
     total = [NOBODY] * len(others)
     for some in in_threads(count, split_people(joint)):
@@ -327,19 +309,9 @@ def count_eliminated(
     return total
 
 
-def see_tables(
-    joint: JointCells, lookups: Sequence[Lookup], rows: Integers, label: int
-) -> tuple[Floats, list[SeenTable]]:
-    """Some people of one label, and how they see each table."""
-    people = joint.count[rows].astype(np.float64)
-    return people, [
-        lookup.see(own[rows].astype(np.intp), label) for lookup, own in zip(lookups, joint.cell, strict=True)
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class Eliminated:
-    """How elimination stands after some tables: tables are added one by one."""
+    """What elimination leaves people of one label with, by one table or several: those of others are added to it."""
 
     stays: list[Floats]
     """z_j = prod_t s_t(n_tj) of each label."""
@@ -349,25 +321,23 @@ class Eliminated:
     """prod_t s_t(n_tk - 1) of the people's own label."""
     pivotal: Floats
     """z_k less that: sum_t prod_{u<t} s_u(n_uk - 1) d_t(n_tk) prod_{u>t} s_u(n_uk)."""
+    label: int
 
-    @staticmethod
-    def start(seen: SeenSurvival) -> Eliminated:
-        return Eliminated(seen.survive, seen.vanish, seen.less, seen.first)
-
-    def add(self, seen: SeenSurvival) -> Eliminated:
+    def add(self, other: Eliminated) -> Eliminated:
         return Eliminated(
-            [z * s for z, s in zip(self.stays, seen.survive, strict=True)],
-            [gone + z * q for gone, z, q in zip(self.goes, self.stays, seen.vanish, strict=True)],
-            self.less * seen.less,
-            self.pivotal * seen.survive[seen.label] + self.less * seen.first,
+            [z * s for z, s in zip(self.stays, other.stays, strict=True)],
+            [gone + z * q for gone, z, q in zip(self.goes, self.stays, other.goes, strict=True)],
+            self.less * other.less,
+            self.pivotal * other.stays[self.label] + self.less * other.pivotal,
+            self.label,
         )
 
-    def figures(self, label: int, people: Floats) -> Figures:
+    def figures(self, people: Floats) -> Figures:
         """right = z_k prod_{j != k} (1 - z_j); named: the same for every label, added up."""
         alone = each_alone(self.goes, self.stays)
-        others = multiply([gone for place, gone in enumerate(self.goes) if place != label])
+        others = multiply([gone for place, gone in enumerate(self.goes) if place != self.label])
         return Figures(
-            add_up(people, alone[label]),
+            add_up(people, alone[self.label]),
             sum(add_up(people, each) for each in alone),
             add_up(people, self.pivotal * others),
         )
@@ -443,22 +413,18 @@ def choose_collections(tables: int) -> list[tuple[int, ...]]:
 
 
 def eliminate_by(
-    chosen: Sequence[tuple[int, ...]], seen: Sequence[SeenSurvival], people: Floats
+    chosen: Sequence[tuple[int, ...]], seen: Sequence[Eliminated], people: Floats
 ) -> dict[tuple[int, ...], Figures]:
     """Elimination, the one label that vanishes in none of his cells, by each collection of tables."""
     found = {}
     states: dict[tuple[int, ...], Eliminated] = {}
     for some in chosen:
-        state = states.get(some[:-1])
-        if state is None:
-            state = Eliminated.start(seen[some[0]])
-            for table in some[1:]:
-                state = state.add(seen[table])
-        else:
-            state = state.add(seen[some[-1]])
+        before = states.get(some[:-1])
+        parts = [seen[table] for table in some] if before is None else [before, seen[some[-1]]]
+        state = reduce(Eliminated.add, parts)
         if some[-1] < len(seen) - 1 and len(seen) <= MOST_SUBSETS:  # a larger collection begins with this one
             states[some] = state
-        found[some] = state.figures(seen[0].label, people)
+        found[some] = state.figures(people)
     return found
 
 
