@@ -31,15 +31,15 @@ def find_breaches(
     if required is not None:
         lead = found.rule()
         risk, chance = lead.right / found.records, lead.chance / found.records
-        if required.max_risk is not None and risk > required.max_risk:
-            asked = Requirement(max_risk=required.max_risk)
-            yield f"asked for was {asked.describe()} ({NAMED}); it is {percent(risk)}"
-        if required.margin is not None and risk - chance > required.margin:
-            asked = Requirement(margin=required.margin)
-            yield f"asked for was {asked.describe()} ({NAMED}); it is {percent(risk - chance)} above"
-        if required.max_people is not None and lead.right > required.max_people:
-            asked = Requirement(max_people=required.max_people)
-            yield f"asked for was {asked.describe()} ({NAMED}); it is {say_people(lead.right)}"
+        figures = {
+            "max_risk": (risk, percent(risk)),
+            "margin": (risk - chance, f"{percent(risk - chance)} above"),
+            "max_people": (lead.right, say_people(lead.right)),
+        }
+        for name, (figure, said) in figures.items():
+            most = getattr(required, name)
+            if most is not None and figure > most:
+                yield f"asked for was {Requirement(**{name: most}).describe()} ({NAMED}); it is {said}"
 
 
 def find_figure(found: TogetherAssessment, limit: FigureLimit) -> float | None:
