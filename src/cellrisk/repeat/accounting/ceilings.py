@@ -179,7 +179,7 @@ def compose_ceiling(
         even=even,
         success=even if believed is None else ask.guess_right(Labels.of(believed)),
         advantage=ask.advantage,
-        odds=_bound_odds(losses),
+        odds=bound_odds(losses),
         priors=believed,
         releases=len(losses),
         exact=ask.exact,
@@ -295,7 +295,7 @@ def _disclose(unknown: Sequence[Loss], *, swapped: bool = False) -> float:
     return 1.0 if 1.0 in deltas else -math.expm1(math.fsum(math.log1p(-delta) for delta in deltas))
 
 
-def _bound_odds(losses: Sequence[Loss]) -> float | None:
+def bound_odds(losses: Sequence[Loss]) -> float | None:
     """The odds factors of pure losses multiply; others bound none."""
     if any(loss.flavour != "pure" for loss in losses):
         return None

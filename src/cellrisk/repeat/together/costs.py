@@ -12,7 +12,7 @@ import numpy as np
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism
 from cellrisk.repeat.accounting import Composition, Loss, compose
-from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.ceilings import bound_odds, compose_ceiling
 from cellrisk.risk.ceilings import Ceiling, Labels, Likelihoods, rounded_likelihoods, succeed
 from cellrisk.system.arrays import Floats
 
@@ -105,14 +105,13 @@ def _find_ceiling(mechanisms: Sequence[Mechanism], labels: int) -> Ceiling:
     even_two = even if labels == 2 else min(succeed(known, Labels.even(2)), 1.0)
     replaced = any(each.neighbours == "replace" for each in mechanisms)
     gained = float(np.maximum(known.with_person - known.without, 0.0).sum())
-    spent = sum(each.epsilon * (1.0 if replaced else 2.0) for each in mechanisms)
     return Ceiling(
         labels=labels,
         even_two=even_two,
         even=even,
         success=even,
         advantage=2.0 * even_two - 1.0 if replaced else min(gained, 1.0),
-        odds=float(np.exp(spent)) if spent < 709.0 else float("inf"),
+        odds=bound_odds(losses),
         releases=len(mechanisms),
     )
 
