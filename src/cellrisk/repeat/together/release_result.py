@@ -96,9 +96,8 @@ class TogetherRelease(Result):
         found = {}
         for table, release in zip(self.tables, self.releases, strict=True):
             name = self.name_of(table)
-            of_set = {"set": {"tables": len(self.tables), "number": table.number, "name": table.name}}
-            of_set["set"]["where"] = table.part.describe() if table.part else None
-            described = release.describe_file(name, self.contents[name], **of_set, **more)
+            of_set = {"tables": len(self.tables), "number": table.number, "name": table.name, "where": table.where}
+            described = release.describe_file(name, self.contents[name], set=of_set, **more)
             found[sidecar_of(name).name] = described.encode("utf-8")
         return found
 
@@ -217,7 +216,7 @@ def describe_entry(tables: tuple[SetTable, ...], sensitive: str, loss: Loss) -> 
             {
                 "name": table.name,
                 "quasi_identifiers": list(table.quasi_identifiers),
-                "where": table.part.describe() if table.part else None,
+                "where": table.where,
                 "loss": Loss.of(table.mechanism).to_dict(),
             }
             for table in tables

@@ -47,6 +47,11 @@ class SetTable:
         return f"table {self.number}" if self.name is None else f'"{self.name}"'
 
     @property
+    def where(self) -> str | None:
+        """The people in it, in words; None where everybody is."""
+        return self.part.describe() if self.part else None
+
+    @property
     def asked(self) -> Asked:
         return Asked(self.quasi_identifiers, self.bins, self.part)
 
@@ -57,7 +62,7 @@ class SetTable:
 
     def describe(self) -> str:
         """Its columns, and the people in it where not everybody is."""
-        part = f"; {self.part.describe()}" if self.part else ""
+        part = f"; {self.where}" if self.where else ""
         return f"{', '.join(self.quasi_identifiers)}{part}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,7 +73,7 @@ class SetTable:
             "bins": {
                 name: list(given) if isinstance(given, list | tuple) else given for name, given in self.bins.items()
             },
-            "where": self.part.describe() if self.part else None,
+            "where": self.where,
             "mechanism": self.mechanism.to_dict(),
         }
 
