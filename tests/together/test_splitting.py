@@ -90,8 +90,8 @@ def test_a_box_is_bounded_by_every_point_in_it() -> None:
     """What no shares in a box are below is not above any of them, and meets the number itself in a box of one point."""
     asked = splitting.read_tables(TABLES, "y", epsilon=1.0)
     joint = splitting.count_together(pd.DataFrame(PEOPLE), [each.asked for each in asked], "y")
-    losses = tuple(splitting._Loss(each.mechanism, "epsilon") for each in asked)
-    problem = splitting.SplitProblem(joint, asked, losses, 4.0, (1.0, 1.0))
+    losses = tuple(splitting.TableShare(each.mechanism, "epsilon") for each in asked)
+    problem = splitting.SplitProblem(joint, losses, 4.0, (1.0, 1.0))
     people = splitting._People.of(problem)
     draw = np.random.default_rng(2)
     for _ in range(8):

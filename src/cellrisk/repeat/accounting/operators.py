@@ -75,7 +75,7 @@ def compose_advanced(losses: Sequence[Loss], flavour: str, delta: float) -> Answ
 
 
 def compose_concentrated(losses: Sequence[Loss], flavour: str, delta: float) -> Answer:
-    """The rhos add up; then the conversion of Canonne, Kamath, Steinke 2020 (Proposition 7). A bound.
+    """The rhos add up, and are then turned into an epsilon. A bound.
 
     rho is L2^2/(2 sigma^2) for Gaussian noise, continuous or discrete, and epsilon^2/2 for pure DP (Bun and Steinke
     2016, Proposition 1.4), for each count that changes: a replaced record changes two, with half of epsilon each.
@@ -89,6 +89,11 @@ def compose_concentrated(losses: Sequence[Loss], flavour: str, delta: float) -> 
     rho = math.fsum(times * piece.rho for piece, times in take_apart(losses))
     if not math.isfinite(rho):
         return "the losses are too large for their squares"
+    return find_epsilon(rho, delta)
+
+
+def find_epsilon(rho: float, delta: float) -> float:
+    """The epsilon of rho-zCDP at a delta (Canonne, Kamath, Steinke 2020, Proposition 7), the safe side of the root."""
     log_delta = math.log(delta)
     if zcdp_log_delta(rho, 0.0) <= log_delta:
         return 0.0

@@ -21,7 +21,8 @@ from scipy.optimize import minimize
 from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, DiscreteGaussian, Mechanism, find_smallest, zcdp_log_delta
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, DiscreteGaussian, Mechanism
+from cellrisk.repeat.accounting.operators import find_epsilon
 from cellrisk.repeat.together.least_squares import count_levels
 from cellrisk.repeat.together.rules import Lookup, count_given_away, look_up
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
@@ -131,7 +132,7 @@ def split_budget(
         )
     unit = "epsilon" if total_rho is None else "rho"
     whole = math.fsum(each.mechanism.epsilon for each in asked) if total is None else float(total)
-    losses = tuple(_Loss(each.mechanism, unit) for each in asked)
+    losses = tuple(TableShare(each.mechanism, unit) for each in asked)
     for each in losses:
         each.check(whole)
     joint = count_together(
@@ -147,7 +148,7 @@ def split_budget(
         memory_limit=memory_limit,
         progress=progress,
     )
-    return split_joint(joint, asked, losses, whole, _read_use(use, len(asked)), slack, unit)
+    return split_joint(joint, asked, losses, whole, _read_use(use, len(asked)), slack)
 
 
 def _with_epsilon(given: Any, epsilon: float | None) -> Any:
@@ -175,7 +176,7 @@ def _read_use(use: Sequence[float] | None, tables: int) -> Numbers:
 
 
 @dataclass(frozen=True)
-class _Loss:
+class TableShare:
     """What a share of the total is for one table: its epsilon, or its rho."""
 
     mechanism: Mechanism
@@ -183,15 +184,14 @@ class _Loss:
 
     def check(self, total: float) -> None:
         """Refuses a total that the mechanism cannot be given a share of."""
-        if self.unit == "rho":
-            if not isinstance(self.mechanism, DiscreteGaussian):
-                raise InvalidInput(
-                    "a rho is shared among tables of discrete-gaussian noise",
-                    got=self.mechanism.name,
-                    fix="share an epsilon, or take the mechanism discrete-gaussian",
-                )
-            return
-        replace(self.mechanism, epsilon=total)
+        if self.unit == "epsilon":
+            replace(self.mechanism, epsilon=total)
+        elif not isinstance(self.mechanism, DiscreteGaussian):
+            raise InvalidInput(
+                "a rho is shared among tables of discrete-gaussian noise",
+                got=self.mechanism.name,
+                fix="share an epsilon, or take the mechanism discrete-gaussian",
+            )
 
     def noise(self, share: float) -> Noise:
         if self.unit == "rho":
@@ -200,12 +200,7 @@ class _Loss:
 
     def epsilon(self, share: float) -> float:
         """The epsilon of the table's description: at its own delta, where the share is a rho."""
-        if self.unit == "epsilon":
-            return share
-        log_delta = math.log(self.mechanism.delta)
-        if zcdp_log_delta(share, 0.0) <= log_delta:
-            return 0.0
-        return find_smallest(lambda epsilon: zcdp_log_delta(share, epsilon) - log_delta)
+        return share if self.unit == "epsilon" else find_epsilon(share, self.mechanism.delta)
 
 
 def mean_size(noise: Noise) -> float:
@@ -229,8 +224,7 @@ class SplitProblem:
     """Shares of a total, with what they cost in error and what they give away."""
 
     joint: JointCells
-    asked: tuple[SetTable, ...]
-    losses: tuple[_Loss, ...]
+    losses: tuple[TableShare, ...]
     total: float
     prices: Numbers
     """Of each table: what one E|e| in its counts adds to the error."""
@@ -243,21 +237,20 @@ class SplitProblem:
 
     def look_up(self, shares: Sequence[float]) -> list[Lookup]:
         noises = [loss.noise(share) for loss, share in zip(self.losses, shares, strict=True)]
-        return look_up(self.joint, noises, [each.mechanism.threshold for each in self.asked])
+        return look_up(self.joint, noises, [loss.mechanism.threshold for loss in self.losses])
 
     @property
     def least(self) -> float:
-        return LEAST_SHARE * self.total / len(self.asked)
+        return LEAST_SHARE * self.total / len(self.losses)
 
 
 def split_joint(
     joint: JointCells,
     asked: tuple[SetTable, ...],
-    losses: tuple[_Loss, ...],
+    losses: tuple[TableShare, ...],
     total: float,
     use: Numbers,
     slack: float,
-    unit: str,
 ) -> Split:
     """The same where the tables are counted."""
     sizes = [math.prod(count_levels(joint, column) for column in each.columns) for each in joint.tables]
@@ -265,7 +258,7 @@ def split_joint(
         weight * cells * joint.n_levels / (2.0 * each.n_records)
         for weight, cells, each in zip(use, sizes, joint.tables, strict=True)
     )
-    problem = SplitProblem(joint, asked, losses, total, prices)
+    problem = SplitProblem(joint, losses, total, prices)
     even = (total / len(asked),) * len(asked)
     best, left = least_error(problem)
     most = (1.0 + slack) * problem.error(best)
@@ -283,7 +276,7 @@ def split_joint(
         joint.sensitive,
         joint.n_records,
         asked,
-        unit,
+        losses[0].unit,
         total,
         use,
         tuple(sizes),
@@ -302,7 +295,7 @@ def least_error(problem: SplitProblem) -> tuple[Numbers, float]:
 
     The error is convex, so that grad U(x) (x - y), largest over all shares y, bounds what is left (Frank and Wolfe).
     """
-    tables = len(problem.asked)
+    tables = len(problem.losses)
     free = problem.total - tables * problem.least
 
     def shares(logs: Floats) -> Floats:
@@ -349,9 +342,9 @@ def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -
     best = min(inside, key=caused)
     best = _descend(problem, best, caused, most)
     lowest = caused(best)
-    if len(problem.asked) > MOST_BOUNDED:
+    if len(problem.losses) > MOST_BOUNDED:
         return LeastCaused(best, None, 0)
-    tables = range(len(problem.asked))
+    tables = range(len(problem.losses))
     first = _tighten(problem, [problem.least] * len(tables), [problem.total] * len(tables), most)
     heap = [] if first is None else [(people.bound(problem, *first), 0, first)]
     bound, boxes = lowest, 1
@@ -386,7 +379,7 @@ def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -
 
 def _scan(problem: SplitProblem) -> list[Numbers]:
     """Shares all over, in even steps."""
-    tables = len(problem.asked)
+    tables = len(problem.losses)
     steps = SCANNED.get(tables, 0)
     found: list[tuple[int, ...]] = [()]
     for _ in range(tables - 1):
@@ -464,7 +457,7 @@ class _People:
     @staticmethod
     def of(problem: SplitProblem) -> _People:
         joint = problem.joint
-        lookups = problem.look_up((problem.total,) * len(problem.asked))
+        lookups = problem.look_up((problem.total,) * len(problem.losses))
         found = []
         for label in range(joint.n_levels):
             rows = np.flatnonzero(joint.level == label)
