@@ -18,7 +18,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.repeat.ledger import Ledger
+from cellrisk.repeat.ledger import Ledger, pairing
 from cellrisk.repeat.together import releasing
 from tests.near import near
 from tests.together.deaths import WHOLE
@@ -194,9 +194,7 @@ def test_a_failure_in_the_middle_leaves_nothing(folder: Path, monkeypatch: pytes
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     released = make()
-    monkeypatch.setattr(
-        cr.TogetherRelease, "stage_descriptions", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full"))
-    )
+    monkeypatch.setattr(pairing, "_list_descriptions", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
     with Ledger("ledger.db") as ledger:
         with pytest.raises(CellriskError, match="cannot be written"), ledger.reserve(**released.entry) as reservation:
             reservation.save(released, "released")

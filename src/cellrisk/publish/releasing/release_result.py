@@ -274,33 +274,6 @@ class Release(Result):
         described = {**self.to_dict(), "file": name, "sha256": hashlib.sha256(content).hexdigest(), **more}
         return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
-    def stage_counts(self, pair: Pair, content: bytes) -> None:
-        """Writes the counts under a hidden name.
-
-        Parameters
-        ----------
-        pair
-            Where it is staged.
-        content
-            Of the file.
-        """
-        pair.stage(pair.target.name, content)
-
-    def stage_descriptions(self, pair: Pair, content: bytes, **more: Any) -> None:
-        """Writes the description under a hidden name.
-
-        Parameters
-        ----------
-        pair
-            Where it is staged.
-        content
-            Of the file.
-        more
-            What is added to each description.
-        """
-        name = pair.target.name
-        pair.stage(sidecar_of(name).name, self.describe_file(name, content, **more).encode("utf-8"))
-
     def encode(self, ending: str) -> bytes:
         """The counts as the content of a file with that ending."""
         if ending == ".csv":

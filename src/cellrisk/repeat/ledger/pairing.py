@@ -14,11 +14,12 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing.release_result import Release
-from cellrisk.publish.releasing.saving import Pair, StagedFolder, staged_at
+from cellrisk.publish.releasing.saving import Pair, StagedFolder, sidecar_of, staged_at
 from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.ledger.descriptions import digest_description
 from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, check_text
@@ -84,7 +85,8 @@ class Reservation:
         self._pair = pair
         try:
             with _plain_refusals(path):
-                release.stage_counts(cast(Any, pair), content)
+                for name, counts in _list_counts(release, target, content).items():
+                    pair.stage(name, counts)
                 self._decide(release, content, file, pair, force)
         except BaseException as error:
             if not self._find_out():
@@ -185,7 +187,8 @@ class Reservation:
                 raise InvalidInput("another release is being written there", got=file.path, fix="try again")
             entry = self._write_entry(session, self._pending.body, file)
             named = {"id": session.head.id, "entry": entry.number, "digest": entry.digest}
-            release.stage_descriptions(cast(Any, pair), content, ledger=named)
+            for name, described in _list_descriptions(release, pair.target, content, named).items():
+                pair.stage(name, described)
             make_last(pair.new[0].parent)
             self._entry = entry
             session.change(self._pending._replace(state=DECIDED, body={**self._pending.body, "entry": entry.number}))
@@ -209,12 +212,26 @@ class Reservation:
 
             if not isinstance(release, TogetherRelease):
                 raise InvalidInput("only a release can be saved", got=type(release).__name__)
-            loss, tables = release.loss, json.loads(json.dumps(release.booked))
+            loss, tables = release.loss, json.loads(json.dumps(release.entry["tables"]))
         if (list(release.quasi_identifiers), release.sensitive, loss, tables) != reserved:
             raise InvalidInput(
                 "the release is not the one that was reserved",
                 fix="reserve its own attribute, quasi-identifiers and mechanism",
             )
+
+
+def _list_counts(release: Release | TogetherRelease, target: Path, content: bytes) -> dict[str, bytes]:
+    """The files of a release, by their names: the one at its place, and of a set the tables that it lists."""
+    return {target.name: content} if isinstance(release, Release) else {**release.contents, target.name: content}
+
+
+def _list_descriptions(
+    release: Release | TogetherRelease, target: Path, content: bytes, ledger: dict[str, Any]
+) -> dict[str, bytes]:
+    """The descriptions, by their names, which say where in the ledger the release stands."""
+    if isinstance(release, Release):
+        return {sidecar_of(target).name: release.describe_file(target.name, content, ledger=ledger).encode("utf-8")}
+    return release.describe_tables(ledger=ledger)
 
 
 @contextmanager
@@ -226,7 +243,7 @@ def _plain_refusals(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def end_journal(store: Store, journal: Journal, token: str) -> None:
-    """Removes the journal of a reservation that does not stand; while its row may stand, the journal stays, because it
+    """Removes the journal of a reservation whose row is gone. Where the row may still be there, the journal stays: it
     says what to do about the row."""
     gone = False
     with suppress(CellriskError), store.read() as session:
@@ -267,8 +284,7 @@ def settle(store: Store, token: str, *, anywhere: bool = False) -> str:
 def _end(session: Session, token: str, note: Note | None) -> bool:
     """Moves the files of a decided release, and removes those of another; False where that cannot be done from here.
 
-    A journal without a reservation is of one that was never made, or was given up, by somebody who could not move the
-    files of an entry perhaps.
+    Where there is no reservation, none was made yet, or it was given up: then files are moved if their entry stands.
     """
     pending = session.pending(token)
     if note is None or note.target is None:

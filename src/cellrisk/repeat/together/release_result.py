@@ -56,11 +56,6 @@ class TogetherRelease(Result):
         return describe_entry(self.tables, self.sensitive, self.loss)
 
     @property
-    def booked(self) -> list[dict[str, Any]]:
-        """What a ledger notes of each table."""
-        return list(self.entry["tables"])
-
-    @property
     def headline(self) -> str:
         """What was released, and with which guarantee."""
         counts = sum(len(each.frame) for each in self.releases)
@@ -139,35 +134,6 @@ class TogetherRelease(Result):
         if force:
             raise InvalidInput("a folder of released tables is never replaced", fix="name one that is not there yet")
         return check_folder(path)
-
-    def stage_counts(self, bundle: StagedFolder, content: bytes) -> None:
-        """Writes the counts and the list of the tables into the hidden folder.
-
-        Parameters
-        ----------
-        bundle
-            Where it is staged.
-        content
-            Of the list.
-        """
-        for name, counts in self.contents.items():
-            bundle.stage(name, counts)
-        bundle.stage(MANIFEST, content)
-
-    def stage_descriptions(self, bundle: StagedFolder, content: bytes, **more: Any) -> None:
-        """Writes the descriptions into the hidden folder.
-
-        Parameters
-        ----------
-        bundle
-            Where it is staged.
-        content
-            Of the list.
-        more
-            What is added to each description.
-        """
-        for name, described in self.describe_tables(**more).items():
-            bundle.stage(name, described)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes every table, its description and the list of all into a new folder: all or none.
