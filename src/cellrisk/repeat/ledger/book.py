@@ -202,33 +202,17 @@ class Ledger:
             admitted = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
             return self._write_release(session, {**fields, **admitted}, released)
 
-    def add_figure(
-        self,
-        *,
-        attribute: str,
-        quasi_identifiers: str | Sequence[str],
-        epsilon: float,
-        neighbours: Neighbours = "add-remove",
-        cohort: str | None = "everyone",
-        purpose: str = "",
-        new_cohort: bool = False,
-        part_of: str | None = None,
-    ) -> Entry:
+    def add_figure(self, *, epsilon: float, neighbours: Neighbours = "add-remove", **entry: Any) -> Entry:
         """Records a figure that was computed from a table and has noise of its own, as `add` records a release.
 
         Parameters
         ----------
-        attribute, quasi_identifiers
-            Those of the table that it was computed from.
         epsilon, neighbours
             What the figure costs.
-        cohort, purpose, new_cohort, part_of
-            As in `add`.
+        entry
+            The other arguments of `add`, about the table that the figure was computed from.
         """
-        loss = Loss(flavour="pure", epsilon=epsilon, neighbours=neighbours)
-        columns: dict[str, Any] = {"attribute": attribute, "quasi_identifiers": quasi_identifiers}
-        more: dict[str, Any] = {"cohort": cohort, "purpose": purpose, "new_cohort": new_cohort, "part_of": part_of}
-        return self.add(**columns, loss=loss, **more)
+        return self.add(loss=Loss(flavour="pure", epsilon=epsilon, neighbours=neighbours), **entry)
 
     @contextmanager
     def reserve(
@@ -281,7 +265,7 @@ class Ledger:
             reservation.close()
 
     def declare(self, cohort: str, *, part_of: str | None = None) -> Entry:
-        """Declares a cohort before anything is released on it: people that none covers but the one it is part of.
+        """Declares a cohort before anything is released on it: its people are in no other, or in the one it is part of.
 
         Parameters
         ----------
@@ -303,7 +287,7 @@ class Ledger:
         operator: Operator = "tightest",
         flavour: Flavour | None = None,
     ) -> Entry:
-        """Limits what a person of a cohort may lose in all, by the releases on it, on those around it and inside it.
+        """Limits what a person of a cohort may lose in all: by releases on it, on what it is part of, and on its parts.
 
         A limit below what is spent is refused. The last limit of a cohort is the one that holds.
 
@@ -535,7 +519,7 @@ class Ledger:
         return True
 
     def _read_state(self, session: Session, pendings: list[Pending]) -> LedgerState:
-        """The entries, each checked against its digest, those that were read before not again; and what is reserved."""
+        """The entries and what is reserved. Entries that were not read before are checked against their digests."""
         known, head = self._known, session.head
         if known:
             last = session.row(known[-1].number)
@@ -549,13 +533,15 @@ class Ledger:
 
     def _end_dead(self, own: str = "") -> None:
         """Finishes or takes back what dead processes have left of releases, but for one's own."""
-        for token in list_journals(self._store.id).keys() - {own}:
-            from cellrisk.repeat.ledger.pairing import settle  # most ledgers have no such journals
+        tokens = list_journals(self._store.id).keys() - {own}
+        if tokens:
+            from cellrisk.repeat.ledger.pairing import settle
 
-            settle(self._store, token)
+            for token in sorted(tokens):
+                settle(self._store, token)
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
-        """Writes a release that was admitted, and before it its cohort where it brings one that is not yet known."""
+        """Writes a release that was admitted; before it a new cohort, where the release declares one."""
         if body["declares"] and body["cohort"] not in self._read_state(session, []).declared:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}

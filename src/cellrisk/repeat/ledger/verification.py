@@ -130,17 +130,16 @@ def _sorted(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 def _read_entries(
     rows: Sequence[Row], written: Mapping[int, Whereabouts], broken: set[int | None]
 ) -> tuple[list[Entry], list[Problem]]:
-    found = {row.number: _read_entry(row, written.get(row.number)) for row in rows}
-    unread = [number for number, entry in found.items() if entry is None and number not in broken]
-    problems = [Problem(number, "holds nothing that can be read as an entry") for number in unread]
-    return [entry for entry in found.values() if entry is not None], problems
-
-
-def _read_entry(row: Row, written: Whereabouts | None) -> Entry | None:
-    try:
-        return Entry.read(row, None if written is None else written.path)
-    except InvalidInput:
-        return None
+    """The entries that can be read, and those that cannot though nothing else is wrong with them."""
+    entries, problems = [], []
+    for number, row in {row.number: row for row in rows}.items():
+        found = written.get(number)
+        try:
+            entries.append(Entry.read(row, None if found is None else found.path))
+        except InvalidInput:
+            if number not in broken:
+                problems.append(Problem(number, "holds nothing that can be read as an entry"))
+    return entries, problems
 
 
 def _find_moved(entries: Sequence[Entry], written: Mapping[int, Whereabouts]) -> Iterator[Problem]:
@@ -212,7 +211,8 @@ def _compare_head(
 
 
 def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callable[[Path], bool]) -> Verification:
-    """Each released file and its description against their digests, and what the descriptions know and the ledger not.
+    """Compares each released file and its description with their digests, and looks for lost entries that descriptions
+    name.
 
     Of several releases to the same place, the last stands there.
     """
@@ -252,9 +252,9 @@ def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callab
 
 
 def _is_on_its_way(identity: str, pending: Pending, path: Path | None) -> bool:
-    """Whether a file is being moved into its place, or is still to be, by the word of this user's own journal.
+    """Whether this user's own journal says that a file is still on its way to its place.
 
-    What the ledger says of that is not believed: a row in it would hide that a file was changed.
+    A row of the ledger is not believed: somebody could write one to hide that a file was changed.
     """
     journal = find_journal(identity, pending.token)
     if journal is None:

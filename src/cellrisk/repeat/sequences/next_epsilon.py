@@ -276,7 +276,7 @@ def largest_epsilon(
         policies.check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
-    following = NextRelease(tuple(past), setting, attribute, quasi_identifiers)
+    next_release = NextRelease(tuple(past), setting, attribute, quasi_identifiers)
     largest = min(LARGEST_EPSILON, setting.largest_epsilon, policies.largest_epsilon(setting))
     cumulative = Cumulative(operator, total_delta, assess_as)
     before, sequence = None, None
@@ -284,18 +284,18 @@ def largest_epsilon(
         if max_risk is not None or max_caused is not None:
             raise InvalidInput("max_risk and max_caused need a table", fix="give it, or max_ceiling alone")
         searched = LEAST_EPSILON, largest
-        allowed = {"ceiling": following.find_ceiling_kept(float(max_ceiling or 0.0), searched)}
-        found = decide(limits, searched, allowed, [following.ceiling_before])
+        allowed = {"ceiling": next_release.find_within_ceiling(float(max_ceiling or 0.0), searched)}
+        found = decide(limits, searched, allowed, [next_release.ceiling_before])
     else:
         cell_risk = CellRisk(table, measure, form, priors)
-        assessor = SequenceAssessor.of(following.at(LEAST_EPSILON), cell_risk, cumulative)
-        so_far, rows = assessor.assess(following.past)
-        search = Search(assessor, following, so_far, limits, largest)
+        assessor = SequenceAssessor.of(next_release.at(LEAST_EPSILON), cell_risk, cumulative)
+        so_far, rows = assessor.assess(next_release.past)
+        search = Search(assessor, next_release, so_far, limits, largest)
         searched, found = search.searched, search.find()
         before = rows[-1].overall if rows else NOTHING
         if found.epsilon is not None:
-            sequence = assessor.result((*rows, assessor.describe_last(so_far, following.at(found.epsilon))[1]))
-    steps = None if found.epsilon is None else following.at(found.epsilon)
+            sequence = assessor.result((*rows, assessor.describe_last(so_far, next_release.at(found.epsilon))[1]))
+    steps = None if found.epsilon is None else next_release.at(found.epsilon)
     return NextEpsilon(
         setting=setting,
         attribute=attribute,
@@ -396,7 +396,7 @@ class NextRelease:
         """The ceiling of the past releases, in words."""
         return f"the ceiling is {say_times(_require_ceiling(self.past), 0.5)[0]} times in 100"
 
-    def find_ceiling_kept(self, limit: float, searched: tuple[float, float]) -> Intervals:
+    def find_within_ceiling(self, limit: float, searched: tuple[float, float]) -> Intervals:
         """The epsilons that keep the ceiling, which rises with epsilon, within a limit: all up to one, or none."""
 
         def rising(epsilon: float) -> float:
@@ -423,7 +423,7 @@ class Search:
     """The epsilons of the next release that keep the limits."""
 
     assessor: SequenceAssessor
-    following: NextRelease
+    next_release: NextRelease
     so_far: SoFar | None
     """After the past releases."""
     limits: NextLimits
@@ -432,7 +432,7 @@ class Search:
 
     def compose(self, epsilon: float) -> float:
         """The cumulative epsilon at which the risk is assessed. It grows with the epsilon of the next release."""
-        return self.assessor.cumulative.assess(self.following.at(epsilon))[1]
+        return self.assessor.cumulative.assess(self.next_release.at(epsilon))[1]
 
     @cached_property
     def searched(self) -> tuple[float, float]:
@@ -467,8 +467,8 @@ class Search:
             allowed["caused"] = found[:1] if found and found[0][0] == self.searched[0] else ()
             before.append(f"caused is {say_risk(kind, self.caused.before)}")
         if self.limits.ceiling is not None:
-            allowed["ceiling"] = self.following.find_ceiling_kept(self.limits.ceiling, self.searched)
-            before.append(self.following.ceiling_before)
+            allowed["ceiling"] = self.next_release.find_within_ceiling(self.limits.ceiling, self.searched)
+            before.append(self.next_release.ceiling_before)
         decided = decide(self.limits, self.searched, allowed, before, words)
         return replace(decided, lowest_risk=lowest, lowest_epsilon=where)
 
@@ -486,7 +486,7 @@ class ShareSearch:
     @cached_property
     def advance(self) -> Advance:
         """What the next release does to the cells."""
-        return self.search.assessor.advance(self.search.so_far, self.search.following.at(LEAST_EPSILON), self.caused)
+        return self.search.assessor.advance(self.search.so_far, self.search.next_release.at(LEAST_EPSILON), self.caused)
 
     @property
     def before(self) -> float:
@@ -499,13 +499,13 @@ class ShareSearch:
 
     def excess(self, epsilon: float) -> float:
         """How far the share is above the limit at one epsilon of the next release, by `assess_sequence`."""
-        after, _, _ = self.search.assessor.assess_last(self.search.so_far, self.search.following.at(epsilon))
+        after, _, _ = self.search.assessor.assess_last(self.search.so_far, self.search.next_release.at(epsilon))
         return self._average(after) - self.limit
 
     @cached_property
     def assessed(self) -> Setting:
         """What the risk is assessed in, but for the cumulative epsilon."""
-        return self.search.assessor.cumulative.assess(self.search.following.at(LEAST_EPSILON))[0]
+        return self.search.assessor.cumulative.assess(self.search.next_release.at(LEAST_EPSILON))[0]
 
     def find(self) -> tuple[Intervals, float, float]:
         """The admissible epsilons, the lowest share that was found, and its epsilon."""

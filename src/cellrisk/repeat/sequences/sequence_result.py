@@ -199,7 +199,7 @@ class RiskSequence(Result):
         share = last.overall_caused.max_records
         told = (
             f"about {round(share * self.n_records):,} of {self.n_records:,} people ({percent(share)}) would have "
-            f"{what} read off correctly only because their own record is in the {_tables(self.rows)}."
+            f"{what} read off correctly only because their own record is in the table{'s' * (len(self.rows) > 1)}."
         )
         return told if last.ceiling is None else f"{told} {last.ceiling.of_two}"
 
@@ -315,10 +315,6 @@ class RiskSequence(Result):
             "attack on all releases so far causes, and how many times in 100 nobody exceeds (ceiling; 50 without any)"
         )
         return f"{about}\n{aligned(header, body, left=2)}"
-
-
-def _tables(rows: tuple[Released, ...]) -> str:
-    return "table" if len(rows) == 1 else "tables"
 
 
 def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:

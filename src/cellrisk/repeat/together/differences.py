@@ -105,10 +105,11 @@ class Rounded:
 
 def find_differences(joint: JointCells, asked: Sequence[SetTable]) -> tuple[Difference, ...]:
     """Every pair of tables of the same columns whose people are nested, assessed."""
+    near = [table.mechanism.noise.reach <= FARTHEST for table in asked]
     return tuple(
         _assess(joint, asked, outer, inner)
         for outer, inner in find_nested(joint)
-        if set(joint.tables[outer].columns) == set(joint.tables[inner].columns) and _reaches(asked, outer, inner)
+        if set(joint.tables[outer].columns) == set(joint.tables[inner].columns) and near[outer] and near[inner]
     )
 
 
@@ -118,10 +119,6 @@ def find_nested(joint: JointCells) -> Iterator[tuple[int, int]]:
     for outer, inner in permutations(range(len(joint.tables)), 2):
         if not (members[inner] & ~members[outer]).any() and (members[outer] & ~members[inner]).any():
             yield outer, inner
-
-
-def _reaches(asked: Sequence[SetTable], outer: int, inner: int) -> bool:
-    return all(asked[table].mechanism.noise.reach <= FARTHEST for table in (outer, inner))
 
 
 def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int) -> Difference:
