@@ -104,7 +104,7 @@ def check_links(rows: Sequence[Row], number: int, previous: str, head: Head) -> 
 
 
 class _Numbering:
-    """Finds the number that a moved entry had: the likely ones are tried always, the others as long as that is cheap.
+    """Finds the number that a moved entry had: likely ones are always tried, all others while that is cheap.
 
     An entry had the number after that of the one it follows, or was moved as far as the one found before it.
     """
@@ -159,5 +159,6 @@ def _check_row(
 
 
 def _digests(row: Row | None, recomputed: Mapping[int, str]) -> set[str]:
-    """What may stand as the digest of an entry in the next one; either of two where it was edited, said once."""
+    """The digests by which the next entry may name an entry: the noted one and the computed one, which an edit sets
+    apart. What was edited is told of the entry itself, and not again of the next."""
     return set() if row is None else {row.digest, recomputed[row.number]}

@@ -90,7 +90,10 @@ def compare_description(entry: Entry, identity: str, path: Path) -> str:
 
 
 def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
-    """What is wrong with the tables of a set, and with their descriptions, by the list of them, which is as it was."""
+    """What is wrong with the tables of a set and their descriptions, compared with the list of them at a path.
+
+    The list itself was compared with its entry before.
+    """
     try:
         listed = json.loads(read_regular(path) or b"")["tables"]
         told = [(str(each["file"]), str(each["sha256"]), str(each["description"])) for each in listed]

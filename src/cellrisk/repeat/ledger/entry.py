@@ -393,7 +393,8 @@ def _check_time(text: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """What a text of the ledger holds; refuses what is no JSON, too deep or too large for it, or cannot be written."""
+    """What a text of the ledger holds; refuses a text that is no JSON, is too long or too deep, or cannot be written
+    again."""
     if len(text) > LONGEST_BODY:
         raise InvalidInput("the text is too long", got=f"{len(text):,} characters")
     try:

@@ -114,8 +114,10 @@ class HeadFile:
             )
 
     def begin(self, session: OpenLedger) -> None:
-        """Refuses a ledger as `check` does, except for one of which nothing is noted yet in a file that is new, or that
-        notes others: a file that is there and empty may have been emptied."""
+        """Refuses a ledger as `check` does, unless the file is new, or notes other ledgers and nothing yet of this one.
+
+        A file that is there and empty may have been emptied, so that nothing is begun in it.
+        """
         self.check(session, new=not self.path.exists() or self.path.stat().st_size > 0)
 
     def note(self, head: Head) -> None:

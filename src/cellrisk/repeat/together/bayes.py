@@ -157,7 +157,7 @@ class CountTerm:
 
 @dataclass(frozen=True, eq=False)
 class BayesAttacker:
-    """What he believes, and the people whom he looks at: rows with the same counts in all their cells are one."""
+    """What he believes, and the people: those of the same label and the same counts in all their cells are one row."""
 
     shares: Floats
     terms: tuple[tuple[CountTerm, ...], ...]

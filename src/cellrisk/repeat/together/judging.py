@@ -68,8 +68,10 @@ def list_certainties(policies: Policies, limits: Sequence[FigureLimit]) -> tuple
 
 
 def find_policy_breaches(found: TogetherAssessment, policies: Policies) -> Iterator[str]:
-    """What the set breaks of policies; their limits on a risk are judged by elimination, and those on a measure that a
-    set does not have are named as not judged."""
+    """The limits of policies that the set breaks, a line for each.
+
+    Limits on the risk are judged by elimination. A limit on a measure that a set does not have is named too.
+    """
     for each in policies.obeyed:
         policy, named = each.policy, each.describe()
         required = policy.requirement

@@ -140,8 +140,11 @@ def refine(columns: Sequence[frozenset[int]], levels: Mapping[int, int], varianc
 def find_refinement(
     joint: JointCells, asked: Sequence[SetTable], plain: Mapping[str, Figures], seed: int = 0
 ) -> Refinement | None:
-    """What least squares leaves of the noise, and what the rules then give away; None where no margin is in common, or
-    where the tables are not all of the same people. ``plain``: the same without least squares, by what is assessed."""
+    """What least squares leaves of the noise, and what the rules then give away.
+
+    None where no margin is in common, or where the tables are not all of the same people. ``plain``: what each way of
+    attack gives away without least squares.
+    """
     if len(asked) < 2 or any(table.part for table in asked) or (joint.cell < 0).any():
         return None
     columns = [frozenset(table.columns) for table in joint.tables]

@@ -84,7 +84,7 @@ class Fit(ABC):
 
     @abstractmethod
     def place(self, table: int) -> Integers:
-        """Which of these each cell of the table is that people are in."""
+        """For each cell that people are in: its place among the counts of a label that the table publishes."""
 
     @abstractmethod
     def estimate(self, published: Sequence[Floats]) -> list[Floats]:

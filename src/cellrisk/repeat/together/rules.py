@@ -122,7 +122,7 @@ class Lookup:
 
     @cached_property
     def own(self) -> dict[int, OwnLabel]:
-        """The same of each label that was asked for."""
+        """What becomes of each label as people's own; filled when a label is first asked for."""
         return {}
 
     def find_laws(self, places: Integers) -> CellLaws:
@@ -178,7 +178,7 @@ class Lookup:
     def with_outside(
         places: Integers, vanish: Floats, survive: Floats, less: Floats, first: Floats, present: Any
     ) -> Lookup:
-        """The same of the counts of a table, with an entry for people who are not in it: there, everything survives."""
+        """Adds to the lists of a table an entry for people who are not in it, for whom everything survives."""
         outside = np.full((1, places.shape[1]), len(vanish), places.dtype)
         none, all_ = np.zeros(1), np.ones(1)
         return Lookup(
@@ -311,7 +311,7 @@ def count_eliminated(
 
 @dataclass(frozen=True, eq=False)
 class Eliminated:
-    """What elimination leaves people of one label with, by one table or several: those of others are added to it."""
+    """Elimination by one table or several, for some people of one label; `add` puts two collections together."""
 
     stays: list[Floats]
     """z_j = prod_t s_t(n_tj) of each label."""
