@@ -31,6 +31,21 @@ def test_one_command_does_not_load_the_others() -> None:
     assert {name for name in loaded if name.startswith(("cellrisk.risk", "cellrisk.web", "cellrisk.show"))} == set()
 
 
+def test_a_command_of_its_own_asks_for_one_thread_before_numbers_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More threads add up small matrices no faster, and wait at full speed; who asks for more has them."""
+    code = (
+        "import os, sys\nfrom cellrisk.cli import main\nassert 'numpy' not in sys.modules\n"
+        "sys.argv = ['cellrisk', '--version']\nmain()\nprint(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    for asked, expected in ((None, "1"), ("2", "2")):
+        if asked is None:
+            monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+        else:
+            monkeypatch.setenv("OPENBLAS_NUM_THREADS", asked)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+        assert done.stdout.split()[-1] == expected
+
+
 def test_a_release_loads_no_audit_no_simulation_and_no_set() -> None:
     loaded = list_loaded("import cellrisk.publish.releasing, cellrisk.repeat.ledger.pairing")
     assert "cellrisk.publish.releasing.measurement" in loaded

@@ -47,7 +47,7 @@ from cellrisk.risk.measures.survival import (
     exactly_one,
     require_computable,
 )
-from cellrisk.risk.measures.transforms import TOLERANCE
+from cellrisk.risk.measures.transforms import TOLERANCE, _Between
 from cellrisk.system.arrays import Floats, Integers
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
@@ -196,6 +196,54 @@ def test_a_thousand_labels_under_geometric_noise(scale: float, monkeypatch: pyte
 
 
 WIDE_AND_NARROW = (LaplaceNoise(40.0), GeometricNoise(0.2), GaussianNoise(1e6), NoNoise())
+
+
+def spread_shares(kind: str) -> Floats:
+    """Of three hundred labels, no two alike: nearly even, skewed, or a few common ones beside many rare ones."""
+    place = (np.arange(1, 301) * 0.618034) % 1.0
+    shares = {"even": 0.9 + 0.2 * place, "skewed": -np.log(place + 1e-3), "heavy": place**-1.2 + 1e-3}[kind]
+    return np.asarray(shares / shares.sum())
+
+
+@pytest.mark.parametrize("scale", [2.0, 60.0])
+@pytest.mark.parametrize(
+    ("kind", "concentration"), [("even", 9e3), ("skewed", 300.0), ("skewed", 2.0), ("heavy", 40.0)]
+)
+def test_labels_of_like_share_are_interpolated_as_the_closed_form_has_them(
+    kind: str, concentration: float, scale: float
+) -> None:
+    alpha = tuple((spread_shares(kind) * concentration).tolist())
+    sizes = np.array([60, 900, 4_000])
+    table = Survival((GeometricNoise(scale),)).up_to(4_000)
+    made = _Between.of(spread_shares(kind), concentration, 900, 4_000, table)
+    assert isinstance(made, _Between)
+    assert len(made.nodes.shares) < 200
+    risks = risk_by_size(Dirichlet.given(alpha, 300), sizes, Survival((GeometricNoise(scale),)), ("exact", "tight"))
+    empty = float(GeometricNoise(scale).vanish(0)) ** 299
+    for row, size in enumerate(sizes.tolist()):
+        for form, theirs in zip(("exact", "tight"), geometric_oracle(alpha, size, scale), strict=True):
+            assert risks[form][row, 0] == pytest.approx(theirs, rel=1e-11, abs=TOLERANCE * empty)
+
+
+@pytest.mark.parametrize("concentration", [1.5, 300.0, 5e4, math.inf])
+@pytest.mark.parametrize("threshold", [8.5, 300.5])
+def test_labels_between_others_are_those_computed_one_by_one(
+    concentration: float, threshold: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a threshold that most labels, or none, are above; and where frequencies are too many to be interpolated."""
+    prior = Dirichlet(tuple(spread_shares("skewed").tolist()), concentration, "given")
+    sizes = np.array([40, 45, 700, 3_000])
+    for noise in (GaussianNoise(4.0), NoNoise()):
+        survival = Survival((noise,), threshold)
+        found = [risk_by_size(prior, sizes, survival, ("exact", "tight"))]
+        for name, value in (("NUMBERS_KEPT", 1), ("NODES", 300)):
+            with monkeypatch.context() as patched:
+                patched.setattr(transforms, name, value)
+                found.append(risk_by_size(prior, sizes, survival, ("exact", "tight")))
+        empty = float(survival.vanish_empty[0]) ** 299
+        for form in ("exact", "tight"):
+            for other in found[:2]:
+                assert np.allclose(other[form], found[2][form], rtol=1e-11, atol=2 * TOLERANCE * empty)
 
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if name != "local"])

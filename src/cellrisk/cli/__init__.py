@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return _main(list(arguments), alone=False)
     gc.set_threshold(OBJECTS_AT_ONCE)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more wait for each other longer than they work
     codes: list[int] = []
     atexit.register(_leave, codes)  # the first to be registered is called last
     codes.append(_main(sys.argv[1:], alone=True))

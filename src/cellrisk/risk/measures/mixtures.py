@@ -87,13 +87,14 @@ def gamma_size_biased(shape: float, mean: float) -> tuple[Floats, Floats]:
 def poisson_size_biased(rate: float) -> tuple[Floats, Floats]:
     """Rates t and weights h with sum h Poisson(m; t) = P(N = m + 1) for every m >= 0, N ~ Poisson(rate).
 
-    P(m + 1) = integral over 0 < t < rate of e^-(rate - t) Poisson(m; t) dt, by Gauss and Legendre's rule.
+    P(m + 1) = integral over 0 < t < rate of e^-(rate - t) Poisson(m; t) dt, by Gauss and Legendre's rule. What is
+    integrated is all but a power of t, or an exponential: 32 points leave an error below 1e-14.
 
     >>> rates, weights = poisson_size_biased(2.0)
     >>> round(float(weights @ np.exp(-rates)), 13), round(2 * math.exp(-2), 13)
     (0.2706705664732, 0.2706705664732)
     """
-    rates, weights = _gauss_legendre(max(0.0, rate - _DROP), rate)
+    rates, weights = _gauss_legendre(max(0.0, rate - _DROP), rate, 32)
     weights = weights * np.exp(rates - rate)
     return rates, weights * (-math.expm1(-rate) / weights.sum())
 

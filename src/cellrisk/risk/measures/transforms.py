@@ -13,6 +13,9 @@ taken before it is transformed back, at the totals n that are asked for and no o
   below 1e-18, here and at every higher frequency, nothing is computed: of many labels about a hundred frequencies are
   left, which are summed one by one instead of by a fast transform.
 
+The labels of a cell differ in their share alone, of which P_j(m) is a smooth function. Where very many have shares
+close together, transforms are computed at few shares, and interpolated between those (`_Between`).
+
 Every b_j is divided by its sum and by q(0), which come back at the end, so that nothing underflows.
 """
 
@@ -37,6 +40,7 @@ MANY = 32
 TOLERANCE = 1e-12
 """The estimated error of a risk above which a size gets a common mean of its own, other than that of its neighbours."""
 ROUNDING = 1e-15
+"""The estimated error of a transform."""
 FALL = 1e3
 """A common mean serves the sizes whose P(n) is at most this many times smaller than the largest."""
 NOTHING = 1e-30
@@ -54,6 +58,10 @@ STEEPNESS = np.exp2(np.arange(-18.0, 5.0))
 """Of the exponentials in Chernoff's bound: a factor of two apart, the best of them is within 6% of the best of all."""
 ANGLES = np.pi * np.exp2(np.arange(-80, 1) / 4.0)
 """Frequencies at which the product of transforms is bounded."""
+PANEL = 2.5
+"""Labels are interpolated among those whose mean counts are within so many standard deviations of each other,"""
+NODES = 28
+"""by a polynomial through so many shares: an error below 1e-15 of the largest value."""
 
 
 def risk_by_transform(
@@ -61,7 +69,8 @@ def risk_by_transform(
 ) -> tuple[Floats, Floats]:
     """Exact and tight risk of a cell of each size under one noise; ``times`` labels have each of the shares.
 
-    The error is estimated, not proven: 1e-15 times the sum of the absolute values of all that is added up, over P(n).
+    The error is estimated, not proven: 1e-15 times the sum of the absolute values of all that is added up, over P(n),
+    and sqrt(K/k) times as much where K labels are interpolated between k.
     A size for which that exceeds 1e-12 of the risk, or of q(0)^(K-1) where that is larger, is computed anew with the
     common mean at its own size or near it, where P(n) is large. Beside closed forms under geometric noise (extended
     precision; up to 1,000 labels, 20,000 records) no error above 4e-13, measured that way, was seen.
@@ -75,7 +84,7 @@ def risk_by_transform(
         peak = count_log_pmf(among, 1.0, concentration, among)
         mean = int(among[count_log_pmf(largest, 1.0, concentration, among) > peak - math.log(FALL)].min())
         log_total = count_log_pmf(among, 1.0, concentration, mean)
-        cell = _Cells.of(_Kinds.of(shares, concentration, mean, largest, table), times[None].astype(np.float64))
+        cell = _Cells.of(_Between.of(shares, concentration, mean, largest, table), times[None].astype(np.float64))
         near = log_total > log_total.max() - math.log(FALL)
         some = cell.log_most[0] - log_total > math.log(NOTHING)
         left, log_total, near = left[some], log_total[some], near[some]
@@ -154,7 +163,13 @@ class _Kinds:
     def of(shares: Floats, concentration: float, size: int, most: int, table: SurvivalTable) -> _Kinds:
         """``most`` is a count that no label exceeds."""
         first, last = window(shares, concentration, size)
-        last = np.minimum(last, most)
+        return _Kinds.within(shares, concentration, size, table, first, np.minimum(last, most))
+
+    @staticmethod
+    def within(
+        shares: Floats, concentration: float, size: int, table: SurvivalTable, first: Integers, last: Integers
+    ) -> _Kinds:
+        """The same for counts from the first to the last of each."""
         n = len(shares)
         require_computable(int((last - first).max()))
         made = _Kinds(
@@ -174,6 +189,11 @@ class _Kinds:
             useless = np.where(steepness > 0, 1e300, 0.0)  # where a bound cannot be computed
             made.moments[few] = np.where(np.isfinite(logs) & (mass > NEVER)[:, None], logs, useless)
         return made
+
+    @property
+    def rounding(self) -> float:
+        """The estimated error of a sum over labels, beside the sum of the absolute values."""
+        return ROUNDING
 
     @property
     def alive(self) -> NDArray[np.bool_]:
@@ -220,10 +240,132 @@ class _Kinds:
             counts = self.first[few, None] + np.arange(law.shape[1])
             survive = law * (self.table.survive[np.minimum(counts, self.table.end), 0] * (counts > 0))
             vanish = self._vanishing(few, law) / np.where(self.alive[few], self.masses[few], 1.0)[:, None]
-            b = waves.transform(vanish)
-            b[~self.alive[few]] = 1.0
-            b[np.abs(b) < SMALLEST] = SMALLEST  # so that dividing by it undoes multiplying
+            b = self._divisible(few, waves.transform(vanish))
             yield few, b, waves.transform(survive), waves.transform(survive * counts)
+
+    def _divisible(self, few: Integers, b: Complexes) -> Complexes:
+        """B_j so that dividing by it undoes multiplying; 1 where the label never vanishes."""
+        b[~self.alive[few]] = 1.0
+        b[np.abs(b) < SMALLEST] = SMALLEST
+        return b
+
+
+@dataclass(frozen=True, eq=False)
+class _LikeLabels:
+    """Labels of like share, and the nodes, the shares between which they are interpolated."""
+
+    labels: Integers
+    nodes: Integers
+    laws: Floats
+    """What the values at the nodes are multiplied by and summed, to have those of the labels: (labels, nodes)."""
+    vanishing: Floats
+    """The same for b_j, whose sum may fall by powers of ten: an exponential that falls alike is taken out of it."""
+
+    @staticmethod
+    def of(labels: Integers, nodes: Integers, shares: Floats, points: Floats, masses: Floats) -> _LikeLabels:
+        """The shares of the labels, those of the nodes, and how likely each of all nodes is to vanish."""
+        laws = _lagrange(points, shares)
+        low, high = np.maximum(masses[nodes[[0, -1]]], NEVER)
+        slope = math.log(high / low) / max(points[-1] - points[0], 1e-300)
+        return _LikeLabels(labels, nodes, laws, laws * np.exp(slope * (shares[:, None] - points)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Between(_Kinds):
+    """Labels so many that few of them, the nodes, give the others."""
+
+    nodes: _Kinds = field(kw_only=True)
+    panels: list[_LikeLabels] = field(kw_only=True)
+
+    @staticmethod
+    def of(shares: Floats, concentration: float, size: int, most: int, table: SurvivalTable) -> _Kinds:
+        """A label is its own node where few others are near it."""
+        first, last = window(shares, concentration, size)
+        last = np.minimum(last, most)
+        deviations = 2.0 * np.sqrt(shares * (size / (1.0 + size / concentration)))  # of a count, from 0 to its mean
+        near = np.floor(deviations / PANEL)
+        groups, points, ends = [], [], []
+        for each in np.unique(near):
+            labels = np.flatnonzero(near == each)
+            labels = labels[np.argsort(shares[labels])]
+            groups.append(labels)
+            if len(labels) > 2 * NODES:  # counts from the first of any to the last of any
+                first[labels], last[labels] = first[labels].min(), last[labels].max()
+                points.append(_points(shares[labels[0]], shares[labels[-1]]))
+            else:
+                points.append(shares[labels])
+            ends.append(np.stack([first[labels], last[labels]])[:, : len(points[-1])])
+        if sum(len(at) for at in points) == len(shares):
+            return _Kinds.within(shares, concentration, size, table, first, last)
+        nodes = _Kinds.within(np.concatenate(points), concentration, size, table, *np.concatenate(ends, axis=1))
+        masses, jumps = np.empty((2, len(shares)))
+        moments = np.empty((len(shares), nodes.moments.shape[1]))
+        panels, start = [], 0
+        for labels, at in zip(groups, points, strict=True):
+            panel = _LikeLabels.of(labels, np.arange(start, start + len(at)), shares[labels], at, nodes.masses)
+            start += len(at)
+            panels.append(panel)
+            mass = panel.vanishing @ nodes.masses[panel.nodes]
+            masses[labels] = np.where(mass > NEVER, mass, 0.0)
+            jumps[labels] = np.interp(shares[labels], at, nodes.jumps[panel.nodes])
+            for column, values in enumerate(nodes.moments[panel.nodes].T):
+                moments[labels, column] = np.interp(shares[labels], at, values)
+        return _Between(
+            shares, concentration, size, table, first, last, masses, moments, jumps, nodes=nodes, panels=panels
+        )
+
+    @property
+    def rounding(self) -> float:
+        """Larger, since labels between the same nodes have errors in common."""
+        return ROUNDING * math.sqrt(len(self.shares) / len(self.nodes.shares))
+
+    def transforms(
+        self, places: Integers, length: int, frequencies: int
+    ) -> Iterator[tuple[Integers, Complexes, Complexes, Complexes]]:
+        """The same, of all labels, between the nodes; one by one where frequencies are too many to be kept."""
+        if 3 * len(self.nodes.shares) * frequencies > NUMBERS_KEPT:
+            yield from super().transforms(places, length, frequencies)
+            return
+        at_nodes = np.empty((3, len(self.nodes.shares), frequencies), np.complex128)
+        for few, *found in self.nodes.transforms(np.arange(len(self.nodes.shares)), length, frequencies):
+            at_nodes[:, few] = found
+        at_nodes[0] *= self.nodes.masses[:, None]
+        step = max(1, NUMBERS_AT_ONCE // frequencies)
+        for panel in self.panels:
+            for start in range(0, len(panel.labels), step):
+                part = slice(start, start + step)
+                few = panel.labels[part]
+                b = _times(panel.vanishing[part], at_nodes[0, panel.nodes])
+                b /= np.where(self.alive[few], self.masses[few], 1.0)[:, None]
+                a, records = (_times(panel.laws[part], each) for each in at_nodes[1:, panel.nodes])
+                yield few, self._divisible(few, b), a, records
+
+
+def _points(low: float, high: float) -> Floats:
+    """The points between which polynomials interpolate best, both ends among them, ascending."""
+    points = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
+    points[0], points[-1] = low, high
+    return np.asarray(points)
+
+
+def _lagrange(points: Floats, at: Floats) -> Floats:
+    """The weights of the values at the points in the value of the polynomial through them: (at, points).
+
+    ``at`` may be the points themselves; else these are those of `_points`.
+
+    >>> cubes = _lagrange(_points(1.0, 3.0), np.array([2.0, 2.5])) @ _points(1.0, 3.0) ** 3
+    >>> cubes.round(12).tolist()
+    [8.0, 15.625]
+    """
+    if np.array_equal(points, at):
+        return np.eye(len(points))
+    signs = np.where(np.arange(len(points)) % 2, -1.0, 1.0)
+    signs[[0, -1]] *= 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = signs / (at[:, None] - points)
+        weights /= weights.sum(axis=1, keepdims=True)
+    hit = at[:, None] == points
+    return np.where(hit.any(axis=1, keepdims=True), hit, weights)
 
 
 def _log_moments(terms: Floats, steepness: Floats) -> Floats:
@@ -331,7 +473,7 @@ class _Cells:
             twice[-1] = 1.0
         found = _back(shown * twice, places, length) * (weight / length)
         error = (sizes_of @ twice) * (weight / length)
-        return np.maximum(found, 0.0), ROUNDING * error
+        return np.maximum(found, 0.0), self.kinds.rounding * error
 
 
 def _logs(values: Complexes) -> Complexes:
