@@ -22,8 +22,7 @@ from cellrisk.risk.measures import (
 from cellrisk.risk.measures.dirichlet import ESTIMATES
 from cellrisk.risk.measures.sizes import FAMILIES, METHODS
 from cellrisk.system.checks import is_number
-from cellrisk.system.old_words import takes_old_words
-from cellrisk.system.words import AlphaEstimate, SizesFamily, SizesFit, require_word
+from cellrisk.system.words import AlphaEstimate, SizesFamily, SizesFit, require_word, takes_old_words
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute

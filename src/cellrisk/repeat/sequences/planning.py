@@ -23,10 +23,9 @@ from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.system.old_words import takes_old_words
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned, percent
-from cellrisk.system.words import Form, MeasureName, MechanismName, Operator
+from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, takes_old_words
 
 if TYPE_CHECKING:
     import os
