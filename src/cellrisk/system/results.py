@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import importlib
 import os
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cellrisk.errors import InvalidInput, visible
-from cellrisk.system.pickling import LeavesKeys
 from cellrisk.system.spreadsheets import write_frame
 from cellrisk.system.text import paragraphs
 from cellrisk.system.writing import write_whole
@@ -23,6 +22,29 @@ if TYPE_CHECKING:
 PICTURES = "cellrisk.show.pictures"
 MOST_ROWS = 30
 """Rows of the table that a notebook shows."""
+Same = TypeVar("Same", bound="LeavesKeys")
+NOT_KEPT = "(not kept)"
+"""Stands for a key that pickling has left behind."""
+
+
+class LeavesKeys(ABC):
+    """Something that knows keys of the source, and leaves them behind when it is pickled.
+
+    Its numbers survive. A copy in the same process is the object itself, which cannot be changed.
+    """
+
+    @abstractmethod
+    def without_keys(self) -> dict[str, Any]:
+        """The fields that are pickled otherwise than they are, with what is pickled instead."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), **self.without_keys()}
+
+    def __copy__(self: Same) -> Same:
+        return self
+
+    def __deepcopy__(self: Same, memo: dict[int, Any]) -> Same:
+        return self
 
 
 class Result(LeavesKeys):

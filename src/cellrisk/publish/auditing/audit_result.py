@@ -16,8 +16,7 @@ from cellrisk.publish.auditing.comparison import TableComparison
 from cellrisk.publish.auditing.deciding import FiguresInHand
 from cellrisk.publish.auditing.figures import FIGURES
 from cellrisk.system.checks import require_whole_number
-from cellrisk.system.pickling import NOT_KEPT, LeavesKeys
-from cellrisk.system.results import Result
+from cellrisk.system.results import NOT_KEPT, LeavesKeys, Result
 from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.publish.auditing.reading import ReleasedCounts
 from cellrisk.publish.matching import check_levels, check_shared, match_column
 from cellrisk.system.arrays import Floats, Integers, find_distinct
-from cellrisk.system.pickling import LeavesKeys
+from cellrisk.system.results import LeavesKeys
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import Pivots
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.pickling import NOT_KEPT, LeavesKeys
+from cellrisk.system.results import NOT_KEPT, LeavesKeys
 
 SIZES: tuple[tuple[int, int | None], ...] = ((1, 1), (2, 2), (3, 5), (6, 10), (11, None))
 """The sizes of cells by which people are told apart."""
