@@ -20,7 +20,7 @@ from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism
 from cellrisk.noise.methods import WITHOUT_PERTURBATION
 from cellrisk.publish.simulation import SCENARIOS, Scenario
-from cellrisk.publish.simulation.glimpse import glimpse
+from cellrisk.publish.simulation.releases import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting, usual_delta

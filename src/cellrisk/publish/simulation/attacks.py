@@ -190,17 +190,12 @@ class FigureAttackers:
     def _shares(self, released: Floats) -> Floats:
         """How likely the attacker takes each label to be a person's own: (levels, releases, cells)."""
         if isinstance(self.belief, NegativeBinomial):
-            weights = np.stack(
-                [self._expect(label, shape, shown) for label, (shape, shown) in self._labels(released)], axis=0
-            )
+            labels = enumerate(zip(self.belief.shapes, released, strict=True))
+            weights = np.stack([self._expect(label, shape, shown) for label, (shape, shown) in labels])
         else:
             weights = self._weigh_by_table(released)
         total = weights.sum(axis=0)
         return np.asarray(weights / np.where(total > 0, total, 1.0))
-
-    def _labels(self, released: Floats) -> list[tuple[int, tuple[float, Floats]]]:
-        shapes = self.belief.shapes if isinstance(self.belief, NegativeBinomial) else ()
-        return list(enumerate(zip(shapes, released, strict=True)))
 
     def _expect(self, label: int, shape: float, shown: Floats) -> Floats:
         """E[N | released value] at each released value, new ones summed over every count."""
