@@ -11,7 +11,6 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.publish.noisy_risk.covered_profiles import CoveredProfiles, cover_profiles
 from cellrisk.publish.noisy_risk.figure_noise import CONFIDENCE, FigureNoise, calibrate_figure, check_epsilon
 from cellrisk.publish.noisy_risk.sensitivity import (
     UNIT,
@@ -21,6 +20,8 @@ from cellrisk.publish.noisy_risk.sensitivity import (
     find_sensitivity,
     sum_cells,
 )
+from cellrisk.publish.releasing.domain import ReleasedDomain, read_domain
+from cellrisk.publish.releasing.release_result import say_gates, say_left_out
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, claim
 from cellrisk.system.version import __version__
@@ -55,9 +56,37 @@ def read_entry(ledger: Book | None, **noted: Any) -> dict[str, Any]:
     return noted
 
 
+def read_declared(
+    table: FrequencyTable,
+    sensitive: str | None,
+    may_be_missing: str | Sequence[str],
+    observed_levels: bool | str | Sequence[str],
+) -> tuple[ReleasedDomain, tuple[str, ...]]:
+    """The domain of a figure, and what a reader has to know of it: undeclared labels, records left out, refusals.
+
+    How one column is read must not hang on one record, or that record could move every cell: so the labels of all
+    columns are declared, as for a release, or those of quasi-identifiers accepted as they occur. The labels of the
+    sensitive attribute are always declared, because their number stands in the figure.
+    """
+    attribute = table.attribute(sensitive)
+    if not attribute.declared:
+        raise InvalidInput(
+            "a figure that may be published needs the declared labels of the sensitive attribute",
+            got=f"the labels of '{attribute.name}' are those that occur",
+            fix="declare them with levels= (--levels)",
+        )
+    domain = read_domain(table, sensitive, may_be_missing=may_be_missing, observed_levels=observed_levels)
+    said = say_left_out(table.missing, table.outside, "or with a missing value where none was declared")
+    said += say_gates("figure", table.missing, table.outside)
+    if domain.undeclared:
+        occur = f"The labels of {', '.join(domain.undeclared)} are those that occur in the records"
+        said.insert(0, f"{occur}: the guarantee does not cover how these columns are read.")
+    return domain, tuple(said)
+
+
 def record_figure(
     ledger: Book | None,
-    covered: CoveredProfiles,
+    domain: ReleasedDomain,
     epsilon: float,
     neighbours: Neighbours,
     noted: dict[str, Any],
@@ -66,7 +95,7 @@ def record_figure(
     """Records the loss of a figure, where there is a ledger; ``purpose`` is noted where none was given."""
     if ledger is not None:
         told = {**noted, "cohort": noted["cohort"] or "everyone", "purpose": noted["purpose"] or purpose}
-        columns = {"attribute": covered.sensitive, "quasi_identifiers": covered.quasi_identifiers}
+        columns = {"attribute": domain.sensitive, "quasi_identifiers": domain.quasi_identifiers}
         ledger.add_figure(**columns, epsilon=epsilon, neighbours=neighbours, **told)
 
 
@@ -246,11 +275,11 @@ def publish_risk(
     breaches = policies.breaches_of_figure(made, loss)
     if breaches:
         raise InvalidInput(f"the policy forbids this figure: {'; '.join(breaches)}")
-    covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)
-    sensitivity = find_sensitivity(figure, made, covered.n_levels)
+    domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
+    sensitivity = find_sensitivity(figure, made, domain.n_levels)
     noise = calibrate_figure(count_units(sensitivity), loss)
-    units = sum_cells(figure, covered.profiles, made)
-    record_figure(ledger, covered, loss, made.neighbours, noted, f"a published figure: {MEANINGS[figure]}")
+    units = sum_cells(figure, domain.cells.profiles(), made)
+    record_figure(ledger, domain, loss, made.neighbours, noted, f"a published figure: {MEANINGS[figure]}")
     noisy = noise.add_to(units)
     reach = noise.reach(1.0 - CONFIDENCE)
     return PublishedRisk(
@@ -260,12 +289,12 @@ def publish_risk(
         high=max(noisy + reach, 0) * UNIT,
         epsilon=loss,
         mechanism=made,
-        sensitive=covered.sensitive,
-        quasi_identifiers=covered.quasi_identifiers,
-        n_levels=covered.n_levels,
+        sensitive=domain.sensitive,
+        quasi_identifiers=domain.quasi_identifiers,
+        n_levels=domain.n_levels,
         sensitivity=sensitivity,
         noise=noise,
-        notes=covered.statements,
+        notes=notes,
         policies=policies,
     )
 

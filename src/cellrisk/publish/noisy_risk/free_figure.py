@@ -27,7 +27,7 @@ from cellrisk.noise.mechanisms import USUAL_THRESHOLD
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.publish.releasing.saving import read_description
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, claim, percent
 
@@ -102,10 +102,7 @@ def estimate_caused(release: Release | str | os.PathLike[str], *, largest_error:
         The standard error may be this share of the figure; where it is larger, the figure is refused, and
         `publish_risk` gives one with less noise at an epsilon of its own.
     """
-    if not (is_number(largest_error) and largest_error > 0):
-        raise InvalidInput(
-            "the largest standard error must be a share above 0", got=largest_error, allowed="for example 0.1"
-        )
+    largest_error = require_within("largest_error", largest_error, above=0)
     found = _read_release(release)
     if found.mechanism != "geometric" or found.clamp or found.threshold != USUAL_THRESHOLD:
         raise InvalidInput(
@@ -127,7 +124,7 @@ def estimate_caused(release: Release | str | os.PathLike[str], *, largest_error:
             allowed=f"{percent(largest_error)} of it",
             fix="use publish_risk, which has less noise, at an epsilon of its own",
         )
-    return FreeFigure(value, error, found.epsilon, found.sensitive, float(largest_error))
+    return FreeFigure(value, error, found.epsilon, found.sensitive, largest_error)
 
 
 class ReleasedTable(NamedTuple):

@@ -27,8 +27,7 @@ import numpy as np
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.publish.noisy_risk import Book, describe_policies, read_entry, record_figure
-from cellrisk.publish.noisy_risk.covered_profiles import cover_profiles
+from cellrisk.publish.noisy_risk import Book, describe_policies, read_declared, read_entry, record_figure
 from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
 from cellrisk.publish.noisy_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.waiting import draw_survivals
@@ -289,8 +288,8 @@ def choose_privately(
     require_word("way to choose", way, tuple(WAYS))
     require_within("max_caused_people", max_caused_people, above=0)
     noted = read_entry(ledger, cohort=cohort, purpose=purpose, new_cohort=new_cohort, part_of=part_of)
-    covered = cover_profiles(table, sensitive, may_be_missing, observed_levels)
-    units = max(count_units(find_sensitivity("caused", each, covered.n_levels)) for each in made)
+    domain, notes = read_declared(table, sensitive, may_be_missing, observed_levels)
+    units = max(count_units(find_sensitivity("caused", each, domain.n_levels)) for each in made)
     draw, find_error = WAYS[way]
     error = find_error(units, loss, len(points), DOUBT)
     lowered = math.floor(min(max_caused_people / UNIT, MOST_UNITS)) - error
@@ -300,9 +299,10 @@ def choose_privately(
             got=f"{max_caused_people:g} people, and an error of {error * UNIT:.4g}",
             fix="allow more people, a larger private epsilon, or fewer points of the grid",
         )
-    sums = [sum_cells("caused", covered.profiles, each) for each in made]
+    profiles = domain.cells.profiles()
+    sums = [sum_cells("caused", profiles, each) for each in made]
     scored = Scored(tuple(accumulate(sums, max)), lowered, units, loss)
-    record_figure(ledger, covered, loss, said.neighbours, noted, PURPOSE)
+    record_figure(ledger, domain, loss, said.neighbours, noted, PURPOSE)
     place = draw(scored)
     return PrivateChoice(
         epsilon=points[place - 1] if place else None,
@@ -312,9 +312,9 @@ def choose_privately(
         error=error * UNIT,
         private=loss,
         way=way,
-        sensitive=covered.sensitive,
-        quasi_identifiers=covered.quasi_identifiers,
-        notes=covered.statements,
+        sensitive=domain.sensitive,
+        quasi_identifiers=domain.quasi_identifiers,
+        notes=notes,
         policies=policies,
     )
 

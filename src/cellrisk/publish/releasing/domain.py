@@ -139,6 +139,15 @@ class ReleasedDomain:
     undeclared: tuple[str, ...]
     """Columns whose labels are those that occur, which was accepted."""
 
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes[:-1])
+
+    @property
+    def n_levels(self) -> int:
+        """The number of labels of the sensitive attribute."""
+        return len(self.axes[-1])
+
 
 def read_domain(
     table: FrequencyTable,
