@@ -133,12 +133,12 @@ class FigureLimit(ABC):
         None where the smallest does not keep it.
         """
 
-    def breach(self, attributes: Sequence[Attribute], perturbation: Perturbation) -> str | None:
-        """What a perturbation breaks, or why that cannot be judged; None where the limit is kept."""
-        why = self.why_not(perturbation)
+    def breach(self, attributes: Sequence[Attribute], method: Mechanism | Perturbation) -> str | None:
+        """What a mechanism or a perturbation breaks, or why that cannot be judged; None where the limit is kept."""
+        why = self.why_not(method) if isinstance(method, Perturbation) else None
         if why is not None:
             return f"{self.describe()}; {why}"
-        figure = self.find(attributes, perturbation)
+        figure = self.find(attributes, method)
         return f"{self.describe()}; {self.say(figure)}" if figure > self.most else None
 
     def explain_breach(self, figure: float) -> str:

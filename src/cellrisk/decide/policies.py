@@ -238,9 +238,8 @@ class Policies:
 
     def breaches_without_data(self, mechanism: Mechanism) -> list[str]:
         """What this mechanism breaks on any table: the limits on the ceiling and on epsilon."""
-        limits = [limit for limit in self.figure_limits if not limit.uses_data]
-        found = [(limit, limit.find((), mechanism)) for limit in limits]
-        return [limit.explain_breach(figure) for limit, figure in found if figure > limit.most]
+        found = [limit.breach((), mechanism) for limit in self.figure_limits if not limit.uses_data]
+        return [f"the policy asks for {each}" for each in found if each is not None]
 
     def breaches_of_figure(self, mechanism: Mechanism, epsilon: float) -> list[str]:
         """What a figure breaks that is published about a release by this mechanism, at an epsilon of its own.

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cellrisk.decide.figure_limits import FigureLimit
 from cellrisk.decide.policy_files import LIMITS
 from cellrisk.decide.requirement import Condition, Requirement, check_limits
@@ -21,9 +19,8 @@ from cellrisk.risk.attacks import choose_risks
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, check_belief, read_certainties
 from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Alpha, Priors
-from cellrisk.risk.sweep import MeasuredRisk, Setting
+from cellrisk.risk.sweep import MeasuredRisk
 from cellrisk.system.checks import is_number
-from cellrisk.system.text import percent
 from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
 
 if TYPE_CHECKING:
@@ -227,7 +224,7 @@ class Policy:
     ) -> list[str]:
         """The limits that this mechanism breaks on this table, a line for each; empty where the policy is kept.
 
-        A limit that cannot be judged for a perturbation is not kept, and its line says why.
+        A limit that cannot be judged for a perturbation is not kept, and its line says why; a rule for delta is kept.
 
         Parameters
         ----------
@@ -236,34 +233,12 @@ class Policy:
         sensitive
             The attribute that is released, where it is not all of them.
         """
-        if isinstance(mechanism, Perturbation):
-            return self._breaches_of(table, mechanism)
-        found = []
-        required = self.requirement
-        if required is not None:
-            setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
-            measured = self.risk.of(table, sensitive)
-            if Condition(required, measured).excesses(setting)((mechanism.noise,)).max() > 0:
-                risk = percent(float(measured.at(setting, np.array([mechanism.epsilon])).max()))
-                found.append(f"the policy asks for {required.describe()} ({measured.name}); it is {risk}")
         attributes = table.attributes if sensitive is None else (table.attribute(sensitive),)
-        for limit in self.figure_limits:
-            figure = limit.find(attributes, mechanism)
-            if figure > limit.most:
-                found.append(limit.explain_breach(figure))
+        found = [limit.breach(attributes, mechanism) for limit in self.figure_limits]
+        if self.requirement is not None:
+            found = [*Condition(self.requirement, self.risk.of(table, sensitive)).breaches(mechanism), *found]
+        broken = [f"the policy asks for {each}" for each in found if each is not None]
         largest = self.largest_delta(table.n_records)
-        if largest is not None and mechanism.delta > largest:
-            found.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")
-        return found
-
-    def _breaches_of(self, table: FrequencyTable, perturbation: Perturbation) -> list[str]:
-        """The limits that a perturbation breaks, and those that cannot be judged for it. A rule for delta holds."""
-        found = []
-        required = self.requirement
-        if required is not None:
-            broken = Condition(required, self.risk.of(table)).breaches(perturbation)
-            found += [f"the policy asks for {each}" for each in broken]
-        for limit in self.figure_limits:
-            broken_by = limit.breach(table.attributes, perturbation)
-            found += [] if broken_by is None else [f"the policy asks for {broken_by}"]
-        return found
+        if isinstance(mechanism, Mechanism) and largest is not None and mechanism.delta > largest:
+            broken.append(f"the policy allows delta up to {largest:.4g}; got {mechanism.delta:g}")
+        return broken

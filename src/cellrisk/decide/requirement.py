@@ -10,6 +10,7 @@ import numpy as np
 from cellrisk.decide.search import Excesses
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import MeasuredRisk, Setting
@@ -121,12 +122,17 @@ class Condition:
 
         return find
 
-    def breaches(self, perturbation: Perturbation) -> list[str]:
-        """What a perturbation breaks of the requirement, and what of it cannot be judged for one."""
+    def breaches(self, method: Mechanism | Perturbation) -> list[str]:
+        """What a mechanism or a perturbation breaks of the requirement, and what cannot be judged for the latter."""
         required, measured = self.requirement, self.measured
+        survival = Survival((method.noise,), method.threshold)
+        if isinstance(method, Mechanism):
+            setting = Setting(method.name, method.delta, method.neighbours, method.threshold)
+            broken = self.excesses(setting)((method.noise,)).max() > 0
+            told = f"{required.describe()} ({measured.name}); it is {percent(float(measured.under(survival).max()))}"
+            return [told] if broken else []
         if measured.attack != "homogeneity":
             return [f"{required.describe()}; {PERTURBED_ATTACK}"]
-        survival = Survival((perturbation.noise,), perturbation.threshold)
         risk, share = (float(each.under(survival).max()) for each in (measured, measured.people))
         people = share * measured.attributes[0].profiles.n_records
         found = []
