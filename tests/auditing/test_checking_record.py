@@ -182,6 +182,15 @@ def test_the_command_writes_it_and_stops_above_the_limit(tmp_path: Path, capsys:
     assert run_command(tmp_path, "--max-risk", "0.5") == 0
 
 
+def test_a_refused_audit_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "new" / "outputs" / "results.json"
+    assert run_command(tmp_path, "--acro", str(place), "--epsilon", "1", "--belief", "none") == 2
+    assert "belief" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "released.csv"]
+    assert run_command(tmp_path, "--acro", str(place)) == 0
+    assert place.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -116,6 +116,9 @@ class ShownTable:
 def write_record(audit: CheckedAudit, path: str | os.PathLike[str]) -> Path:
     """Writes the record and its table, beside the records that are there already; `Audit.save_acro` tells the rest."""
     target = check_record_place(path, audit.max_risk)
+    with suppress(OSError):
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_writable(target)
     results = _read_results(target)
     number = next(
         place for place in range(len(results["results"]) + 1) if f"cellrisk_{place}" not in results["results"]
@@ -145,7 +148,7 @@ def write_record(audit: CheckedAudit, path: str | os.PathLike[str]) -> Path:
 
 
 def check_record_place(path: str | os.PathLike[str], max_risk: float | None = None) -> Path:
-    """Refuses a place that ACRO would not look at, before any long work begins; makes its folder."""
+    """Refuses a place that ACRO would not look at, or that cannot be written to, before any long work begins."""
     target = Path(path)
     if target.name != RESULTS:
         raise InvalidInput(
@@ -153,9 +156,9 @@ def check_record_place(path: str | os.PathLike[str], max_risk: float | None = No
         )
     if max_risk is not None:
         require_within("max_risk", max_risk, least=0, most=1)
-    with suppress(OSError):
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return check_writable(target)
+    existing = next(folder for folder in target.absolute().parents if folder.exists())
+    check_writable(target if target.parent.exists() else existing / RESULTS)  # folders are made with the record
+    return target
 
 
 def _read_results(target: Path) -> dict[str, Any]:

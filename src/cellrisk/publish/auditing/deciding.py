@@ -61,9 +61,8 @@ class MadeBy:
             return MadeBy()
         try:
             words = ("epsilon", "delta", "neighbours", "threshold")
-            said = {name: described["mechanism"][name] for name in words if name in described["mechanism"]}
-            pure = not said.get("delta")
-            named = read_mechanism(described["mechanism"]["name"], **({**said, "delta": None} if pure else said))
+            said = {word: described["mechanism"][word] for word in words if word in described["mechanism"]}
+            named = read_mechanism(described["mechanism"]["name"], **said)
             return MadeBy(named, clamped=bool(described["clamp"]), adjusted="parents" in described)
         except (KeyError, TypeError, ValueError):
             return MadeBy()
@@ -341,14 +340,8 @@ def _is_clamped(both: TableComparison, made: MadeBy, smallest: int) -> bool:
 
 def _spread(both: TableComparison, labels: int) -> tuple[Integers, Integers]:
     """The true and the released counts of every cell that holds anybody: (cells, labels). What is not listed is 0."""
-    held = np.flatnonzero(both.sizes > 0)
-    row = np.full(len(both.codes), -1)
-    row[held] = np.arange(len(held))
-    kept = row[both.cell] >= 0
-    place = row[both.cell[kept]] * labels + both.level[kept]
-    found = []
-    for counts in (both.original, both.released):
-        spread = np.zeros(len(held) * labels, np.int64)
-        spread[place] = counts[kept].astype(np.int64)
-        found.append(spread.reshape(len(held), labels))
-    return found[0], found[1]
+    held = both.sizes > 0
+    row, kept = np.cumsum(held) - 1, held[both.cell]
+    spread = np.zeros((2, int(held.sum()), labels), np.int64)
+    spread[:, row[both.cell[kept]], both.level[kept]] = both.original[kept], both.released[kept]
+    return spread[0], spread[1]

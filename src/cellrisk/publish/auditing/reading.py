@@ -16,6 +16,7 @@ from cellrisk.counts.schema import NO_COUNT, NONE_IS_A_COLUMN
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.matching import LabelledColumn
 from cellrisk.system.arrays import Floats, Integers, find_distinct
+from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.binning import Binning
@@ -92,7 +93,7 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
     if rule == "error":
         raise InvalidInput(
             "the released table has missing values, which the original was said not to have",
-            got=f"{rows:,} row{'s' if rows > 1 else ''}",
+            got=number_of(rows, "row"),
             fix="tabulate the original with missing='category' or missing='drop'",
         )
     columns = [LabelledColumn(column.name, column.labels, column.codes[~absent]) for column in released.columns]
@@ -230,13 +231,9 @@ def _read_counts(name: str, column: Any) -> Floats:
         (missing, "has missing counts", help_none or "leave suppressed counts out, or release them as 0"),
         (wrong, "holds counts that are no finite numbers", help_none),
     ):
-        rows = int(flaw.sum())
-        if rows:
-            raise InvalidInput(
-                f"the count column '{name}' of the released table {what}",
-                got=f"{rows:,} such row{'s' if rows > 1 else ''}",
-                fix=fix,
-            )
+        if flaw.any():
+            found = f"the count column '{name}' of the released table {what}"
+            raise InvalidInput(found, got=number_of(int(flaw.sum()), "such row"), fix=fix)
     return np.asarray(number)
 
 
