@@ -48,7 +48,7 @@ def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
     >>> [(round(low, 6), round(high, 6)) for low, high in found.intervals]
     [(0.5, 1.0), (2.0, 4.0)]
     """
-    epsilon = _between(low, high, SCANNED)
+    epsilon = np.geomspace(low, high, SCANNED)
     value = excess(epsilon)
     for _ in range(ROUNDS_AT_A_BEND):
         more = _near_bends(epsilon, value)
@@ -65,7 +65,7 @@ def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
     for _ in range(0 if intervals else ROUNDS_AT_A_BEND):
         least = int(np.argmin(value))
         around = epsilon[max(least - 1, 0)], epsilon[min(least + 1, len(epsilon) - 1)]
-        epsilon = _between(*around, 2 * POINTS_AT_A_BEND + 1)
+        epsilon = np.geomspace(*around, 2 * POINTS_AT_A_BEND + 1)
         value = excess(epsilon)
     least = int(np.argmin(value))
     return Admissible(intervals, float(value[least]), float(epsilon[least]))
@@ -75,11 +75,6 @@ def join(low: float, high: float, value: Floats, ends: list[float]) -> tuple[tup
     """The intervals between these edges, the ends of the range among them where they are admissible."""
     edges = [*([low] if value[0] <= 0 else []), *ends, *([high] if value[-1] <= 0 else [])]
     return tuple(zip(edges[::2], edges[1::2], strict=True))
-
-
-def _between(low: float, high: float, points: int) -> Floats:
-    """Evenly spaced in the logarithm, with the ends exact."""
-    return np.geomspace(low, high, points)
 
 
 def _near_bends(epsilon: Floats, value: Floats) -> Floats:
@@ -95,7 +90,7 @@ def _near_bends(epsilon: Floats, value: Floats) -> Floats:
     new: list[Floats] = []
     for place in np.flatnonzero((dip | peak) & near).tolist():
         sides = (epsilon[max(place - 1, 0)], epsilon[place]), (epsilon[place], epsilon[min(place + 1, len(value) - 1)])
-        new += [_between(low, high, POINTS_AT_A_BEND + 2)[1:-1] for low, high in sides if high / low > 1 + EDGE]
+        new += [np.geomspace(low, high, POINTS_AT_A_BEND + 2)[1:-1] for low, high in sides if high / low > 1 + EDGE]
     return np.unique(np.concatenate(new)) if new else np.zeros(0)
 
 

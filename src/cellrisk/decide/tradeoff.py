@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput
 from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number, require_whole_number
+from cellrisk.system.checks import require_whole_number, require_within
 from cellrisk.system.progress import Progress
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ class TvdLimit:
 
     def __post_init__(self) -> None:
         require_whole_number("way", self.way, 1)
-        if not (is_number(self.max_tvd) and 0 <= self.max_tvd <= 1):
-            raise InvalidInput("max_tvd must be a total variation distance", got=self.max_tvd, allowed="from 0 to 1")
+        require_within("max_tvd", self.max_tvd, least=0, most=1)
 
 
 @dataclass(frozen=True, eq=False)

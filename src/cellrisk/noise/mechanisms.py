@@ -23,7 +23,7 @@ from cellrisk.noise.distributions import (
 from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number, require_numbers, shorten
+from cellrisk.system.checks import is_number, require_number, shorten
 from cellrisk.system.text import claim
 from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
 
@@ -67,7 +67,8 @@ class Mechanism(ABC):
     threshold: float = USUAL_THRESHOLD
 
     def __post_init__(self) -> None:
-        require_numbers(epsilon=self.epsilon, delta=self.delta, threshold=self.threshold)
+        for name in ("epsilon", "delta", "threshold"):
+            require_number(name, getattr(self, name))
         self.check_epsilon(self.epsilon)
         if self.pure and self.delta != 0:
             raise InvalidInput(
@@ -174,11 +175,8 @@ class Mechanism(ABC):
         >>> Geometric(epsilon=0.5).to_opendp().map(1)  # one record moves one count by one
         0.5
         """
-        return self._make_opendp(self.calibrate()[0])
-
-    def _make_opendp(self, scale: float) -> Any:
-        """OpenDP's measurement of that scale."""
-        raise NotImplementedError
+        scale, _ = self.calibrate()  # refuses where there is no such measurement
+        return (make_laplace if self.pure else make_gaussian)(load_opendp(), scale)
 
     def to_dict(self) -> dict[str, object]:
         """The setting as JSON-ready values; the threshold only where it is not the usual one."""
@@ -214,9 +212,6 @@ class Geometric(Mechanism):
 
     def calibrate(self) -> tuple[float, float]:
         return calibrate_laplace(self.scale, self.l1, self.epsilon)
-
-    def _make_opendp(self, scale: float) -> Any:
-        return make_laplace(load_opendp(), scale)
 
 
 @dataclass(frozen=True)
@@ -309,9 +304,6 @@ class DiscreteGaussian(Mechanism):
 
     def calibrate(self) -> tuple[float, float]:
         return calibrate_gaussian(self.scale, self.l2, self.rho, self.epsilon, self.delta)
-
-    def _make_opendp(self, scale: float) -> Any:
-        return make_gaussian(load_opendp(), scale)
 
     @property
     def limit_noise(self) -> Noise:

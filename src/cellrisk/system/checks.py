@@ -32,12 +32,6 @@ def require_number(name: str, value: object) -> None:
         raise InvalidInput(f"{name} must be a number", got=type(value).__name__)
 
 
-def require_numbers(**named: object) -> None:
-    """Refuses the first of several values that is no number at all."""
-    for name, value in named.items():
-        require_number(name, value)
-
-
 def require_within(
     name: str,
     value: object,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -208,28 +207,20 @@ class Utility(Result):
         return [f"{drawn}\n{self._spread_table()}", self._cells_note(), CURATOR_NOTE]
 
     def _spread_table(self) -> str:
-        columns = [("mechanism", "name"), ("neighbours", "neighbours"), ("epsilon", "epsilon"), ("delta", "delta")]
-        columns.append(("threshold", "threshold"))
         usual = {"neighbours": "add-remove", "delta": 0.0, "threshold": 0.5}
         shown = [
-            (title, name)
-            for title, name in columns
+            name
+            for name in ("name", "neighbours", "epsilon", "delta", "threshold")
             if name not in usual or any(getattr(each, name) != usual[name] for each in self.mechanisms)
         ]
-        words = sum(title in ("mechanism", "neighbours") for title, _ in shown)
-        header = [*(title for title, _ in shown), "way", "marginals", "mean", "median", "5%", "95%"]
-        return aligned(header, list(self._spread_rows([name for _, name in shown])), left=words)
-
-    def _spread_rows(self, names: list[str]) -> Iterator[list[str]]:
+        rows = []
         for (place, way), spread in self._spreads.items():
-            given = [getattr(self.mechanisms[place], name) for name in names]
-            numbers = (spread.mean, spread.median, spread.low, spread.high)
-            yield [
-                *(value if isinstance(value, str) else f"{value:g}" for value in given),
-                f"{way}",
-                f"{len(self._rows(way)):,}",
-                *(f"{number:.4f}" for number in numbers),
-            ]
+            given = [getattr(self.mechanisms[place], name) for name in shown]
+            words = [value if isinstance(value, str) else f"{value:g}" for value in given]
+            numbers = [f"{number:.4f}" for number in (spread.mean, spread.median, spread.low, spread.high)]
+            rows.append([*words, f"{way}", f"{len(self._rows(way)):,}", *numbers])
+        header = ["mechanism", *shown[1:], "way", "marginals", "mean", "median", "5%", "95%"]
+        return aligned(header, rows, left=2 if "neighbours" in shown else 1)
 
     def _cells_note(self) -> str:
         levels = self.table.attribute(self.sensitive).n_levels
