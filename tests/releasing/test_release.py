@@ -22,6 +22,7 @@ from cellrisk.counts.cells import Domain
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.publish.releasing import Release, covered_counts, domain, release
 from cellrisk.publish.releasing.domain import Exclusions, read_rules
+from cellrisk.publish.releasing.measurement import Measurement
 from tests.near import near
 
 pytest.importorskip("opendp")
@@ -397,3 +398,11 @@ def test_observed_labels_do_not_move_the_ceiling(frame: pd.DataFrame) -> None:
         told.append(released.to_dict()["ceiling"])
     assert told[0] == told[1]
     assert (told[0]["even"], told[0]["labels"]) == (None, None)
+
+
+def test_nothing_is_drawn_where_the_disclosures_are_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = cr.tabulate(pd.DataFrame({"q": ["a"], "y": ["b"]}), "q", "y", levels={"q": ["a"], "y": ["b", "c"]})
+    monkeypatch.setattr(Measurement, "add_noise", lambda *_: pytest.fail("noise was drawn"))
+    for given in ("a sentence", [1]):
+        with pytest.raises(InvalidInput, match="disclosures must be a list of sentences"):
+            release(table, cr.Geometric(epsilon=1.0), disclosures=given)

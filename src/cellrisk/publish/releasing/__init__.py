@@ -123,6 +123,7 @@ def release(
     """
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     _check_modes(mechanism, clamp, dense)
+    sentences = _read_sentences(disclosures)
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
     policies.forbid(table, mechanism, table.attribute(sensitive).name)
@@ -175,7 +176,7 @@ def release(
         may_be_missing=domain.may_be_missing,
         missing=table.missing,
         outside=table.outside,
-        disclosures=(*_read_sentences(disclosures), *policies.disclosures),
+        disclosures=(*sentences, *policies.disclosures),
         parents=published,
         spreadsheet_safe=spreadsheet_safe,
         policies=policies,

@@ -185,6 +185,7 @@ class Release(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
+        declared = self.sensitive not in self.observed_levels
         described: dict[str, Any] = {
             "cellrisk": __version__,
             "opendp": version("opendp"),
@@ -197,7 +198,12 @@ class Release(Result):
                 "privacy_loss": {self.measurement.unit: self.measurement.loss},
                 "delta_of_approximation": 0.0,
             },
-            "ceiling": self._describe_ceiling(),
+            "ceiling": {
+                "even_two": self.ceiling.even_two,
+                "even": self.ceiling.even if declared else None,
+                "labels": self.ceiling.labels if declared else None,
+                "sentence": self.ceiling.of_two,
+            },
             "quasi_identifiers": list(self.quasi_identifiers),
             "sensitive": self.sensitive,
             "count": str(self.frame.columns[-1]),
@@ -220,16 +226,6 @@ class Release(Result):
         if self.spreadsheet_safe:
             described["spreadsheet_safe"] = list(self.formula_columns)
         return copy.deepcopy(described)
-
-    def _describe_ceiling(self) -> dict[str, Any]:
-        found = self.ceiling
-        declared = self.sensitive not in self.observed_levels
-        return {
-            "even_two": found.even_two,
-            "even": found.even if declared else None,
-            "labels": found.labels if declared else None,
-            "sentence": found.of_two,
-        }
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
