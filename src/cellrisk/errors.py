@@ -27,6 +27,11 @@ def _escape(character: str) -> str:
     return "".join(f"\\u{pairs[place]:02x}{pairs[place + 1]:02x}" for place in range(0, len(pairs), 2))
 
 
+def shorten(value: object) -> object:
+    """A value as it is told to whoever gave it: not the digits of a number that has very many."""
+    return "a number of more than 18 digits" if isinstance(value, int) and abs(value) >= 10**18 else value
+
+
 class CellriskError(Exception):
     """Any refusal by cellrisk. The message is one line and carries column names and counts, never data values.
 
@@ -37,7 +42,7 @@ class CellriskError(Exception):
     def __init__(self, what: str, *, got: object = None, allowed: str | None = None, fix: str | None = None) -> None:
         parts = [what]
         if got is not None:
-            parts.append(f"got {got}")
+            parts.append(f"got {shorten(got)}")
         if allowed:
             parts.append(f"allowed: {allowed}")
         if fix:

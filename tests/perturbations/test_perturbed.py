@@ -15,7 +15,7 @@ from scipy import stats
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.certainty import NegativeBinomial, read_belief
 from cellrisk.risk.certainty.beliefs import TableBelief
@@ -309,7 +309,7 @@ def test_other_answers() -> None:
     assert (
         assess_perturbation(table, "cell-key", belief="table", compare=None).figures[0].certainty[0].belief == "table"
     )
-    with pytest.raises(InvalidInput, match="unknown mechanism to compare"):
+    with pytest.raises(UnknownName, match="unknown mechanism to compare"):
         assess_perturbation(table, "random-rounding:3", compare="noise")
     raw = assess_perturbation(table, "suppress-below:1", measures="local")  # nothing is changed
     assert raw.figures[0].people.mean == near(10.0)

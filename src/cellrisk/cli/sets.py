@@ -13,7 +13,7 @@ from cellrisk.cli.groups import MaxCaused, MaxCeiling, MaxCertain, Number, Numbe
 from cellrisk.cli.program import PanelGroup
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
-from cellrisk.system.checks import read_number, read_numbers, shorten
+from cellrisk.system.checks import read_number, read_numbers
 
 USUAL = "assess"
 SetFile = Annotated[
@@ -69,7 +69,7 @@ def together_command(
     from cellrisk.repeat.together.set_file import read_set_file
 
     if check and releases < 2:
-        raise InvalidInput("--releases must be 2 or more with --check", got=shorten(releases))
+        raise InvalidInput("--releases must be 2 or more with --check", got=releases)
     check_outputs(plot)
     policies = policy_of(context)
     figures = FigureLimit.read(

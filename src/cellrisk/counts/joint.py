@@ -23,7 +23,7 @@ from cellrisk.counts.levels import declare
 from cellrisk.counts.likeness import refuse_counts
 from cellrisk.counts.parts import EVERYBODY, Part
 from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import Schema, read_names
+from cellrisk.counts.schema import Schema, read_mapping, read_names
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.sums import total
 from cellrisk.counts.survey import Column, Survey, check_missing, is_level, list_domain, survey_source
@@ -149,8 +149,9 @@ def count_together(
         part.check([sensitive])
     names = name_variants([name for name, _ in columns])
     dropping = outside == "drop"
-    declared = {name: given for name, given in (levels or {}).items() if name in (sensitive, *raw)}
-    unknown = [name for name in levels or {} if name not in declared]
+    levels = read_mapping(levels, "levels", "{'sex': ['f', 'm']}")
+    declared = {name: given for name, given in levels.items() if name in (sensitive, *raw)}
+    unknown = [name for name in levels if name not in declared]
     if unknown:
         raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
     opened_as = Schema(tuple(raw), (sensitive,), count=count, missing=missing, outside=outside)

@@ -192,6 +192,19 @@ class FrequencyTable(Result):
         return ()
 
 
+def require_table(given: object, name: str = "table") -> None:
+    """Refuses what is no frequency table, such as the records that one is made of.
+
+    >>> require_table("adult.parquet")
+    Traceback (most recent call last):
+    cellrisk.errors.InvalidInput: table must be a frequency table; got str; make one with cellrisk.tabulate
+    """
+    if not isinstance(given, FrequencyTable):
+        raise InvalidInput(
+            f"{name} must be a frequency table", got=type(given).__name__, fix="make one with cellrisk.tabulate"
+        )
+
+
 @dataclass(frozen=True)
 class AttributeSummary:
     """One sensitive attribute in numbers."""

@@ -21,6 +21,7 @@ from cellrisk.counts.sources import has_dictionaries, lengthen, open_records, op
 from cellrisk.counts.survey import survey_source
 from cellrisk.counts.table import Attribute, FrequencyTable
 from cellrisk.errors import InvalidInput
+from cellrisk.system.checks import read_list, require_path
 from cellrisk.system.progress import Progress
 from cellrisk.system.words import EngineName, MissingRule, OutsideRule
 
@@ -113,6 +114,7 @@ def tabulate(
     if metadata is not None:
         from cellrisk.counts.metadata import read_metadata
 
+        require_path("metadata", metadata)
         bins, levels = read_metadata(metadata, source).declare((*quasi, *named), bins, levels)
     schema = Schema(
         quasi,
@@ -122,7 +124,7 @@ def tabulate(
         count,
         missing,
         outside,
-        tuple(wide),
+        tuple(read_list("wide", wide, "columns")),
     )
     part = read_part(where)
     part.check(schema.sensitive)

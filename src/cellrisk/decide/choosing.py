@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.counts.table import require_table
 from cellrisk.decide.analytic import find_epsilons
 from cellrisk.decide.figure_limits import (
     EpsilonLimit,
@@ -355,6 +356,7 @@ def choose(
     >>> unbound.epsilon is None, len(unbound.admissible)
     (True, 1)
     """
+    require_table(table)
     policies = Policies.in_force(policy)
     risk = RiskDefinition(measure, form, weights, attack, priors)
     given = FigureLimit.read(

@@ -21,7 +21,7 @@ from cellrisk.risk.measures import NEED_PRIOR, NEED_SIZES
 from cellrisk.risk.priors import Alpha, Priors
 from cellrisk.risk.sweep import MeasuredRisk
 from cellrisk.system.checks import is_number
-from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights
+from cellrisk.system.words import Attack, Form, MeasureName, SizesFamily, SizesFit, Weights, list_words, require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -34,6 +34,9 @@ DELTA_FROM_RECORDS = "Delta was set from the number of records, and tells its or
 CHECKED = "Whether the limits are kept was found from the data, which the guarantee does not cover."
 
 
+WORDS_OF_RISK = {"measure": MeasureName, "form": Form, "weights": Weights, "attack": Attack}
+
+
 @dataclass(frozen=True)
 class RiskDefinition:
     """Which risk is meant: its measure, form, weights and attack, and how its priors are found."""
@@ -43,6 +46,10 @@ class RiskDefinition:
     weights: Weights = "records"
     attack: Attack = "homogeneity"
     priors: Priors = field(default_factory=Priors)
+
+    def __post_init__(self) -> None:
+        for what, known in WORDS_OF_RISK.items():
+            require_word(what, getattr(self, what), list_words(known))
 
     @property
     def words(self) -> dict[str, str]:

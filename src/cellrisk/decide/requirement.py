@@ -15,7 +15,7 @@ from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number, shorten
+from cellrisk.system.checks import is_number
 from cellrisk.system.text import percent
 
 PERTURBED_ATTACK = "a perturbation is judged by the homogeneity attack alone"
@@ -165,4 +165,4 @@ def check_limits(limits: Mapping[str, object]) -> None:
     for name, value in limits.items():
         what, allowed, fits = next(known for end, known in RANGES.items() if name.endswith(end))
         if value is not None and not (is_number(value) and fits(value)):
-            raise InvalidInput(f"{name} must be {what}", got=shorten(value), allowed=allowed)
+            raise InvalidInput(f"{name} must be {what}", got=value, allowed=allowed)

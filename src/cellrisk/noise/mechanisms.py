@@ -23,7 +23,7 @@ from cellrisk.noise.distributions import (
 from cellrisk.noise.opendp_noise import calibrate_gaussian, calibrate_laplace, load_opendp, make_gaussian, make_laplace
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number, require_number, shorten
+from cellrisk.system.checks import is_number, require_number
 from cellrisk.system.text import claim
 from cellrisk.system.words import MechanismName, Neighbours, list_words, require_word
 
@@ -94,7 +94,7 @@ class Mechanism(ABC):
         """Refuses an epsilon that the mechanism does not take."""
         if not (is_number(epsilon) and epsilon > 0):
             raise InvalidInput(
-                "epsilon must be a finite number above 0", got=shorten(epsilon), allowed="for example 0.1, 1 or 5"
+                "epsilon must be a finite number above 0", got=epsilon, allowed="for example 0.1, 1 or 5"
             )
         if epsilon > LARGEST_EPSILON:
             raise InvalidInput("epsilon is too large", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")

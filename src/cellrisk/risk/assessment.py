@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -314,6 +315,7 @@ def assess(
     >>> round(cr.assess(table, "geometric", epsilon=1.0, measures="local").value(form="exact"), 6)
     0.034794
     """
+    require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked = choose_risks(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)

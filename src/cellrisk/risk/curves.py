@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.attacks import AskedRisks, choose_risks
@@ -311,6 +312,7 @@ def curve(
     >>> found.caused.people.round(4).tolist(), found.ceiling.even_two.round(4).tolist()
     ([0.6533, 0.0006], [0.5025, 0.7311])
     """
+    require_table(table)
     asked, figures = _choose_lines(attack, measures, forms, weights)
     attacker = Attacker.of(certainty, belief)
     epsilons = read_epsilons(epsilon)

@@ -18,6 +18,7 @@ from cellrisk.risk.attacks import GUESSES, choose_risks
 from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import read_array, read_list
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -123,12 +124,7 @@ def read_epsilons(given: float | Sequence[float] | Floats | None) -> Floats:
     """
     if given is None:
         return np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, DEFAULT_POINTS)
-    try:
-        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InvalidInput("epsilon must be a number or a list of numbers", got=type(given).__name__) from None
-    if values.ndim != 1:
-        raise InvalidInput("epsilon must be a number or a list of numbers", got=f"{values.ndim} dimensions")
+    values = read_array("epsilon", given)
     if not len(values):
         raise InvalidInput("the list of epsilons is empty", allowed="one number above 0, or more")
     wrong = values[~(np.isfinite(values) & (values > 0))]
@@ -168,7 +164,7 @@ def read_settings(
     if delta is None:
         deltas = [0.0 if all(pure) else usual_delta(records)]
     else:
-        deltas = [delta] if isinstance(delta, (int, float)) else list(delta)
+        deltas = [delta] if isinstance(delta, (int, float)) else read_list("delta", delta, "numbers")
         if not deltas:
             raise InvalidInput("the list of deltas is empty", allowed="one number between 0 and 1, or more")
     for_pure = deltas if all(pure) and delta is not None else [0.0]  # a mechanism refuses what it does not take

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cellrisk.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cellrisk.system.arrays import Floats
 
 MOST_RELEASES = 1_000_000
 """Simulated releases, each of which leaves some numbers in memory."""
@@ -54,12 +59,7 @@ def require_within(
         said += (" and" if least is None else " to") + (" below" if most is None else " up to" if least is None else "")
         said += f" {high:g}"
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    raise InvalidInput(f"{name} must be a number {said}", got=shorten(value) if known else type(value).__name__)
-
-
-def shorten(value: object) -> object:
-    """A value as it is told to whoever gave it: not the digits of a number that has very many."""
-    return "a number of more than 18 digits" if isinstance(value, int) and abs(value) >= 10**18 else value
+    raise InvalidInput(f"{name} must be a number {said}", got=value if known else type(value).__name__)
 
 
 def read_number(given: Any, allowed: str | None = None, name: str = "") -> float:
@@ -96,6 +96,63 @@ def read_bins(text: str, name: str = "") -> float | list[float]:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
+def read_list(name: str, given: object, members: str) -> list[Any]:
+    """The members of a list; ``members`` says what they are. A text is none, though Python would take its letters.
+
+    >>> read_list("losses", (1, 2), "losses")
+    [1, 2]
+    """
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{name} must be a list of {members}", got=type(given).__name__)
+    return list(given)
+
+
+def read_texts(name: str, given: object, members: str) -> tuple[str, ...]:
+    """The members of a list of texts; ``members`` says what they are.
+
+    >>> read_texts("disclosures", ["Counts are rounded."], "sentences")
+    ('Counts are rounded.',)
+    """
+    texts = tuple(read_list(name, given, members))
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidInput(f"{name} must be a list of {members}", got=f"a list with a {type(text).__name__}")
+    return texts
+
+
+def require_kind(name: str, given: object, kind: type, fix: str | None = None) -> None:
+    """Refuses what is not of a kind.
+
+    >>> require_kind("title", "People", str)
+    """
+    if not isinstance(given, kind):
+        said = "a text" if kind is str else f"a {kind.__name__}"
+        raise InvalidInput(f"{name} must be {said}", got=type(given).__name__, fix=fix)
+
+
+def require_path(name: str, given: object) -> None:
+    """Refuses what names no file."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidInput(f"{name} must be the path of a file", got=type(given).__name__)
+
+
+def read_array(name: str, given: Any) -> Floats:
+    """One number or several, as numbers; the caller then looks at their range.
+
+    >>> read_array("certainty", 0.95).tolist()
+    [0.95]
+    """
+    import numpy as np
+
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a number or a list of numbers", got=type(given).__name__) from None
+    if values.ndim != 1:
+        raise InvalidInput(f"{name} must be a number or a list of numbers", got=f"{values.ndim} dimensions")
+    return values
+
+
 def require_whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
     """The value as a whole number that is large enough, and not too large; refuses anything else.
 
@@ -107,6 +164,7 @@ def require_whole_number(name: str, value: Any, least: int, most: int | None = N
         raise InvalidInput(f"{name} must be a whole number", got=type(value).__name__, allowed=allowed)
     number = int(value)
     if number < least or (most is not None and number > most):
-        got = f"{number:,}" if abs(number) < 10**18 else shorten(number)
-        raise InvalidInput(f"{name} must be a whole number {allowed}", got=got)
+        raise InvalidInput(
+            f"{name} must be a whole number {allowed}", got=f"{number:,}" if abs(number) < 10**18 else number
+        )
     return number

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, Literal, TypeVar, get_args
 
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.system.checks import read_list
 
 MechanismName = Literal["laplace", "gaussian", "gaussian-pdp", "gaussian-analytic", "geometric", "discrete-gaussian"]
 Neighbours = Literal["add-remove", "replace"]
@@ -67,7 +68,7 @@ def choose_words(what: str, chosen: Word | Sequence[Word] | None, known: Sequenc
     """
     if chosen is None:
         return tuple(known)
-    words = [chosen] if isinstance(chosen, str) else list(chosen)
+    words = [chosen] if isinstance(chosen, str) else read_list(what, chosen, "words")
     for word in words:
         require_word(what, word, known)
     if not words:

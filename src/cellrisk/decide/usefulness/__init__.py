@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from cellrisk.counts.table import require_table
 from cellrisk.decide.usefulness.marginals import Layout, ObservedCells, WholeDomain
 from cellrisk.decide.usefulness.simulation import simulate_marginals
 from cellrisk.decide.usefulness.utility_result import CELLS, Utility
@@ -15,7 +16,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.sweep import list_mechanisms, read_epsilons
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import require_whole_number, shorten
+from cellrisk.system.checks import require_whole_number
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of
 from cellrisk.system.words import MechanismName, Neighbours, NoisyCells, require_word
@@ -89,6 +90,7 @@ def utility(
     >>> found.mean_tvd(way=2).round(4).tolist()
     [0.0035, 0.0003]
     """
+    require_table(table)
     epsilons = [None] if epsilon is None else read_epsilons(epsilon).tolist()
     mechanisms = tuple(
         read_mechanism(each, epsilon=one, delta=delta, neighbours=neighbours, threshold=threshold)
@@ -146,7 +148,7 @@ def _read_ways(given: int | Sequence[int] | None, n_attributes: int) -> tuple[in
         if way > n_attributes:
             raise InvalidInput(
                 "a marginal cannot have more attributes than the table",
-                got=f"way {way:,}" if way < 10**18 else shorten(way),
+                got=f"way {way:,}" if way < 10**18 else way,
                 allowed=f"1 to {n_attributes}: the quasi-identifiers and the sensitive attribute",
             )
     return tuple(sorted({int(way) for way in ways}))

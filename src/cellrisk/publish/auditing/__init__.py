@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
@@ -98,6 +99,7 @@ def audit(
     >>> found.value(of="original")
     0.5
     """
+    require_table(original, "original")
     attribute = original.attribute(sensitive)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     made = MadeBy.of(released).told(mechanism, beside, perturbation)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -51,6 +52,8 @@ class Book(Protocol):
 
 def read_entry(ledger: Book | None, **noted: Any) -> dict[str, Any]:
     """What a ledger is to note of a figure; refused where there is no ledger to note it."""
+    if ledger is not None and not hasattr(ledger, "add_figure"):
+        raise InvalidInput("ledger must be a Ledger", got=type(ledger).__name__, fix="open one with Ledger.open")
     if ledger is None and noted != NOTHING_NOTED:
         raise InvalidInput("a cohort and a purpose are recorded in a ledger", fix="name one with ledger=")
     return noted
@@ -267,6 +270,7 @@ def publish_risk(
     >>> round(found.sensitivity.value, 6), round(found.scale, 4), found.noise.loss
     (0.337835, 0.6757, 0.5)
     """
+    require_table(table)
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     loss = check_epsilon("risk_epsilon", risk_epsilon)
     check_figure(figure)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
@@ -274,6 +275,7 @@ def choose_privately(
     >>> choose_privately(table, private=0.5, max_caused_people=100, grid=[0.1, 1.0]).epsilon  # four large counts
     1.0
     """
+    require_table(table)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import find_first
@@ -19,6 +20,7 @@ from cellrisk.publish.releasing.measurement import Measurement, calibrate
 from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
 from cellrisk.publish.releasing.saving import check_free, find_count_column
 from cellrisk.system.arrays import Integers
+from cellrisk.system.checks import read_texts
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.words import MechanismName, Neighbours
 
@@ -121,9 +123,10 @@ def release(
     >>> len(released.to_frame()), released.measurement.loss
     (6, 1.0)
     """
+    require_table(table)
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     _check_modes(mechanism, clamp, dense)
-    sentences = _read_sentences(disclosures)
+    sentences = read_texts("disclosures", disclosures, "sentences")
     measurement = calibrate(mechanism)
     policies = Policies.in_force(policy)
     policies.forbid(table, mechanism, table.attribute(sensitive).name)
@@ -228,12 +231,6 @@ def _check_modes(mechanism: Mechanism, clamp: bool, dense: bool | None) -> None:
         raise InvalidInput(
             "a threshold sets counts to zero and needs clamp", got=mechanism.threshold, allowed=f"{USUAL_THRESHOLD}"
         )
-
-
-def _read_sentences(given: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(sentence, str) for sentence in given):
-        raise InvalidInput("disclosures must be a list of sentences", got=type(given).__name__)
-    return tuple(given)
 
 
 def _choose_dense(grid: CoveredCounts, clamp: bool, dense: bool | None) -> bool:

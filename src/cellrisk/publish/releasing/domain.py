@@ -21,6 +21,7 @@ from cellrisk.counts.cells import Cells, Domain, group_cells
 from cellrisk.counts.levels import name_missing
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.arrays import Integers
+from cellrisk.system.checks import read_texts
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -187,7 +188,7 @@ def read_domain(
 
 def _read_columns(given: str | Sequence[str], argument: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Columns that an argument names; others than those of the release are refused."""
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = (given,) if isinstance(given, str) else read_texts(argument, given, "columns")
     for name in names:
         if name not in columns:
             raise UnknownName(

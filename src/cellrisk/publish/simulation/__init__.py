@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -102,6 +103,7 @@ def simulate(
     >>> round(estimate.mean, 4), round(estimate.standard_error, 4)  # assess: 0.034845
     (0.0324, 0.0016)
     """
+    require_table(table)
     names = choose_words("measure", measures, tuple(MEASURES))
     mechanism = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     require_whole_number("releases", releases, 2, MOST_RELEASES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.profiles import Block
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.publish.simulation.attacks import mean_and_error
@@ -122,6 +123,7 @@ def simulate_perturbation(
     >>> found.figures[0].mean == found.figures[0].exact
     True
     """
+    require_table(table)
     made = read_perturbation(perturbation)
     number = require_whole_number("releases", releases, 2, MOST_RELEASES)
     generator = np.random.default_rng(require_whole_number("seed", seed, 0))

@@ -27,6 +27,7 @@ from cellrisk.risk.ceilings import (
     succeed,
 )
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import read_list
 
 POINTS, FEWEST = 10_000, 200
 """Points of a curve that are looked at, and how many are kept at least."""
@@ -163,7 +164,7 @@ def compose_ceiling(
     >>> round(found.even_two, 5), round(found.even, 5)
     (0.68002, 0.53274)
     """
-    losses = tuple(losses)
+    losses = tuple(read_list("losses", losses, "losses"))
     count, believed = require_labels(labels, priors)
     _require_known_losses(losses)
     if not losses:

@@ -13,7 +13,7 @@ from cellrisk.repeat.accounting.ceilings import find_ceiling
 from cellrisk.repeat.accounting.loss import FLAVOURS, Loss
 from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of
-from cellrisk.system.checks import require_within
+from cellrisk.system.checks import read_list, require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, number_of
 from cellrisk.system.words import Flavour, Operator, list_words, require_word
@@ -197,7 +197,7 @@ def compose(
     require_word("operator", operator, list_words(Operator))
     if flavour is not None:
         require_word("flavour to compose to", flavour, TARGETS)
-    losses = tuple(losses)
+    losses = tuple(read_list("losses", losses, "losses"))
     _require_losses(losses)
     if delta is not None:
         require_within("delta", delta, least=0, below=1)

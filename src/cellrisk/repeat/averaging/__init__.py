@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -90,6 +91,7 @@ def average(
     [3, 0] 0.3925 0.6681 rule
     [3, 2] 0.4405 0.1434 averaging
     """
+    require_table(table)
     if isinstance(mechanism, Mechanism) and delta is not None:
         raise InvalidInput(
             "delta= is that of a mechanism which is named", fix="total_delta= is that of all releases together"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.repeat.sequences.cumulative import Cumulative
@@ -20,6 +21,7 @@ from cellrisk.risk.caused import Caused, Pivots, count_caused
 from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import read_list
 from cellrisk.system.words import Form, MeasureName, MechanismName, Operator
 
 if TYPE_CHECKING:
@@ -211,6 +213,8 @@ def assess_sequence(
     >>> [(row.cumulative.epsilon, round(row.overall.max_records, 4)) for row in found.rows]
     [(0.5, 0.0351), (1.0, 0.0353)]
     """
+    require_table(table)
+    steps = read_list("steps", steps, "steps")
     if not steps:
         raise InvalidInput("a sequence needs one release at least", fix="for example [Step(Laplace(epsilon=0.5))]")
     cell_risk = CellRisk(table, measure, form, priors)

@@ -13,7 +13,8 @@ from cellrisk.repeat.accounting import ceilings as accounting
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
-from cellrisk.system.words import Flavour, MechanismName, Operator, require_word
+from cellrisk.system.checks import require_within
+from cellrisk.system.words import Flavour, MechanismName, Operator, list_words, require_word
 
 INSTEAD, PURE_INSTEAD = 'assess_as="gaussian-analytic"', 'assess_as="laplace"'
 MADE_BY = {"gaussian": "basic", "discrete-gaussian": "zcdp"}
@@ -39,6 +40,9 @@ class Cumulative:
     """The name of a mechanism; None for that of the release itself."""
 
     def __post_init__(self) -> None:
+        require_word("operator", self.operator, list_words(Operator))
+        if self.delta is not None:
+            require_within("delta", self.delta, least=0, below=1)
         if self.assess_as is not None:
             require_word("mechanism", self.assess_as, tuple(MECHANISMS))
 

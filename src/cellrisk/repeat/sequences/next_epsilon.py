@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.table import require_table
 from cellrisk.decide.choosing import CHOICE_NOTE
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
@@ -26,7 +27,7 @@ from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
-from cellrisk.system.checks import is_number
+from cellrisk.system.checks import is_number, read_list, require_kind
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned, percent, show_down, show_up
 from cellrisk.system.words import (
@@ -269,6 +270,11 @@ def largest_epsilon(
     >>> round(found.epsilon, 5)
     1.09861
     """
+    if table is not None:
+        require_table(table)
+    past = tuple(read_list("past", past, "steps"))
+    for step in past:
+        require_kind("each release of past", step, Step, "write Step(mechanism)")
     limits = NextLimits(max_risk, max_caused, max_ceiling, kind, weights)
     policies = Policies.in_force(policy)
     if max_risk is not None:
@@ -276,7 +282,7 @@ def largest_epsilon(
         policies.check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
-    next_release = NextRelease(tuple(past), setting, attribute, quasi_identifiers)
+    next_release = NextRelease(past, setting, attribute, quasi_identifiers)
     largest = min(LARGEST_EPSILON, setting.largest_epsilon, policies.largest_epsilon(setting))
     cumulative = Cumulative(operator, total_delta, assess_as)
     before, sequence = None, None

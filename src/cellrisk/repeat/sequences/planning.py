@@ -23,6 +23,7 @@ from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
+from cellrisk.system.checks import read_list
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, takes_old_words
@@ -221,7 +222,7 @@ def plan(
     return Plan(
         assess_sequence(
             table,
-            [*past, planned],
+            [*read_list("past", past, "steps"), planned],
             operator=operator,
             delta=delta,
             assess_as=assess_as,

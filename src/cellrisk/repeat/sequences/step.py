@@ -10,6 +10,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.repeat.accounting import Loss
+from cellrisk.system.checks import read_texts
 from cellrisk.system.words import Neighbours
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Step:
             raise InvalidInput("the attribute of a step must be a name", got=type(attribute).__name__)
         if isinstance(quasi_identifiers, str):
             quasi_identifiers = (quasi_identifiers,)
-        names = None if quasi_identifiers is None else tuple(quasi_identifiers)
+        names = None if quasi_identifiers is None else read_texts("quasi_identifiers", quasi_identifiers, "names")
         if names is not None and (not names or len(set(names)) != len(names)):
             raise InvalidInput(
                 "the quasi-identifiers of a step must be named once each, and one at least",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cellrisk.counts.schema import read_mapping
 from cellrisk.counts.tabulation import tabulate
 from cellrisk.decide.figure_limits import CeilingLimit, EpsilonLimit
 from cellrisk.decide.policies import Policies, PolicyBreach
@@ -17,6 +18,7 @@ from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceili
 from cellrisk.repeat.together.release_result import TogetherRelease, describe_entry
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
 from cellrisk.risk.ceilings import Ceiling
+from cellrisk.system.checks import read_list, read_texts
 from cellrisk.system.progress import Progress
 from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
 
@@ -92,9 +94,14 @@ def release_together(
     )
     if format not in ("parquet", "csv"):
         raise InvalidInput("unknown format of released counts", got=repr(format), allowed="parquet, csv")
+    levels = {
+        name: read_list(f"levels of '{name}'", labels, "labels")
+        for name, labels in read_mapping(levels, "levels", "{'sex': ['f', 'm']}").items()
+    }
+    exclude = read_list("exclude", exclude, "combinations")
     used = {sensitive, *(name for each in asked for name in each.quasi_identifiers)}
     filtered = {name for each in asked for name in each.part.columns}
-    unknown = [name for name in levels or {} if name not in used | filtered]
+    unknown = [name for name in levels if name not in used | filtered]
     if unknown:
         raise InvalidInput(f"levels are given for column '{unknown[0]}', which no table has")
     missing_columns = _read_columns(may_be_missing, used, "may_be_missing")
@@ -105,7 +112,7 @@ def release_together(
         _check_rule(rule, asked, sensitive)
     policies = Policies.in_force(policy)
     mechanisms, together = [each.mechanism for each in asked], find_together(asked)
-    cost, declared = find_cost(mechanisms, together), (levels or {}).get(sensitive)
+    cost, declared = find_cost(mechanisms, together), levels.get(sensitive)
     ceiling, _ = try_ceiling(mechanisms, together, max(len(declared), 2) if declared else 2)
     _forbid(policies, cost, ceiling)
     opened = {"count": count, "missing": missing, "outside": outside, "table": table, "engine": engine}
@@ -115,9 +122,7 @@ def release_together(
             each.quasi_identifiers,
             sensitive,
             bins=dict(each.bins),
-            levels={
-                name: labels for name, labels in (levels or {}).items() if name in (sensitive, *each.quasi_identifiers)
-            },
+            levels={name: labels for name, labels in levels.items() if name in (sensitive, *each.quasi_identifiers)},
             memory_limit=memory_limit,
             keys=True,
             where=each.part,
@@ -180,7 +185,7 @@ def plan_entry(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, *
 
 
 def _read_columns(given: str | Sequence[str], used: Iterable[str], what: str) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = (given,) if isinstance(given, str) else read_texts(what, given, "columns")
     strange = [name for name in names if name not in set(used)]
     if strange:
         raise InvalidInput(f"{what} names column '{strange[0]}', which no table has")

@@ -14,6 +14,7 @@ from cellrisk.counts.schema import read_mapping, read_names
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.system.checks import require_kind
 from cellrisk.system.words import MechanismName, Neighbours
 
 MOST_TABLES = 20
@@ -98,6 +99,7 @@ def read_tables(
             got=f"{len(tables)} tables",
             allowed=f"1 to {MOST_TABLES}",
         )
+    require_kind("sensitive", sensitive, str)
     shared_bins = _read_bins(bins, "bins")
     shared = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "threshold": threshold}
     made = tuple(

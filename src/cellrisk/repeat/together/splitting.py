@@ -28,7 +28,7 @@ from cellrisk.repeat.together.rules import Lookup, count_given_away, look_up
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
 from cellrisk.repeat.together.split_result import Share, Split
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.checks import require_number, require_within
+from cellrisk.system.checks import read_list, require_number, require_within
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of
 from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
@@ -112,7 +112,8 @@ def split_budget(
     if total is not None:
         require_within("total_epsilon" if total_rho is None else "total_rho", total, above=0, most=1e6)
     stand_in = epsilon if epsilon is not None else None if isinstance(mechanism, Mechanism) else 0.5
-    given = [_with_epsilon(each, stand_in if total is not None else None) for each in tables]
+    listed = read_list("tables", tables, "tables")
+    given = [_with_epsilon(each, stand_in if total is not None else None) for each in listed]
     asked = read_tables(
         given,
         sensitive,

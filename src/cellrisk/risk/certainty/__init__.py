@@ -19,6 +19,7 @@ from cellrisk.risk.certainty.many_labels import name_many
 from cellrisk.risk.certainty.table_belief import name_by_table
 from cellrisk.risk.certainty.two_labels import name_two, odds_against
 from cellrisk.system.arrays import Floats
+from cellrisk.system.checks import read_array
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -117,10 +118,7 @@ def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:
     >>> read_certainties([0.95, 0.8])
     (0.8, 0.95)
     """
-    try:
-        values = np.unique(np.atleast_1d(np.asarray(given, dtype=np.float64)))
-    except (TypeError, ValueError):
-        raise InvalidInput("certainty must be a number or a list of numbers", got=type(given).__name__) from None
+    values = np.unique(read_array("certainty", given))
     if not len(values) or not ((values > 0.5) & (values < 1)).all():
         raise InvalidInput(
             "certainty must be above 0.5 and below 1: only one value of a person can be named so",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.methods import read_method
@@ -275,6 +276,7 @@ def explain(
     >>> found.most_raising, round(found.baseline, 6)
     ('age', 0.075976)
     """
+    require_table(table)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     made = read_method(mechanism, perturbation, beside)
     require_word("form", form, FORMS)

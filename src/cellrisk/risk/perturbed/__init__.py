@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.table import require_table
 from cellrisk.noise.mechanisms import USUAL_MECHANISM
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.assessment import Risk
@@ -21,6 +22,7 @@ from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsu
 from cellrisk.risk.perturbed.equal_risk import EqualRisk, find_equal_caused, find_equal_certainty
 from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling, sum_caused
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
+from cellrisk.system.checks import require_kind
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 
@@ -184,6 +186,8 @@ def assess_perturbation(
     >>> round(found.figures[0].ceiling, 6), found.figures[0].worst_counts
     (0.777778, (0, 2))
     """
+    require_table(table)
+    require_kind("priors", priors, Priors)
     made = read_perturbation(perturbation)
     asked = choose_risks("homogeneity", measures, forms, weights)
     attacker = Attacker.of(certainty, belief)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.counts.table import Summary
+from cellrisk.counts.table import FrequencyTable, Summary, require_table
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.explanation.risky_cells import CausedBySize
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned
-
-if TYPE_CHECKING:
-    from cellrisk.counts.table import FrequencyTable
 
 CLASSES: tuple[tuple[int, int | None], ...] = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, None))
 """The counts that are told apart."""
@@ -128,6 +125,7 @@ def inspect_perturbation(table: FrequencyTable, perturbation: str | Perturbation
     >>> one.counts, one.hidden
     (2, 2.0)
     """
+    require_table(table)
     made = read_perturbation(perturbation)
     found = []
     for attribute in table.attributes:

@@ -17,6 +17,7 @@ from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty
 from cellrisk.risk.measures import Survival
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import percent, round_down
+from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -135,8 +136,7 @@ def find_equal_certainty(
 
 
 def _maker(compare: str, delta: float | None) -> Any:
-    if compare not in MECHANISMS:
-        raise InvalidInput("unknown mechanism to compare with", got=repr(compare), allowed=", ".join(MECHANISMS))
+    require_word("mechanism to compare with", compare, tuple(MECHANISMS))
     return lambda epsilon: MECHANISMS[compare](epsilon=epsilon, delta=0.0 if delta is None else delta)
 
 

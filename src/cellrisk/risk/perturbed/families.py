@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
@@ -183,6 +184,7 @@ def find_equal_perturbation(
     >>> found.numbers[0].perturbation
     'suppress-below:2'
     """
+    require_table(table)
     made = read_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     chosen = Family.of(family) if isinstance(family, str) else None
     if chosen is None:

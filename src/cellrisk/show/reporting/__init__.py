@@ -12,6 +12,7 @@ from cellrisk.noise.mechanisms import MECHANISMS, USUAL_MECHANISM, Described, Me
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
+from cellrisk.system.checks import read_texts, require_kind
 from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
@@ -148,7 +149,7 @@ def report(
     >>> found.verdict, found.html.splitlines()[0]
     ('recommended', '<!doctype html>')
     """
-    from cellrisk.counts.table import FrequencyTable
+    from cellrisk.counts.table import FrequencyTable, require_table
     from cellrisk.decide.figure_limits import FigureLimit
     from cellrisk.decide.policies import Policies
     from cellrisk.decide.policy import RiskDefinition
@@ -167,10 +168,17 @@ def report(
     limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
     told: dict[str, Any] = {"title": title, "organisation": organisation, "source": source, "audience": audience}
     told |= {"preparation": preparation, "date": date, "command": command}
+    for name, text in (("title", title), ("organisation", organisation), ("source", source), ("audience", audience)):
+        if text is not None:
+            require_kind(name, text, str)
+    disclosures = read_texts("disclosures", disclosures, "sentences")
     if not isinstance(table, FrequencyTable):
+        from cellrisk.repeat.together.together_result import TogetherAssessment
         from cellrisk.show.reporting.set_report import report_set
         from cellrisk.show.reporting.set_request import check_set
 
+        if not isinstance(table, TogetherAssessment):
+            require_table(table)
         given = {
             "mechanism": mechanism != USUAL_MECHANISM,
             "epsilon": epsilon is not None,
@@ -208,7 +216,7 @@ def report(
         )
     if split is not None:
         raise InvalidInput("a split is of a set of tables", fix="leave split out, or report the set")
-    check_preparation(preparation)
+    read_texts("preparation", preparation, "lines")
     policies, letterhead = Policies.in_force(policy), Letterhead.read(template, logo)
     risk = RiskDefinition(measure, form, weights, priors=priors)
     if perturbation is not None:
@@ -302,6 +310,9 @@ def report(
 
 def check_published(published: PublishedRisk, public: bool, said: Described) -> None:
     """Refuses a published figure where it does not belong: in a report for the board, or beside another release."""
+    from cellrisk.publish.noisy_risk import PublishedRisk
+
+    require_kind("published", published, PublishedRisk, "make one with publish_risk")
     if not public:
         raise InvalidInput("a published figure goes with a report for the public", fix="add public=True (--public)")
     made = published.mechanism
@@ -316,6 +327,9 @@ def check_published(published: PublishedRisk, public: bool, said: Described) -> 
 
 def check_free_figure(free: FreeFigure, public: bool, said: Described) -> None:
     """Refuses a figure from a release's own counts in a report for the board, or beside another release."""
+    from cellrisk.publish.noisy_risk.free_figure import FreeFigure
+
+    require_kind("free", free, FreeFigure, "make one with estimate_caused")
     if not public:
         raise InvalidInput("a figure for free goes with a report for the public", fix="add public=True (--public)")
     if (said.name, said.epsilon) != ("geometric", free.epsilon):
@@ -333,10 +347,3 @@ def check_public_delta(mechanism: str, delta: object) -> None:
             "a report for the public needs a delta: one that is set from the number of records would tell of it",
             fix="give delta= (--delta)",
         )
-
-
-def check_preparation(lines: Sequence[str]) -> Sequence[str]:
-    """Refuses what is no list of lines."""
-    if isinstance(lines, str) or not all(isinstance(line, str) for line in lines):
-        raise InvalidInput("preparation must be a list of lines", got=type(lines).__name__)
-    return lines

@@ -18,6 +18,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Page
+from cellrisk.system.checks import require_path
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, paragraphs
 from cellrisk.system.writing import check_writable, write_whole
@@ -159,6 +160,9 @@ class Letterhead:
 
     @staticmethod
     def read(template: str | os.PathLike[str] | None, logo: str | os.PathLike[str] | None) -> Letterhead:
+        for name, path in (("template", template), ("logo", logo)):
+            if path is not None:
+                require_path(name, path)
         own = None if template is None else _read_small(Path(template), "template", LARGEST_TEMPLATE)
         return Letterhead(
             None if own is None else own.decode("utf-8", "replace"), "" if logo is None else read_logo(logo)
