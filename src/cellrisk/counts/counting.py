@@ -20,8 +20,11 @@ import numpy as np
 
 from cellrisk.counts.holding import held, read
 from cellrisk.counts.levels import Levels
+from cellrisk.counts.packing import pack
 from cellrisk.counts.profiles import MOST_NUMBERS, LabelledCounts, LevelCounts, NoProfiles, Profiles
+from cellrisk.counts.resources import Resources
 from cellrisk.counts.sums import plan_sums, total
+from cellrisk.counts.survey import Survey
 from cellrisk.counts.vectors import MASK_BITS, FewVectors, Homogeneity, Vectors, integers, opened_vectors, read_profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers, find_distinct
@@ -63,15 +66,17 @@ class Tally:
 
 
 def count_cells(
-    coded: ir.Table, levels: Sequence[Levels], records: int, few: bool, dense_levels: int = DENSE_LEVELS
+    survey: Survey, resources: Resources, dictionaries: bool = False, dense_levels: int = DENSE_LEVELS
 ) -> Tally:
-    """Profiles of a table with quasi-identifiers q0, q1, ..., sensitive y0, y1, ... and, maybe, counts w.
-
-    ``records``: how many there are. ``few``: whether its rows may be brought here; they have counts then.
-    """
-    quasi = [name for name in coded.columns if name.startswith("q")]
-    if few and (tally := count_here(read(coded), quasi, levels)) is not None:
+    """What the cells of a surveyed source hold. ``dictionaries``: whether its text comes as Parquet stores it."""
+    levels = survey.levels
+    names = [name for name in survey.coded.columns if name.startswith("q")]
+    if not survey.records:
+        return tally_nothing(levels, len(names))
+    if survey.few and (tally := count_here(read(survey.coded), names, levels)) is not None:
         return tally
+    packed = pack(survey.coded, survey.rows or survey.records, levels, resources, dictionaries and survey.rows is None)
+    coded, quasi = packed.coded, [name for name in packed.coded.columns if name.startswith("q")]
     dense = [len(each.places) <= dense_levels and all(is_plain(key) for key in each.places) for each in levels]
     counts: dict[str, ir.BooleanValue] = {}
     columns: list[list[str]] = []
@@ -87,7 +92,7 @@ def count_cells(
             flags[f"h{place}"] = takes_one_value(coded, value)
     complete = next((names for names in columns if names), None)  # every record is in one of these counts
     size = {} if complete else {"n": total(coded)}
-    sums = plan_sums(coded, columns, counts, records)
+    sums = plan_sums(coded, columns, counts, survey.records)
     cells = coded.group_by(quasi).aggregate(**size, **sums.aggregates, **flags)
     masks = null_masks(cells, quasi)
     cells = cells.select(*size, *sums.aggregates, *flags, **masks)
@@ -101,7 +106,7 @@ def count_cells(
             for place, each in enumerate(levels)
         ]
         homogeneity = found.homogeneity(columns, dense)
-        missing = found.missing(quasi)
+        missing = found.missing(quasi) if packed.missing is None else packed.missing
     return Tally(tuple(results), homogeneity, missing)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
 from cellrisk.counts.engine import (
+    LONGEST_LINE,
     embedded_engine,
     literal_path,
     make_view,
@@ -19,7 +20,6 @@ from cellrisk.counts.engine import (
     read_parquet,
 )
 from cellrisk.counts.files import (
-    LONGEST_LINE,
     PACKED,
     SPREADSHEETS,
     ParquetFile,

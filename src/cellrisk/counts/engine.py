@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.files import LONGEST_LINE
 from cellrisk.counts.resources import Resources, reported
 from cellrisk.errors import InvalidInput
 from cellrisk.system.scratch import private_folder
@@ -18,6 +17,9 @@ from cellrisk.system.scratch import private_folder
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     from ibis.backends.duckdb import Backend
+
+LONGEST_LINE = 32_000_000
+"""Bytes of a line of text, or of a field over several lines, that the engine reads."""
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
+from cellrisk.counts.engine import LONGEST_LINE, plain_refusals
 from cellrisk.counts.schema import locate
 from cellrisk.errors import InvalidInput
 
@@ -45,8 +46,6 @@ NOT_UTF8 = "save it as UTF-8, or name its encoding: --encoding latin-1 (encoding
 DELIMITERS = (",", ";", "\t", "|")
 HEAD = 64 * 1024
 CHUNK = 1024 * 1024
-LONGEST_LINE = 32_000_000
-"""Bytes of a line, or of a field over several lines, that the embedded engine reads."""
 LONGEST_HEADER = 2_000_000
 """Bytes of the first line that are read."""
 MOST_COLUMNS = 10_000
@@ -186,6 +185,33 @@ def check_parquet(path: Path) -> None:
         raise InvalidInput("the file is not Parquet, whatever its name says", got=path, allowed=KINDS)
     if end != b"PAR1" or path.stat().st_size < 12:
         raise InvalidInput("the Parquet file is cut short", got=path, fix="copy or write it again")
+
+
+def check_unpacked(path: str, limit: int | None) -> None:
+    """Refuses a file that holds more than a limit once it is unpacked. Gzip was measured as it came in; zstd is
+    measured here, as far as the limit.
+
+    A Parquet file says itself what its columns hold; a value counts for a byte at least, because repeated values take
+    almost no place in such a file. One that says less than it holds meets the engine's own limit of memory.
+    """
+    if limit is None:
+        return
+    file = Path(path)
+    unpacked = 0
+    with plain_refusals(), refusals_of_the_system(file):
+        if is_parquet(file):
+            import pyarrow.parquet as pq
+
+            check_parquet(file)
+            said = pq.read_metadata(path)
+            unpacked = sum(said.row_group(number).total_byte_size for number in range(said.num_row_groups))
+            unpacked = max(unpacked, said.num_rows * said.num_columns)
+        elif find_packing(file) == "zstd":
+            with open_bytes(file) as stream:
+                while unpacked <= limit and (part := stream.read(CHUNK)):
+                    unpacked += len(part)
+    if unpacked > limit:
+        raise InvalidInput("the file is too large once it is unpacked", allowed=f"{limit:,} bytes, and as many values")
 
 
 def describe_text(path: Path, columns: Sequence[str]) -> TextFile:

@@ -21,10 +21,10 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cellrisk.counts.engine import LONGEST_LINE
 from cellrisk.counts.files import (
     CHUNK,
     FEATHER,
-    LONGEST_LINE,
     PARQUET_SUFFIXES,
     SPREADSHEETS,
     STATISTICAL,

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 MIXED = ("mixed", "mixed-integer")
 
 
+def list_types(source: object) -> list[tuple[str, str]]:
+    """The library and the name of each type that a source has, so that the library itself need not be loaded.
+
+    >>> list_types(InvalidInput("no"))[0]
+    ('cellrisk', 'InvalidInput')
+    """
+    return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
+
+
 def find_frame_reader(source: object) -> Callable[[Any, Sequence[str]], pa.Table] | None:
-    """The reader for this kind of frame, or None; looks at the type's name, so that no frame library is loaded."""
-    for kind in type(source).__mro__:
-        reader = READERS.get((kind.__module__.partition(".")[0], kind.__name__))
-        if reader is not None:
-            return reader
-    return None
+    """The reader for this kind of frame, or None."""
+    return next((READERS[kind] for kind in list_types(source) if kind in READERS), None)
 
 
 def read_pandas(frame: Any, columns: Sequence[str]) -> pa.Table:

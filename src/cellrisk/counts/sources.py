@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.engine import plain_refusals
 from cellrisk.counts.files import PARQUET_SUFFIXES, find_files
-from cellrisk.counts.frames import find_frame_reader
+from cellrisk.counts.frames import find_frame_reader, list_types
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT, AskedColumns, Schema
 from cellrisk.counts.stored import find_stored
@@ -64,13 +64,14 @@ def open_source(
     source = unwrap(source)
     keep_inputs("the records", *list_files_of(source))
     with plain_refusals():
-        if is_ibis(source) and (engine != "spark" or source.get_backend().name == "pyspark"):
+        kinds = list_types(source)
+        if ("ibis", "Table") in kinds and (engine != "spark" or source.get_backend().name == "pyspark"):
             from cellrisk.counts.databases.expressions import open_expression
 
             if table is not None:
                 raise InvalidInput("the Ibis table needs no table=", fix="leave table= out")
             opened = open_expression(source, columns, resources, by_declaration)
-        elif engine == "spark" or is_spark(source):
+        elif engine == "spark" or ("pyspark", "DataFrame") in kinds:
             from cellrisk.counts.spark.reading import open_spark
 
             opened = open_spark(source, columns)
@@ -164,16 +165,6 @@ def list_files_of(source: object) -> list[Path]:
         return list(find_files(given))
     except InvalidInput:
         return []
-
-
-def is_spark(source: object) -> bool:
-    """Whether this is a Spark DataFrame; looks at the type's name, so that Spark is not loaded."""
-    return any(kind.__module__.startswith("pyspark.") and kind.__name__ == "DataFrame" for kind in type(source).__mro__)
-
-
-def is_ibis(source: object) -> bool:
-    """Whether this is an Ibis table; looks at the type's name, so that Ibis is not loaded."""
-    return any(kind.__module__.startswith("ibis.") and kind.__name__ == "Table" for kind in type(source).__mro__)
 
 
 def is_address(source: object) -> bool:

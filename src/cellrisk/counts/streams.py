@@ -11,27 +11,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.frames import assemble, convert, simplify
+from cellrisk.counts.frames import assemble, convert, list_types, simplify
 from cellrisk.counts.schema import locate
 from cellrisk.errors import CellriskError, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DATASETS = ("Dataset", "Scanner")
+DATASETS = {("pyarrow", "Dataset"), ("pyarrow", "Scanner")}
 ROWS, BYTES = 2**18, 2**26
 """What is written at a time: so many rows, or so many bytes."""
 NAME = "stream.parquet"
 
 
 def is_stream(source: object) -> bool:
-    """Whether the source gives Arrow batches; looks at names, so that nothing is loaded."""
+    """Whether the source gives Arrow batches."""
     return hasattr(source, "__arrow_c_stream__") or is_dataset(source)
 
 
 def is_dataset(source: object) -> bool:
-    kinds = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
-    return any(package == "pyarrow" and name in DATASETS for package, name in kinds)
+    return not DATASETS.isdisjoint(list_types(source))
 
 
 def unwrap(source: Any) -> Any:

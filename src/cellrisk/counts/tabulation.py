@@ -9,11 +9,10 @@ from typing import Any
 
 from cellrisk.counts.cells import Cells
 from cellrisk.counts.coding import MOST_RECORDS
-from cellrisk.counts.counting import CHANGED, count_cells, tally_nothing
+from cellrisk.counts.counting import CHANGED, count_cells
 from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.keyed_cells import collect_cells
 from cellrisk.counts.likeness import occur_once, refuse_count_names, refuse_counts
-from cellrisk.counts.packing import Packed, pack
 from cellrisk.counts.parts import EVERYBODY, Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import Schema, read_names
@@ -116,16 +115,8 @@ def tabulate(
 
         require_path("metadata", metadata)
         bins, levels = read_metadata(metadata, source).declare((*quasi, *named), bins, levels)
-    schema = Schema(
-        quasi,
-        named,
-        bins,
-        levels,
-        count,
-        missing,
-        outside,
-        tuple(read_list("wide", wide, "columns")),
-    )
+    columns = tuple(read_list("wide", wide, "columns"))
+    schema = Schema(quasi, named, bins, levels, count, missing, outside, columns)
     part = read_part(where)
     part.check(schema.sensitive)
     resources = Resources.of(memory_limit, progress)
@@ -142,16 +133,9 @@ def tabulate(
         if asked.count != schema.count:  # the word "none" was read
             schema = replace(schema, count=asked.count)
         survey = survey_source(take_part(records, schema, part), schema)
-        if survey.records:
-            packed = Packed(survey.coded, None)
-            if not survey.few:
-                rows, stored = survey.rows or survey.records, survey.rows is None and has_dictionaries(source)
-                packed = pack(survey.coded, rows, survey.levels, resources, stored)
-            tally = count_cells(packed.coded, survey.levels, survey.records, survey.few)
-        else:
-            packed, tally = Packed(survey.coded, None), tally_nothing(survey.levels, len(schema.quasi_identifiers))
+        tally = count_cells(survey, resources, has_dictionaries(source))
         dropping = schema.outside == "drop"
-        once = schema.count is None and bool(others) and not dropping and occur_once(tally, packed.coded)
+        once = schema.count is None and bool(others) and not dropping and occur_once(tally, survey.coded)
         keyed = [collect_cells(survey, schema, place) for place in range(len(schema.sensitive))] if keys else []
     if schema.count is None and dropping:
         refuse_count_names(others)
@@ -166,8 +150,7 @@ def tabulate(
         Attribute(name, counted.levels, counted.profiles, each.declared, each.missing, counted.vectors)
         for name, counted, each in zip(schema.sensitive, tally.attributes, survey.levels, strict=True)
     )
-    unpacked = tally.missing if packed.missing is None else packed.missing
-    absent = {**dict(zip(schema.quasi_identifiers, unpacked, strict=True)), **survey.missing}
+    absent = {**dict(zip(schema.quasi_identifiers, tally.missing, strict=True)), **survey.missing}
     return FrequencyTable(
         schema.quasi_identifiers,
         attributes,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cellrisk.counts.unpacking import check_unpacked
+from cellrisk.counts.files import check_unpacked
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together import assess_together

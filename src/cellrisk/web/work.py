@@ -15,9 +15,9 @@ import numpy as np
 
 from cellrisk.counts import datasets
 from cellrisk.counts.cells import Cells
+from cellrisk.counts.files import check_unpacked
 from cellrisk.counts.preview import Preview, preview_file
 from cellrisk.counts.table import FrequencyTable
-from cellrisk.counts.unpacking import check_unpacked
 from cellrisk.decide.choosing import Alternative, choose
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError, InvalidInput
