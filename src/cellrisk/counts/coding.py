@@ -84,11 +84,21 @@ def is_too_wide(kind: Any) -> bool:
 
 def check_type(name: str, column: ir.Value) -> None:
     kind = column.type()
-    if kind.is_nested() or kind.is_binary() or kind.is_json() or kind.is_geospatial():
+    if not has_plain_values(kind):
         raise InvalidInput(
             f"column '{name}' holds {type(kind).__name__.lower()} values",
             allowed="text, numbers, truth values, dates and times",
         )
+
+
+def has_plain_values(kind: Any) -> bool:
+    """Whether values of a type can be told apart and written as a label."""
+    return not (kind.is_nested() or kind.is_binary() or kind.is_json() or kind.is_geospatial())
+
+
+def is_missing(column: ir.Value) -> ir.BooleanValue:
+    """Where a column has no value; NaN is none."""
+    return column.isnull() | column.isnan() if column.type().is_floating() else column.isnull()
 
 
 def code_group(column: ir.Value) -> ir.Value:

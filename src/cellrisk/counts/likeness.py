@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.coding import MOST_RECORDS, as_number
+from cellrisk.counts.coding import MOST_RECORDS, as_number, is_missing
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT
 from cellrisk.counts.sources import open_source
@@ -236,12 +236,11 @@ def _describe(records: ir.Table, names: Sequence[str]) -> list[Numbers]:
             continue
         number = as_number(column)
         is_number = number.notnull() & ~number.isnan()
-        missing = column.isnull() | column.isnan() if kind.is_floating() else column.isnull()
         # Engines round to 64-bit integers and fail on larger numbers, which are no counts anyway.
         small = ibis.cases((is_number & (number.abs() < MOST_RECORDS), number), else_=ibis.null("float64"))
         places.append(place)
         facts |= {
-            f"present{place}": records.count(where=~missing),
+            f"present{place}": records.count(where=~is_missing(column)),
             f"numbers{place}": records.count(where=is_number),
             f"whole{place}": records.count(where=(small == small.floor().cast("float64")).fill_null(False)),
             f"distinct{place}": number.nunique(where=is_number),

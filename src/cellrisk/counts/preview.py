@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.coding import code_group
+from cellrisk.counts.coding import code_group, has_plain_values, is_missing
 from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.encodings import EncodedPath, find_encoding, recode
 from cellrisk.counts.engine import plain_refusals
 from cellrisk.counts.files import (
     PACKED,
     check_file,
-    check_parquet,
+    describe_parquet,
     describe_text,
     find_files,
     is_foreign,
     is_parquet,
-    refusals_of_the_system,
 )
 from cellrisk.counts.foreign import list_columns, unpack
 from cellrisk.counts.resources import Resources
@@ -125,11 +124,9 @@ def _read_names(path: Path, table: str | None = None, encoding: str | None = Non
         return list_columns(path, table)
     if not is_parquet(path):
         return list(describe_text(path, []).names)
-    import pyarrow.parquet as pq
-
-    check_parquet(path)
-    with plain_refusals(), refusals_of_the_system(path):
-        return list(pq.read_schema(path).names)
+    with plain_refusals():
+        file = describe_parquet(path, [])
+    return file.names[: file.n_stored]
 
 
 def _ask(table: ir.Table, facts: dict[str, Any]) -> dict[str, Any]:
@@ -142,12 +139,12 @@ def _facts(table: ir.Table, place: int, looks: dict[str, Any]) -> dict[str, Any]
     """What is asked of one column in the first pass. Text is read only as what a sample of it looks like."""
     column = table[f"c{place}"]
     kind = column.type()
-    facts: dict[str, Any] = {f"missing{place}": table.count(where=_is_missing(column))}
-    if kind.is_nested() or kind.is_binary() or kind.is_json() or kind.is_geospatial():
+    facts: dict[str, Any] = {f"missing{place}": table.count(where=is_missing(column))}
+    if not has_plain_values(kind):
         return facts
     facts[f"about{place}"] = code_group(column).approx_nunique()
     if not kind.is_string():
-        return {**facts, f"{_kind_of(kind)}{place}": table.count(where=~_is_missing(column))}
+        return {**facts, f"{_kind_of(kind)}{place}": table.count(where=~is_missing(column))}
     readings = _readings(table, place)
     likely = [f"{each}{place}" for each in READ if looks[f"{each}{place}"] == looks[f"present{place}"]]
     return {**facts, **{name: readings[name] for name in likely}}
@@ -165,10 +162,6 @@ def _readings(table: ir.Table, place: int) -> dict[str, Any]:
         f"truth{place}": table.count(where=column.lower().isin(TRUTHS)),
         f"date{place}": table.count(where=column.try_cast("timestamp").notnull()),
     }
-
-
-def _is_missing(column: Any) -> Any:
-    return column.isnull() | column.isnan() if column.type().is_floating() else column.isnull()
 
 
 def _kind_of(kind: Any) -> str:
