@@ -27,12 +27,11 @@ from cellrisk.counts.files import (
     are_parquet,
     check_columns,
     check_file,
-    describe_parquet,
     find_files,
+    group_parquet,
     group_text,
     is_foreign,
     is_text,
-    unify_types,
 )
 from cellrisk.counts.frames import Unusable, check_exact, find_frame_reader
 from cellrisk.counts.resources import Resources
@@ -179,19 +178,11 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """
     import pyarrow as pa
 
-    groups: dict[str, tuple[list[Path], ParquetFile]] = {}
-    for path in files:
-        file = describe_parquet(path, columns)
-        check_columns(path, file.n_stored)
+    groups, kinds = group_parquet(files, columns)
+    for paths, file in groups:
+        check_columns(paths[0], file.n_stored)
         for name, place in zip(columns, file.places, strict=True):
             check_stored(name, file.kinds[place])
-        groups.setdefault(f"{file.names} {file.kinds} {file.n_stored}", ([], file))[0].append(path)
-    wide = unify_types(
-        [
-            pa.schema([(f"c{new}", value_type(file.kinds[old])) for new, old in enumerate(file.places)])
-            for _, file in groups.values()
-        ]
-    )
 
     def read(connection: Backend, paths: Sequence[Path], file: ParquetFile) -> ir.Table:
         from ibis.expr.datatypes import DataType
@@ -210,9 +201,9 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         table = table.mutate(**spans) if spans else table
         if len(groups) == 1:
             return table
-        return table.cast({name: DataType.from_pyarrow(wide.field(name).type) for name in wide.names})
+        return table.cast({f"c{place}": DataType.from_pyarrow(kind) for place, kind in enumerate(kinds)})
 
-    return lambda connection, _: stack([read(connection, *group) for group in groups.values()])
+    return lambda connection, _: stack([read(connection, *group) for group in groups])
 
 
 def check_stored(name: str, kind: pa.DataType) -> None:
@@ -225,15 +216,6 @@ def check_stored(name: str, kind: pa.DataType) -> None:
             raise Unusable("holds durations in nanoseconds", "write it with microseconds, or as text")
     except Unusable as reason:
         raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
-
-
-def value_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the values: dictionaries hold it, and extensions are stored as one."""
-    import pyarrow as pa
-
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.string() if kind.extension_name == "arrow.uuid" else kind.storage_type
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def stack(tables: Sequence[ir.Table]) -> ir.Table:

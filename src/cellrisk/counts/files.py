@@ -79,6 +79,17 @@ class ParquetFile(NamedTuple):
     """How many of them the file itself holds."""
     places: list[int]
     """Where the columns in use stand among the names."""
+    base: Path | None
+    """The folder below which folders name columns, where any do."""
+
+
+class ParquetGroups(NamedTuple):
+    """Parquet files, those that are alike together."""
+
+    groups: list[tuple[list[Path], ParquetFile]]
+    """The files of each group, and what the first of them holds."""
+    kinds: list[pa.DataType]
+    """For each column in use, the type that holds its values in every file: the wider one where they differ."""
 
 
 def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -266,20 +277,39 @@ def describe_parquet(path: Path, columns: Sequence[str]) -> ParquetFile:
         schema = pq.read_schema(path)
     folders = folder_columns(path, schema.names, columns)
     names, kinds = [*schema.names, *folders], [*schema.types, *(pa.string() for _ in folders)]
-    return ParquetFile(names, kinds, len(schema.names), locate(columns, names, f"'{path.name}'"))
+    base = partition_base(path) if folders else None
+    return ParquetFile(names, kinds, len(schema.names), locate(columns, names, f"'{path.name}'"), base)
 
 
-def unify_types(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The types that hold the values of several schemas: the wider one where they differ."""
+def group_parquet(files: Iterable[Path], columns: Sequence[str]) -> ParquetGroups:
+    """Parquet files, those that can be read together in one group."""
     import pyarrow as pa
 
+    groups: dict[str, tuple[list[Path], ParquetFile]] = {}
+    for path in files:
+        file = describe_parquet(path, columns)
+        groups.setdefault(f"{file.names} {file.kinds} {file.n_stored} {file.base}", ([], file))[0].append(path)
+    found = list(groups.values())
+    schemas = [
+        pa.schema([(f"c{new}", value_type(file.kinds[old])) for new, old in enumerate(file.places)])
+        for _, file in found
+    ]
     try:
-        return pa.unify_schemas(list(schemas), promote_options="permissive")
+        return ParquetGroups(found, pa.unify_schemas(schemas, promote_options="permissive").types)
     except pa.ArrowException:
         raise InvalidInput(
             "the Parquet files give the columns in use types that do not go together",
             fix="write them with the same types, or read them apart",
         ) from None
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values: dictionaries hold it, and extensions are stored as one."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string() if kind.extension_name == "arrow.uuid" else kind.storage_type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def check_lines(path: Path, pieces: Iterable[bytes]) -> None:

@@ -21,18 +21,17 @@ from cellrisk.counts.files import (
     KINDS,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
+    ParquetFile,
     TextFile,
     are_parquet,
-    describe_parquet,
     exists,
     find_files,
     find_packing,
+    group_parquet,
     group_text,
     is_too_long,
     open_bytes,
-    partition_base,
     refusals_of_the_system,
-    unify_types,
 )
 from cellrisk.counts.schema import locate
 from cellrisk.counts.spark.dialect import connect
@@ -43,6 +42,7 @@ from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 Opener: TypeAlias = "Callable[[Any], Any]"
 """From a session to a Spark frame with the columns c0, c1, ..."""
@@ -227,50 +227,36 @@ def rows(number: int) -> str:
 
 def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     """Parquet files; where they give a column different types, the wider one is used."""
-    import pyarrow as pa
+    groups, kinds = group_parquet(files, columns)
+    stored = [
+        [spark_type(name, file.kinds[place]) for name, place in zip(columns, file.places, strict=True)]
+        for _, file in groups
+    ]
+    wide = [spark_type(name, kind) for name, kind in zip(columns, kinds, strict=True)]
 
-    groups: dict[str, tuple[list[str], pa.Schema, str]] = {}
-    for path in files:
-        file = describe_parquet(path, columns)
-        used = pa.schema([(file.names[place], file.kinds[place]) for place in file.places])
-        base = f"file://{partition_base(path)}" if len(file.names) > file.n_stored else ""
-        groups.setdefault(f"{used} {base}", ([], used, base))[0].append(as_address(path))
-    wide = unify_types([plain_schema(used) for _, used, _ in groups.values()])
-
-    def read(session: Any, paths: list[str], used: Any, base: str) -> Any:
-        chosen = ", ".join(f"{quote(field.name)} {spark_type(field)}" for field in used)
+    def read(session: Any, paths: Sequence[Path], file: ParquetFile, types: Sequence[str]) -> Any:
+        chosen = ", ".join(f"{quote(name)} {kind}" for name, kind in zip(columns, types, strict=True))
         reader = session.read.schema(chosen)
         # Spark takes columns from the names of folders below this one, and puts them last.
-        frame = (reader.option("basePath", base) if base else reader).parquet(*paths)
-        frame = take_columns(frame, [frame.columns.index(field.name) for field in used])
+        reader = reader if file.base is None else reader.option("basePath", f"file://{file.base}")
+        frame = reader.parquet(*(as_address(path) for path in paths))
+        frame = take_columns(frame, [frame.columns.index(name) for name in columns])
         if len(groups) > 1:
-            casts = [frame[f"c{place}"].cast(spark_type(field)).alias(f"c{place}") for place, field in enumerate(wide)]
-            frame = frame.select(*casts)
+            frame = frame.select(*(frame[f"c{place}"].cast(kind).alias(f"c{place}") for place, kind in enumerate(wide)))
         return frame
 
-    for _, used, _ in groups.values():
-        for field in used:
-            spark_type(field)
-    return lambda session: stack([read(session, *group) for group in groups.values()])
-
-
-def plain_schema(schema: Any) -> Any:
-    """The schema with dictionaries as their values."""
-    import pyarrow as pa
-
-    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
-    return pa.schema(list(zip(schema.names, kinds, strict=True)))
+    return lambda session: stack([read(session, *group, types) for group, types in zip(groups, stored, strict=True)])
 
 
 def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def spark_type(field: Any) -> str:
-    """The Spark type that holds every value of an Arrow type; refuses what has none."""
+def spark_type(name: str, stored: pa.DataType) -> str:
+    """The Spark type that holds every value of a column of an Arrow type; refuses what has none."""
     from pyarrow import types
 
-    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    kind = stored.value_type if types.is_dictionary(stored) else stored
     known = SPARK_TYPES.get(str(kind))
     if known is not None:
         return known
@@ -278,7 +264,7 @@ def spark_type(field: Any) -> str:
         return f"DECIMAL({kind.precision}, {kind.scale})"
     if types.is_timestamp(kind):
         return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
-    raise unusable(field.name, str(kind).partition("<")[0].partition("[")[0])
+    raise unusable(name, str(kind).partition("<")[0].partition("[")[0])
 
 
 SPARK_TYPES = {
