@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -66,6 +67,21 @@ def test_sentence(subset: cr.FrequencyTable) -> None:
     ) in str(found)
     noisy = cr.assess(subset, cr.Gaussian(epsilon=0.5, delta=0.01), measures="local")
     assert noisy.headline.startswith("At epsilon 0.5 and delta 0.01, about ")
+
+
+def test_few_people_are_not_called_none() -> None:
+    """Where the expected number rounds to 0 and its share does not, no sentence and no table says 0."""
+    small = cr.tabulate(people({(4, 3): 1, (5, 3): 4}, "ab"), "cell", "y", count="n")
+    found = cr.assess(small, epsilon=1.0)
+    assert 0 < found.figures[0].caused.people < 0.5
+    assert re.search(r"^At epsilon 1, fewer than 1 of 39 people \(0\.\d+%; 95% interval 0 to ", found.headline)
+    choice = cr.choose(small, max_caused=0.005)
+    shown = cr.report(small, max_caused=0.005)
+    curve = cr.curve(small, epsilon=[0.1, 1.0], measures="caused")
+    assert " and under 1 (0.0" in curve.headline
+    assert "under 1 person (" in shown.html
+    for told in (str(found), str(choice), str(curve), shown.html):
+        assert not re.search(r"(?<![\d.])0 (of 39 people |people )?\((?!0\.0%)[\d.]+%", told)
 
 
 def test_json_document_is_the_promised_one(subset: cr.FrequencyTable) -> None:

@@ -36,7 +36,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import CURATOR_NOTE, aligned, make_sentence, percent, round_down, show_down
+from cellrisk.system.text import CURATOR_NOTE, aligned, make_sentence, percent, round_down, show_down, whole_people
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
@@ -248,8 +248,8 @@ class Choice(Result):
         if self.alternatives:
             rows = [
                 [each.role, show_down(each.epsilon), percent(each.risk)]
-                + [f"{people.mean:,.0f}" for people in each.people]
-                + [f"{caused:,.0f}" for caused in each.caused]
+                + [whole_people(people.mean) for people in each.people]
+                + [*map(whole_people, each.caused)]
                 + ["-" if each.ceiling is None else f"{each.ceiling:.4f}"]
                 + ([] if each.tvd is None else [f"{each.tvd:.4f}"])
                 + [each.verdict]

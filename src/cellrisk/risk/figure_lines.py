@@ -20,7 +20,7 @@ from cellrisk.risk.measures import Local, Survival
 from cellrisk.risk.sweep import NO_NOISE, Limits, Setting, find_limits
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import StepCounter
-from cellrisk.system.text import percent
+from cellrisk.system.text import percent, whole_people
 from cellrisk.system.words import FigureName
 
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ class FigureLines:
         parts = []
         if self.caused is not None:
             points = [self.caused.points[place] for place in places]
-            because = along([f"{round(point.people):,} ({percent(point.share)})" for point in points])
-            exposed = _list([f"{round(point.exposed):,}" for point in points])
+            because = along([f"{whole_people(point.people)} ({percent(point.share)})" for point in points])
+            exposed = _list([whole_people(point.exposed) for point in points])
             noise = "chance alone" if math.isinf(self.setting.limit_noise.scale) else "the noise that delta leaves"
             parts.append(
                 f"Of {self.records:,} people, {because} would be given away only because of their own record; for "

@@ -22,7 +22,7 @@ from cellrisk.risk.certainty import (
     why_unknown,
 )
 from cellrisk.risk.people import People
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import about_people, number_of, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -74,9 +74,9 @@ class DecisionFigures:
         spread = f"; {caused.spread}" if caused.spread else ""
         given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
         parts = [
-            f"At {mechanism.guarantee}, about {round(caused.people):,} of {caused.records:,} people "
-            f"({percent(caused.share)}{spread}) would {given_away} only because their own record is in it; about "
-            f"{round(caused.exposed):,} ({percent(caused.exposed / caused.records)}) would at all, and "
+            f"At {mechanism.guarantee}, {about_people(caused.people)} of {caused.records:,} people "
+            f"({percent(caused.share)}{spread}) would {given_away} only because their own record is in it; "
+            f"{about_people(caused.exposed)} ({percent(caused.exposed / caused.records)}) would at all, and "
             f"{percent(chance_share)} by chance."
         ]
         if self.certainty:

@@ -18,6 +18,7 @@ from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
 from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.risk.totals import Law, find_interval
 from cellrisk.system.arrays import Floats
+from cellrisk.system.text import about_people
 
 TAIL = 0.025
 """The share of releases that is below the interval at most, and above it at most."""
@@ -55,7 +56,7 @@ class People:
 
     def describe(self) -> str:
         """The number as a headline has it."""
-        return f"about {round(self.mean):,} ({self.spread})"
+        return f"{about_people(self.mean)} ({self.spread})"
 
 
 def count_people(profiles: Profiles, mechanism: Mechanism | Perturbation, attack: str = "homogeneity") -> People:

@@ -35,6 +35,26 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
+def whole_people(number: float) -> str:
+    """A number of people without decimals: never a 0 beside a share that is above it.
+
+    >>> whole_people(997.48), whole_people(0.195), whole_people(0.0)
+    ('997', 'under 1', '0')
+    """
+    told = f"{round(number):,}"
+    return "under 1" if told == "0" and number > 0 else told
+
+
+def about_people(number: float) -> str:
+    """The same in a sentence.
+
+    >>> about_people(997.48), about_people(0.195), about_people(0.0)
+    ('about 997', 'fewer than 1', 'about 0')
+    """
+    told = whole_people(number)
+    return "fewer than 1" if told == "under 1" else f"about {told}"
+
+
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """A plain table: the first ``left`` columns flush left, the rest flush right.
 

@@ -33,7 +33,7 @@ from cellrisk.risk.people import count_people
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
-from cellrisk.system.text import make_sentence, percent
+from cellrisk.system.text import about_people, make_sentence, percent
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import TellProgress
@@ -323,8 +323,8 @@ def _compare_in_words(a: dict[str, Any], b: dict[str, Any]) -> str:
     def say(side: dict[str, Any]) -> str:
         at = side["at"]
         return (
-            f"{side['label']}, at epsilon {at['epsilon']:g}: risk {percent(at['risk'])}, about "
-            f"{round(at['people']):,} people exposed"
+            f"{side['label']}, at epsilon {at['epsilon']:g}: risk {percent(at['risk'])}, "
+            f"{about_people(at['people'])} people exposed"
         )
 
     difference = round(b["at"]["people"]) - round(a["at"]["people"])

@@ -22,7 +22,7 @@ from cellrisk.risk.figures import Attacker
 from cellrisk.risk.perturbed.certainty import name_published, why_unsure
 from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling
 from cellrisk.system.arrays import Integers
-from cellrisk.system.text import percent
+from cellrisk.system.text import about_people, percent, whole_people
 from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
@@ -202,10 +202,10 @@ class PerturbedInHand:
         return self.exposed - self.without
 
     def sentence(self, sensitive: str) -> str:
-        difference = f"{round(abs(self.caused)):,} {'fewer' if self.caused >= 0 else 'more'}"
+        difference = f"{whole_people(abs(self.caused))} {'fewer' if self.caused >= 0 else 'more'}"
         return (
             f"Had each person's own record been left out in turn, and their count been published anew with "
-            f"{self.perturbation.name}, about {round(self.without):,} people would have their {sensitive} given away: "
+            f"{self.perturbation.name}, {about_people(self.without)} people would have their {sensitive} given away: "
             f"{difference}, which is what their own records cause."
         )
 

@@ -147,9 +147,15 @@ class PublishedRisk(Result):
         }[self.figure]
         return (
             f"{about} ({mechanism.name} noise) {gives.format(value=_round(max(self.value, 0.0)))} "
-            f"({CONFIDENCE:.0%} interval {_round(self.low)} to {_round(self.high)}); this figure has noise, and costs "
-            f"epsilon {claim(self.epsilon)} of its own."
+            f"({self._say_interval()}); this figure has noise, and costs epsilon {claim(self.epsilon)} of its own."
         )
+
+    def _say_interval(self) -> str:
+        """The interval; where noise has drawn it below 0 as a whole, what that means."""
+        interval = f"{CONFIDENCE:.0%} interval"
+        if self.high > 0:
+            return f"{interval} {_round(self.low)} to {_round(self.high)}"
+        return f"noise made it {_round(self.value)}, with its whole {interval} below 0: it says only that few are"
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -206,7 +212,7 @@ class PublishedRisk(Result):
             [
                 self.figure,
                 _round(self.value),
-                f"{_round(self.low)} to {_round(self.high)}",
+                f"{_round(self.low)} to {_round(self.high)}" if self.high > 0 else "below 0",
                 f"{self.scale:.4g}",
                 claim(self.epsilon),
             ],
@@ -311,5 +317,11 @@ def describe_policies(policies: Policies) -> list[str]:
 
 
 def _round(value: float) -> str:
-    """A figure as it is read: whole numbers from 100 on, one decimal below."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{round(value, 1) + 0.0:g}"
+    """A figure as it is read: whole numbers from 100 on, one decimal below, and a digit where that would be 0.
+
+    >>> _round(1234.5), _round(-3.21), _round(0.032), _round(0.0)
+    ('1,234', '-3.2', '0.03', '0')
+    """
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1g}" if abs(value) < 0.05 else f"{round(value, 1):g}"

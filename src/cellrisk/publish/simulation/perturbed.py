@@ -19,7 +19,7 @@ from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -60,8 +60,8 @@ class PerturbedSimulation(Result):
     def headline(self) -> str:
         exposed = self.figures[0]
         return (
-            f"In {number_of(self.publications, 'simulated publication')} with {self.perturbation.name}, about "
-            f"{round(exposed.mean):,} people had their {self.sensitive} read off correctly (standard error "
+            f"In {number_of(self.publications, 'simulated publication')} with {self.perturbation.name}, "
+            f"{about_people(exposed.mean)} people had their {self.sensitive} read off correctly (standard error "
             f"{exposed.standard_error:.2g}); computed exactly, {exposed.exact:,.1f}."
         )
 

@@ -16,7 +16,7 @@ from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, number_of, percent, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -162,9 +162,9 @@ class Averaging(Result):
         """The figures to decide by, of one attribute."""
         told = (
             f"{found.sensitive}: somebody who averages {number_of(self.releases, 'release')} would read off the value "
-            f"of about {round(found.averaging * found.records):,} of {found.records:,} people "
+            f"of {about_people(found.averaging * found.records)} of {found.records:,} people "
             f"({percent(found.averaging)}) only because of their own record; of one release alone, "
-            f"{round(found.one * found.records):,} ({percent(found.one)})."
+            f"{whole_people(found.one * found.records)} ({percent(found.one)})."
         )
         most = self.ceiling()
         return told if most is None else f"{told} {most.of_two}"

@@ -25,7 +25,7 @@ from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import read_list
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, percent, whole_people
 from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, takes_old_words
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ class Plan(Result):
     def _decide(self) -> str:
         """The figures to decide by, before and after."""
         people = self.sequence.n_records
-        caused = [f"{round(each.max_records * people):,}" for each in (self.caused_before, self.caused_after)]
-        told = f"the people given away only because of their own record from about {caused[0]} to {caused[1]}, "
+        before, after = self.caused_before.max_records * people, self.caused_after.max_records * people
+        change = f"from {about_people(before)} to {whole_people(after)}"
+        told = f"the people given away only because of their own record {change}, "
         if self.ceiling_before is None or self.ceiling_after is None:
             return told
         times = [say_times(each.even_two, 0.5)[0] for each in (self.ceiling_before, self.ceiling_after)]

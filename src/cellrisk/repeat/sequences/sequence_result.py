@@ -16,7 +16,7 @@ from cellrisk.risk.caused import Caused
 from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, percent, whole_people
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class RiskSequence(Result):
         what = f"their {found[0]}" if len(found) == 1 else f"one of {len(found)} attributes"
         share = last.overall_caused.max_records
         told = (
-            f"about {round(share * self.n_records):,} of {self.n_records:,} people ({percent(share)}) would have "
+            f"{about_people(share * self.n_records)} of {self.n_records:,} people ({percent(share)}) would have "
             f"{what} read off correctly only because their own record is in the table{'s' * (len(self.rows) > 1)}."
         )
         return told if last.ceiling is None else f"{told} {last.ceiling.of_two}"
@@ -302,10 +302,10 @@ class RiskSequence(Result):
             body.append(
                 [
                     *(f"{row.number}", row.name),
-                    "-" if caused is None else f"{round(caused.people):,}",
+                    "-" if caused is None else whole_people(caused.people),
                     "-" if caused is None or caused.low is None else f"{caused.low:,} to {caused.high:,}",
                     "-" if caused is None else f"{math.ceil(caused.cap):,}",
-                    f"{round(row.overall_caused.max_records * self.n_records):,}",
+                    whole_people(row.overall_caused.max_records * self.n_records),
                     "-" if row.ceiling is None else say_times(row.ceiling.even_two, 0.5)[0],
                 ]
             )

@@ -24,7 +24,7 @@ from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling, sum_cause
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.system.checks import require_kind
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -55,14 +55,15 @@ class PerturbedFigures:
 
     def sentence(self, name: str) -> str:
         """The figures for somebody who reads nothing else."""
-        own = f"{round(abs(self.caused)):,} of {self.records:,} people ({percent(abs(self.caused) / self.records)})"
+        caused = abs(self.caused)
+        own = f"{about_people(caused)} of {self.records:,} people ({percent(caused / self.records)})"
         read = f"have their {self.sensitive} read off the table correctly"
         if self.caused >= 0:
-            told = f"With {name}, about {own} would {read} only because their own record is in it; "
+            told = f"With {name}, {own} would {read} only because their own record is in it; "
         else:
-            told = f"With {name}, about {own} more would {read} were their own record left out; "
+            told = f"With {name}, {own} more would {read} were their own record left out; "
         parts = [
-            f"{told}about {round(self.people.mean):,} ({percent(self.people.mean / self.records)}) would at all, and "
+            f"{told}{about_people(self.people.mean)} ({percent(self.people.mean / self.records)}) would at all, and "
             f"the raw table exposes {percent(self.raw_share)}."
         ]
         if self.certainty:

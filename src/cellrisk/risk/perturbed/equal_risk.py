@@ -16,7 +16,7 @@ from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty
 from cellrisk.risk.measures import Survival
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import percent, round_down
+from cellrisk.system.text import percent, round_down, whole_people
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class EqualRisk:
         if self.epsilon is None:
             return f"No epsilon of {self.mechanism} noise gives away as many people {what}: {self.why}."
         return (
-            f"At equal risk, {round(self.figure):,} people given away {what} and no more, {self.mechanism} noise has "
-            f"epsilon {self.epsilon:g} and lies {percent(self.mechanism_distance or 0.0)} of the records away from the "
-            f"true table; the perturbation lies {percent(self.distance)} away."
+            f"At equal risk, {whole_people(self.figure)} people given away {what} and no more, {self.mechanism} noise "
+            f"has epsilon {self.epsilon:g} and lies {percent(self.mechanism_distance or 0.0)} of the records away from "
+            f"the true table; the perturbation lies {percent(self.distance)} away."
         )
 
     def to_dict(self) -> dict[str, Any]:

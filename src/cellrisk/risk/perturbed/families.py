@@ -20,7 +20,7 @@ from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsu
 from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
 from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent, whole_people
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class EqualNumber:
         what = "because of their own record" if self.by == "caused" else "to an attacker who is sure of them"
         noise = f"{mechanism.name.capitalize()} noise at epsilon {mechanism.epsilon:g}"
         given = (
-            f"{noise} gives away the {self.sensitive} of {round(self.figure):,} people {what}, and lies "
+            f"{noise} gives away the {self.sensitive} of {whole_people(self.figure)} people {what}, and lies "
             f"{percent(self.mechanism_distance)} of the records away from the true table"
         )
         if self.perturbation is None or self.people is None or self.distance is None:
@@ -98,7 +98,7 @@ class EqualNumber:
             return f"{given}; no {family.name} up to {last} gives away as few."
         return (
             f"{given}; {self.perturbation} is the mildest {family.name} that gives away no more "
-            f"({round(self.people):,}), and lies {percent(self.distance)} away."
+            f"({whole_people(self.people)}), and lies {percent(self.distance)} away."
         )
 
 

@@ -29,7 +29,7 @@ from cellrisk.show.reporting.records import list_fields
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import alternatives_section, board_verdict, describe_decision
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import CURATOR_NOTE, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -193,7 +193,7 @@ def risk_section(findings: Findings) -> Section:
             "Sensitive attribute": lambda each: each.sensitive,
             "Before: raw table": lambda each: percent(each.raw_share),
             f"After: {at}": lambda each: percent(each.share),
-            "People exposed on average": lambda each: f"{each.people.mean:,.0f} of {each.records:,}",
+            "People exposed on average": lambda each: f"{whole_people(each.people.mean)} of {each.records:,}",
             "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
             "By chance: noise alone": lambda each: percent(chances[each.sensitive]),
             "By guessing": lambda each: percent(each.guess_share),
@@ -372,9 +372,14 @@ def _perturbed_row(figures: PerturbedFigures) -> Iterator[str]:
 
 
 def say_number(people: float, share: float, interval: str = "") -> str:
-    """A number of people with its share of all, and an interval where there is one."""
-    sign = "-" if share < 0 else ""
-    return f"{number_of(round(people), 'person', 'people')} ({sign}{percent(abs(share))}{interval})"
+    """A number of people with its share of all, and an interval where there is one.
+
+    >>> say_number(0.2, 0.005), say_number(-4.1, -0.02)
+    ('under 1 person (0.5%)', '-4 people (-2.0%)')
+    """
+    sign, told = "-" if share < 0 else "", whole_people(people)
+    noun = "person" if told in ("1", "under 1") else "people"
+    return f"{told} {noun} ({sign}{percent(abs(share))}{interval})"
 
 
 def _say_sure(certainty: Sequence[Any]) -> str:

@@ -43,7 +43,7 @@ from cellrisk.show.reporting.particulars import (
     threat_facts,
 )
 from cellrisk.show.reporting.phrases import join_names, name_table
-from cellrisk.system.text import CURATOR_NOTE, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -218,7 +218,7 @@ def _risk_section(found: PerturbedAssessment) -> Section:
             "Sensitive attribute": lambda each: each.sensitive,
             "Before: raw table": lambda each: percent(each.raw_share),
             "After": lambda each: percent(each.people.mean / each.records),
-            "People exposed on average": lambda each: f"{each.people.mean:,.0f} of {each.records:,}",
+            "People exposed on average": lambda each: f"{whole_people(each.people.mean)} of {each.records:,}",
             "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
         },
     )
@@ -258,7 +258,7 @@ def _equal_section(found: PerturbedAssessment) -> Section:
         (
             name,
             "because of their own record" if each.by == "caused" else "to an attacker who is sure",
-            f"{round(each.figure):,}",
+            whole_people(each.figure),
             "none" if each.epsilon is None else f"{each.epsilon:g} ({each.mechanism})",
             percent(each.distance),
             "-" if each.mechanism_distance is None else percent(each.mechanism_distance),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cellrisk.decide.choosing import Alternative, Choice
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.decision import KEEPS_RISK, WITHIN, Decision
-from cellrisk.system.text import make_sentence, percent
+from cellrisk.system.text import about_people, make_sentence, percent, whole_people
 
 
 def describe_decision(decision: Decision) -> str:
@@ -104,7 +104,7 @@ def _say_needed(decision: Decision, at: Alternative) -> str:
     """Which limits would let an epsilon do."""
     allowed = f"a risk of about {percent(at.risk)}"
     if any(each.requirement.max_people is not None for each in decision.request.conditions):
-        allowed += f" and about {max(round(people.mean) for people in at.people):,} people exposed on average"
+        allowed += f" and {about_people(max(people.mean for people in at.people))} people exposed on average"
     if at.role == KEEPS_RISK and at.tvd is not None:
         allowed = f"a TVD of about {at.tvd:.3g}"
     return f"to allow {allowed}, for epsilon {at.epsilon:.5g}"
@@ -153,7 +153,7 @@ def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
     yield f"{decision.setting.at(at.epsilon).scale:.4g}"
     yield percent(at.risk)
     for people in at.people:
-        yield f"{people.mean:,.0f} ({people.low:,} to {people.high:,})"
+        yield f"{whole_people(people.mean)} ({people.low:,} to {people.high:,})"
     if at.tvd is not None:
         yield f"{at.tvd:.3g}"
     apart = decision.epsilon is not None and place != decision.shown

@@ -14,6 +14,9 @@ function round(number, places) {
   return between ? (2 * Math.round(scaled / 2)) / 10 ** places : Number(number.toFixed(places));
 }
 
+// Without decimals, and never a 0 beside a share that is above it.
+export const wholePeople = (number) => (number > 0 && round(number, 0) === 0 ? "under 1" : count(round(number, 0)));
+
 // A number of people as the command writes it: whole, and with digits where there are few.
 export function writePeople(number) {
   if (number < 0.01) return number > 0 ? "under 0.01" : "0";
