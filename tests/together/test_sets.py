@@ -19,6 +19,7 @@ from cellrisk.noise.mechanisms import mechanism
 from cellrisk.repeat.together import spread
 from cellrisk.repeat.together.costs import find_ceiling, find_cost
 from cellrisk.repeat.together.sets import find_together, read_tables
+from cellrisk.repeat.together.together_result import Checked, TogetherCheck
 from tests.near import near, same
 
 HEAD = """
@@ -318,6 +319,12 @@ def test_a_second_opinion(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "--releases must be 2 or more" in capsys.readouterr().err
 
 
+def test_too_few_releases_for_an_error_have_no_z() -> None:
+    check = TogetherCheck(2, (Checked("any", "named", 0.001, 0.0, 0.0),))
+    assert json.loads(json.dumps(check.to_dict(), allow_nan=False))["rows"][0]["z"] is None
+    assert str(check).endswith("0.00  -")
+
+
 def test_a_wrong_number_is_seen_by_the_second_opinion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the survival of counts makes the two disagree."""
     tables = [{"qid": ["sex", "age"]}, {"qid": "town"}]
@@ -329,7 +336,7 @@ def test_a_wrong_number_is_seen_by_the_second_opinion(folder: Path, monkeypatch:
     monkeypatch.setattr("cellrisk.repeat.together.simulate_rules", half)
     found = cr.assess_together(folder / "people.csv", tables, "job", epsilon=1.0, bins={"age": 10}, check=300)
     assert found.check is not None
-    assert max(abs(row.z) for row in found.check.rows) > 5
+    assert max(abs(row.z or 0.0) for row in found.check.rows) > 5
 
 
 def test_a_policy_that_is_broken_is_not_said_to_be_obeyed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

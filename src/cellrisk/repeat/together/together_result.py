@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -363,10 +362,14 @@ class Checked:
     """Of the simulated number: from the exact deviation where that is known, else from the simulated releases."""
 
     @property
-    def z(self) -> float:
-        """(assessed - simulated) / standard error."""
+    def z(self) -> float | None:
+        """(assessed - simulated) / standard error; None where too few releases were simulated to have an error.
+
+        >>> Checked("any", "right", 3.0, 2.0, 0.5).z, Checked("any", "named", 0.001, 0.0, 0.0).z
+        (2.0, None)
+        """
         off = self.assessed - self.simulated
-        return off / self.standard_error if self.standard_error > 0 else 0.0 if abs(off) < 1e-9 else math.inf
+        return off / self.standard_error if self.standard_error > 0 else 0.0 if abs(off) < 1e-9 else None
 
 
 @dataclass(frozen=True)
@@ -377,10 +380,10 @@ class TogetherCheck:
     rows: tuple[Checked, ...]
 
     def __str__(self) -> str:
-        table = [
-            [f"{each.rule}: {each.figure}", f"{each.assessed:,.2f}", f"{each.simulated:,.2f}", f"{each.z:+.2f}"]
-            for each in self.rows
-        ]
+        table = []
+        for each in self.rows:
+            z = "-" if each.z is None else f"{each.z:+.2f}"
+            table.append([f"{each.rule}: {each.figure}", f"{each.assessed:,.2f}", f"{each.simulated:,.2f}", z])
         said = (
             f"A second opinion: {self.releases:,} releases of all tables were simulated, and the rules applied to them."
         )
