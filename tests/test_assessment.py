@@ -78,8 +78,8 @@ def test_few_people_are_not_called_none() -> None:
     choice = cr.choose(small, max_caused=0.005)
     shown = cr.report(small, max_caused=0.005)
     curve = cr.curve(small, epsilon=[0.1, 1.0], measures="caused")
-    assert " and under 1 (0.0" in curve.headline
-    assert "under 1 person (" in shown.html
+    assert " and fewer than 1 (0.0" in curve.headline
+    assert "fewer than 1 person (" in shown.html
     for told in (str(found), str(choice), str(curve), shown.html):
         assert not re.search(r"(?<![\d.])0 (of 39 people |people )?\((?!0\.0%)[\d.]+%", told)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cellrisk.cli.answers import answer, check_outputs, obey, say, stop_above_limit
-from cellrisk.cli.config import OutputOptions, policy_of
+from cellrisk.cli.config import OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     AttackerOptions,
     MaxCaused,
@@ -41,7 +42,12 @@ if TYPE_CHECKING:
     from cellrisk.risk.assessment import Assessment
 
 
+LISTED = ("table", "encoding")
+"""Options by which the columns of a file are listed; the others are about a table."""
+
+
 def inspect_command(
+    context: typer.Context,
     table: TableOptions,
     output: OutputOptions,
     perturbation: PerturbationText = None,
@@ -56,6 +62,8 @@ def inspect_command(
         from cellrisk.counts.preview import preview_file
         from cellrisk.counts.roles import Columns
 
+        of_a_table = [each.name for each in fields(table) if each.name not in ("source", *LISTED)]
+        refuse_typed(context, "without --qid and --sensitive, the columns are listed", *of_a_table, "plot")
         preview = preview_file(table.source, progress_bar("reading"), table.table, table.encoding)
         answer(Columns(table.typed, preview), output.as_json)
         return
@@ -113,6 +121,7 @@ def assess_command(
         **attacker.arguments(),
     )
     if perturbation is not None and mechanism.epsilon is not None and is_family(perturbation):
+        refuse_typed(context, f"{perturbation} without its number asks for the number at equal risk alone", risk)
         gates = {"--max-caused": max_caused, "--max-certain": max_certain, "--max-ceiling": max_ceiling}
         others = {name: value is not None for name, value in {**gates, "--max-risk": max_risk, "--plot": plot}.items()}
         others |= {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
 from datetime import date, time
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -204,6 +205,21 @@ def policy_of(context: typer.Context) -> Policies:
 
     found: Policies = context.meta.get(POLICIES) or Policies()
     return found
+
+
+def list_typed(context: typer.Context, names: Iterable[str]) -> list[str]:
+    """Those of these options that were typed. A settings file may hold options for every command; they do not count."""
+    typed = [name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    options = {each.name: each.opts[0] for each in context.command.params if each.opts[0].startswith("--")}
+    return [options.get(name, "FILE") for name in typed]
+
+
+def refuse_typed(context: typer.Context, why: str, *given: Any) -> None:
+    """Refuses options that were typed and would be passed over, by their names or by the groups that they are in."""
+    groups = [[each] if isinstance(each, str) else [field.name for field in fields(each)] for each in given]
+    typed = ", ".join(list_typed(context, chain.from_iterable(groups)))
+    if typed:
+        raise InvalidInput(why, got=typed, fix=f"leave {typed} out")
 
 
 TYPED = "cellrisk.typed"

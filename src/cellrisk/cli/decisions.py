@@ -9,9 +9,10 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, check_outputs, tell_formulas
-from cellrisk.cli.config import OutputOptions, policy_of
+from cellrisk.cli.config import OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     AttackerOptions,
+    HomogeneityAlone,
     LimitOptions,
     MechanismOptions,
     Numbers,
@@ -20,6 +21,7 @@ from cellrisk.cli.groups import (
     PerturbationText,
     Plot,
     RiskOptions,
+    RiskWords,
     SeveralMechanismOptions,
     SimulationOptions,
     SpreadsheetSafe,
@@ -131,6 +133,7 @@ def choose_command(
     from cellrisk.decide.choosing import choose
 
     if private.asked:
+        refuse_typed(context, "a private choice is by people caused alone", risk, attacker, simulation, "way", "plot")
         private.answer(context, table, mechanism.arguments(), limits, output)
         return
     policies = policy_of(context)
@@ -187,10 +190,18 @@ def utility_command(
     answer(found, output.as_json)
 
 
+@dataclass(frozen=True)
+class ExplainedRiskOptions(RiskWords):
+    """Which form of the local risk."""
+
+    measure: Annotated[Texts, option("Leave it out: it is the local risk.", "NAME", default="local")] = None
+    attack: HomogeneityAlone = "homogeneity"
+
+
 def explain_command(
     table: TableOptions,
     mechanism: MechanismOptions,
-    risk: OneRiskOptions,
+    risk: ExplainedRiskOptions,
     output: OutputOptions,
     top: Annotated[int, whole("How many of the riskiest cells to list.")] = 20,
     merge: Annotated[

@@ -115,6 +115,7 @@ def whole(help: str) -> Any:
     return option(help, "NUMBER", parsing.parse_whole)
 
 
+HomogeneityAlone = Annotated[Attack, option("Leave it out: it is homogeneity.", "NAME", str)]
 MaxCaused = Annotated[
     Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
 ]
@@ -292,54 +293,14 @@ class SeveralMechanismOptions(MechanismOptions):
 
 
 @dataclass(frozen=True)
-class RiskOptions:
-    """Which risks."""
+class RiskWords:
+    """Which risk, for commands that look at one."""
 
     panel: ClassVar[str] = MEASURES
-    measure: Annotated[Texts, words("Which measures, between commas", MeasureName, "all")] = None
-    form: Annotated[Texts, words("In which forms, between commas", Form, "all")] = None
-    weights: Annotated[Texts, words("Average over cells or over people", Weights, "both")] = None
-    alpha: Annotated[
-        Parsed,
-        option(
-            "Dirichlet prior: mle, moments, or numbers such as 1,1,1 in the order of the levels.",
-            "ALPHA",
-            parsing.parse_alpha,
-            "mle",
-        ),
-    ] = None
-    sizes: Annotated[SizesFamily, word("Distribution of cell sizes", SizesFamily)] = "poisson"
-    sizes_fit: Annotated[SizesFit, word("How it is fitted to the sizes", SizesFit)] = "mle"
-    zero_truncation: Annotated[bool, typer.Option(help="Fit sizes from 1 on, as empty cells are not seen.")] = True
+    measure: Annotated[Texts, words("Which measure", MeasureName, "local")] = None
+    form: Annotated[Texts, words("In which form", Form, "tight")] = None
+    weights: Annotated[Texts, words("Average over cells or over people", Weights, "records")] = None
     attack: Annotated[Attack, word("How the attacker guesses", Attack)] = "homogeneity"
-
-    @property
-    def narrowed(self) -> bool:
-        return bool(self.measure or self.form or self.weights)
-
-    @property
-    def priors(self) -> Priors:
-        from cellrisk.risk.priors import Priors
-
-        return Priors(self._alpha(), self.sizes, self.sizes_fit, self.zero_truncation)
-
-    def _alpha(self) -> Any:
-        """One prior for all attributes, or one for each that is named."""
-        given = self.alpha or [("", "mle")]
-        named = dict(given)
-        if len(given) > 1 and "" in named:
-            raise InvalidInput("--alpha is given more than once", fix="name the attributes: --alpha income=1,1")
-        return named.get("", named)
-
-    def many(self) -> dict[str, Any]:
-        """Arguments for what takes several measures; all where none is named."""
-        return {
-            "measures": parsing.split_names(self.measure) or None,
-            "forms": parsing.split_names(self.form) or None,
-            "weights": parsing.split_names(self.weights) or None,
-            "attack": self.attack,
-            "priors": self.priors,
-        }
 
     def single(self) -> dict[str, Any]:
         """Arguments for what takes one measure; only those that are named."""
@@ -352,18 +313,67 @@ class RiskOptions:
                 found[name] = words[0]
         return found
 
-
-@dataclass(frozen=True)
-class OneRiskOptions(RiskOptions):
-    """Which risk, for commands that look at one."""
-
-    measure: Annotated[Texts, words("Which measure", MeasureName, "local")] = None
-    form: Annotated[Texts, words("In which form", Form, "tight")] = None
-    weights: Annotated[Texts, words("Average over cells or over people", Weights, "records")] = None
-
     def within(self, policies: Policies) -> dict[str, Any]:
         """The words of the risk; a policy says which, and nothing else may be asked for."""
         return policies.fix_words(self.single()) if policies else self.single()
+
+
+@dataclass(frozen=True)
+class PriorOptions:
+    """The priors of the measures that need them."""
+
+    panel: ClassVar[str] = MEASURES
+    alpha: Annotated[
+        Parsed,
+        option(
+            "Dirichlet prior: mle, moments, or numbers such as 1,1,1 in the order of the levels.",
+            "ALPHA",
+            parsing.parse_alpha,
+            "mle",
+        ),
+    ] = None
+    sizes: Annotated[SizesFamily, word("Distribution of cell sizes", SizesFamily)] = "poisson"
+    sizes_fit: Annotated[SizesFit, word("How it is fitted to the sizes", SizesFit)] = "mle"
+    zero_truncation: Annotated[bool, typer.Option(help="Fit sizes from 1 on, as empty cells are not seen.")] = True
+
+    @property
+    def priors(self) -> Priors:
+        """One prior for all attributes, or one for each that is named."""
+        from cellrisk.risk.priors import Priors
+
+        given = self.alpha or [("", "mle")]
+        named = dict(given)
+        if len(given) > 1 and "" in named:
+            raise InvalidInput("--alpha is given more than once", fix="name the attributes: --alpha income=1,1")
+        return Priors(named.get("", named), self.sizes, self.sizes_fit, self.zero_truncation)
+
+
+@dataclass(frozen=True)
+class OneRiskOptions(PriorOptions, RiskWords):
+    """Which risk, and the priors of its measure."""
+
+
+@dataclass(frozen=True)
+class RiskOptions(OneRiskOptions):
+    """Which risks, for commands that look at several."""
+
+    measure: Annotated[Texts, words("Which measures, between commas", MeasureName, "all")] = None
+    form: Annotated[Texts, words("In which forms, between commas", Form, "all")] = None
+    weights: Annotated[Texts, words("Average over cells or over people", Weights, "both")] = None
+
+    @property
+    def narrowed(self) -> bool:
+        return bool(self.measure or self.form or self.weights)
+
+    def many(self) -> dict[str, Any]:
+        """Arguments for what takes several measures; all where none is named."""
+        return {
+            "measures": parsing.split_names(self.measure) or None,
+            "forms": parsing.split_names(self.form) or None,
+            "weights": parsing.split_names(self.weights) or None,
+            "attack": self.attack,
+            "priors": self.priors,
+        }
 
 
 @dataclass(frozen=True)

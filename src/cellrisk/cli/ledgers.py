@@ -94,6 +94,8 @@ class LossOptions(MechanismOptions):
                     fix="leave --flavour out, or --mechanism",
                 )
             return found
+        if self.threshold != MechanismOptions.threshold:
+            raise InvalidInput("--threshold goes with --mechanism", fix="name the mechanism, or leave it out")
         usual = "concentrated" if self.rho is not None else "approximate" if self.delta else "pure"
         return Loss(
             flavour=self.flavour or usual,

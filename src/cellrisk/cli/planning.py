@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, check_outputs, say_either, stop_above_limit
-from cellrisk.cli.config import OutputOptions, policy_of
+from cellrisk.cli.config import OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
+    HomogeneityAlone,
     MechanismOptions,
     Number,
     OneRiskOptions,
@@ -85,7 +86,7 @@ class SequenceOptions:
         Text, option("Mechanism that stands for the total loss, if the release's own cannot.", "NAME")
     ] = None
 
-    def arguments(self, risk: RiskOptions) -> dict[str, Any]:
+    def arguments(self, risk: OneRiskOptions) -> dict[str, Any]:
         if risk.attack != "homogeneity":
             raise InvalidInput("sequences are assessed by the homogeneity attack", got=f"--attack {risk.attack}")
         if risk.weights:
@@ -101,6 +102,14 @@ class SequenceRiskOptions(OneRiskOptions):
     """Which risk of a sequence."""
 
     weights: Annotated[Texts, option("Leave it out: both are printed.", "NAME", default="both")] = None
+    attack: HomogeneityAlone = "homogeneity"
+
+
+@dataclass(frozen=True)
+class AveragedRiskOptions(RiskOptions):
+    """Which risks of several releases of one table."""
+
+    attack: HomogeneityAlone = "homogeneity"
 
 
 def risk_command(
@@ -160,6 +169,9 @@ def plan_command(
     --max-caused, --max-ceiling or --max-risk it finds the largest epsilon within them; where no limit binds, none.
     """
     options, policies = sequence.arguments(risk), policy_of(context)
+    if table.source is None:
+        of_records = [each.name for each in fields(table) if each.name not in ("source", "qid")]
+        refuse_typed(context, "without the cohort's records, losses alone are added up", *of_records, risk)
     limits: dict[str, Any] = {"max_risk": max_risk, "max_caused": max_caused, "max_ceiling": max_ceiling}
     limited = any(limit is not None for limit in limits.values())
     if limited == loss.given:
@@ -170,6 +182,7 @@ def plan_command(
         name = opened.choose_cohort(cohort)
         steps = list_steps(opened, name)
         if limited:
+            refuse_typed(context, "the flavour of a release is that of its mechanism", "flavour")
             if max_risk is not None:
                 asked = {"measure": "local", "form": "tight", "weights": "records"}
                 words = {name: options.get(name, usual) for name, usual in asked.items()}
@@ -198,7 +211,7 @@ def average_command(
     context: typer.Context,
     table: TableOptions,
     mechanism: MechanismOptions,
-    risk: RiskOptions,
+    risk: AveragedRiskOptions,
     output: OutputOptions,
     releases: Annotated[Whole, whole("How many times the table is released.")] = None,
     operator: Operator = "tightest",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit
-from cellrisk.cli.config import TYPED, OutputOptions, policy_of
+from cellrisk.cli.config import TYPED, OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     AttackerOptions,
     MechanismOptions,
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from cellrisk.noise.mechanisms import Mechanism
     from cellrisk.publish.noisy_risk import PublishedRisk
     from cellrisk.repeat.ledger import Ledger
+
+
+SAID_BY_SET = "with --set, the set file says what is released"
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def release_command(
     from cellrisk.publish.releasing import check_output, release
 
     if set_file is not None:
-        refuse_beside_set(context, table, mechanism)
+        refuse_typed(context, SAID_BY_SET, table, mechanism)
         if observed_cells_only or parents is not None or parent_count is not None or force:
             raise InvalidInput(
                 "--observed-cells-only, --parents, --parent-count and --force are for one table, and no set of them",
@@ -183,15 +186,6 @@ def release_command(
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         say(f"\nWritten to {Path(output)}, described in {Path(output)}.json.{recorded}")
-
-
-def refuse_beside_set(context: typer.Context, *groups: Any) -> None:
-    """Refuses options, typed on the command line, of which a set file says what holds."""
-    names = [field.name for group in groups for field in fields(group)]
-    typed = [name for name in names if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-    if typed:
-        told = ", ".join("FILE" if name == "source" else f"--{name.replace('_', '-')}" for name in typed)
-        raise InvalidInput("with --set, the set file says what is released", got=told, fix=f"leave {told} out")
 
 
 def _release_set(
@@ -277,6 +271,7 @@ def publish_risk_command(
 
 
 def simulate_command(
+    context: typer.Context,
     table: TableOptions,
     mechanism: MechanismOptions,
     attacker: AttackerOptions,
@@ -297,6 +292,10 @@ def simulate_command(
 
     With --parents, the simulated counts add up to a coarser release that is already published.
     """
+    if perturbation is not None or parents is not None:
+        refuse_typed(context, "an attacker who does the mathematics is simulated for noise without --parents", attacker)
+    if parents is None and (parent_count or exclude or may_be_missing):
+        raise InvalidInput("--parent-count, --exclude and --may-be-missing go with --parents", fix="name its file")
     if perturbation is not None:
         from cellrisk.publish.simulation.perturbed import simulate_perturbation
 
@@ -308,8 +307,6 @@ def simulate_command(
     if parents is None:
         from cellrisk.publish.simulation import simulate
 
-        if parent_count or exclude or may_be_missing:
-            raise InvalidInput("--parent-count, --exclude and --may-be-missing go with --parents", fix="name its file")
         answer(simulate(table.tabulate(keys=True), noise, **drawn, **attacker.arguments()), output.as_json)
         return
     from cellrisk.publish.simulation.constrained import simulate_constrained
@@ -354,6 +351,8 @@ def audit_command(
     from cellrisk.publish.auditing.checking_record import check_record_place
     from cellrisk.publish.releasing import find_count_column
 
+    if mechanism.epsilon is None:
+        refuse_typed(context, "how the noise was made is told by its epsilon too", mechanism)
     made = None
     if perturbation is not None:
         named = {f"--{name}": value is not None for name, value in vars(mechanism).items()}

@@ -11,7 +11,7 @@ import typer
 
 from cellrisk.cli import parsing
 from cellrisk.cli.answers import answer, obey, say, stop_above_limit
-from cellrisk.cli.config import TYPED, OutputOptions, policy_of
+from cellrisk.cli.config import TYPED, OutputOptions, list_typed, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     RISKS,
     AttackerOptions,
@@ -30,7 +30,7 @@ from cellrisk.cli.groups import (
 from cellrisk.cli.perturbations import check_no_noise, read_perturbation_option
 from cellrisk.cli.progress import progress_bar
 from cellrisk.cli.recording import RecordOptions
-from cellrisk.cli.releases import ReleasedTableOptions, publish_figure, refuse_beside_set
+from cellrisk.cli.releases import SAID_BY_SET, ReleasedTableOptions, publish_figure
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_numbers
 from cellrisk.system.writing import keep_inputs
@@ -351,8 +351,7 @@ def refuse_for_set(context: typer.Context, said_by_set: Sequence[Any], **given: 
     that were typed of which a set knows nothing, and those of ``given`` that are set wherever they come from."""
     from cellrisk.show.reporting.set_request import REFUSED, check_set
 
-    refuse_beside_set(context, *said_by_set)
-    names = [name for name in REFUSED if name in context.params]
-    found = {name: getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE" for name in names}
-    found |= {name: value is not None for name, value in given.items()}
-    check_set({f"--{name.replace('_', '-')}": is_given for name, is_given in found.items()})
+    refuse_typed(context, SAID_BY_SET, *said_by_set)
+    found = dict.fromkeys(list_typed(context, REFUSED), True)
+    found |= {f"--{name.replace('_', '-')}": True for name, value in given.items() if value is not None}
+    check_set(found)

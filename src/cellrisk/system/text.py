@@ -39,10 +39,10 @@ def whole_people(number: float) -> str:
     """A number of people without decimals: never a 0 beside a share that is above it.
 
     >>> whole_people(997.48), whole_people(0.195), whole_people(0.0)
-    ('997', 'under 1', '0')
+    ('997', 'fewer than 1', '0')
     """
     told = f"{round(number):,}"
-    return "under 1" if told == "0" and number > 0 else told
+    return "fewer than 1" if told == "0" and number > 0 else told
 
 
 def about_people(number: float) -> str:
@@ -52,7 +52,7 @@ def about_people(number: float) -> str:
     ('about 997', 'fewer than 1', 'about 0')
     """
     told = whole_people(number)
-    return "fewer than 1" if told == "under 1" else f"about {told}"
+    return f"about {told}" if told[0].isdigit() else told
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

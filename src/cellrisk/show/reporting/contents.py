@@ -375,10 +375,10 @@ def say_number(people: float, share: float, interval: str = "") -> str:
     """A number of people with its share of all, and an interval where there is one.
 
     >>> say_number(0.2, 0.005), say_number(-4.1, -0.02)
-    ('under 1 person (0.5%)', '-4 people (-2.0%)')
+    ('fewer than 1 person (0.5%)', '-4 people (-2.0%)')
     """
     sign, told = "-" if share < 0 else "", whole_people(people)
-    noun = "person" if told in ("1", "under 1") else "people"
+    noun = "person" if told in ("1", "fewer than 1") else "people"
     return f"{told} {noun} ({sign}{percent(abs(share))}{interval})"
 
 

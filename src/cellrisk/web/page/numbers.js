@@ -15,7 +15,7 @@ function round(number, places) {
 }
 
 // Without decimals, and never a 0 beside a share that is above it.
-export const wholePeople = (number) => (number > 0 && round(number, 0) === 0 ? "under 1" : count(round(number, 0)));
+export const wholePeople = (number) => (number > 0 && round(number, 0) === 0 ? "fewer than 1" : count(round(number, 0)));
 
 // A number of people as the command writes it: whole, and with digits where there are few.
 export function writePeople(number) {
