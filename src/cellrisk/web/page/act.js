@@ -31,14 +31,6 @@ export async function showCommands() {
   if (answer && !isPerturbed()) [at("shell").textContent, at("python").textContent] = [answer.shell, answer.python];
 }
 
-export async function copyCode(event) {
-  const [button, code] = [event.currentTarget, at(event.currentTarget.dataset.copy)];
-  await navigator.clipboard?.writeText(code.textContent).catch(() => getSelection().selectAllChildren(code));
-  button.textContent = "Copied";
-  announce("Copied.");
-  setTimeout(() => { button.textContent = "Copy"; }, 2000);
-}
-
 export function download(kind, place, words, more = {}) {
   return fetchFile(place, words, "downloads", { kind, ...presentSetting(), spreadsheet_safe: at("spreadsheet-safe").checked, ...more });
 }

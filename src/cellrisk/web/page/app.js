@@ -1,42 +1,28 @@
 // The page of cellrisk: it asks the server, shows what comes back, and computes no risk itself. It starts here.
-import { askForRelease, copyCode, download, downloadReport, release } from "./act.js";
+import { askForRelease, download, downloadReport, release } from "./act.js";
 import { writeAddress } from "./address.js";
+import { copyCode, openers, showFiles, watchDrops, watchElements, watchTheme } from "./both.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
 import { redrawCharts } from "./charts.js";
 import { compareSettings } from "./compare.js";
 import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { showLedger } from "./ledger.js";
-import { countTable, loadSource, restore, showFiles, upload } from "./load.js";
+import { countTable, loadSource, restore, takeFile } from "./load.js";
 import { changePerturbedLimits, loadShown, uploadKeys } from "./perturbed.js";
 import { dragMarker, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
 import { LIMITS, isPerturbed, named, page } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
 
-function chooseTheme() {
-  localStorage.setItem("cellrisk-theme", at("theme").value);
-  document.documentElement.dataset.theme = at("theme").value;
-}
-
-function watchDrops() {
-  const zone = at("drop");
-  for (const name of ["dragenter", "dragover"]) zone.addEventListener(name, () => zone.classList.add("over"));
-  for (const name of ["dragleave", "drop"]) zone.addEventListener(name, () => zone.classList.remove("over"));
-  for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
-  window.addEventListener("drop", (event) => upload(event.dataTransfer.files[0]));
-}
-
 const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));
 
 function watchControls() {
-  const actions = {
-    change: { theme: chooseTheme, ...each(["protection", "perturbation", "rule", "suppress-below", "sensitive", "mechanism", "measure", "neighbours"], loadShown),
+  watchElements({
+    change: { ...each(["protection", "perturbation", "rule", "suppress-below", "sensitive", "mechanism", "measure", "neighbours"], loadShown),
       ...each(["weights", "delta", "form"], () => (isPerturbed() ? loadShown() : showRow())), top: showRiskiest,
-      file: (event) => upload(event.target.files[0]), "keys-file": (event) => uploadKeys(event.target.files[0]) },
-    click: { "try-adult": () => loadSource("Reading the example", () => ask("POST", "/api/sources", { example: "adult" })),
-      "open-file": () => loadSource("Reading the file", () => ask("POST", "/api/sources", { path: at("folder-file").value })),
-      "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
+      file: (event) => takeFile(event.target.files[0]), "keys-file": (event) => uploadKeys(event.target.files[0]) },
+    click: { ...openers(loadSource), "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
       "draw-map": loadMap, compare: compareSettings, report: downloadReport, print: () => window.print(),
       "curve-csv": () => download("curve.csv", at("download-status"), "Writing the curve"),
       "curve-svg": () => download("curve.svg", at("download-status"), "Writing the curve"), "copy-shell": copyCode, "copy-python": copyCode },
@@ -45,10 +31,7 @@ function watchControls() {
     pointermove: { curve: dragMarker, limits: dragMarker },
     submit: { "release-form": askForRelease },
     close: { confirm: release },
-  };
-  for (const [name, byElement] of Object.entries(actions)) {
-    for (const [id, action] of Object.entries(byElement)) at(id).addEventListener(name, action);
-  }
+  });
   const note = () => { if (page.table) writeAddress(); };
   at("main").addEventListener("change", note);
   at("main").addEventListener("input", () => later("address", 200, note));
@@ -70,10 +53,10 @@ function showServer() {
 }
 
 async function start() {
-  at("theme").value = localStorage.getItem("cellrisk-theme") ?? "";
+  watchTheme();
   makeHandles();
   watchControls();
-  watchDrops();
+  watchDrops(takeFile);
   watchSteps();
   openStep("load", { how: null, focus: false });
   page.server = await work(at("load-status"), null, () => ask("GET", "/api/state"));

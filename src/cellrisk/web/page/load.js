@@ -1,30 +1,16 @@
 // Step 1: a file is loaded, its columns get a meaning, and the table is counted.
 import { fulfil, forgetWishes, readAddress, wishedEpsilon, writeAddress } from "./address.js";
+import { GONE, offerCounts, readAgain, readCount, readSource, upload } from "./both.js";
 import { forgetCharts } from "./charts.js";
 import { showCompareFields } from "./compare.js";
 import { announce, at, make, setFigures, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
-import { count, percent, size } from "./numbers.js";
+import { count, percent } from "./numbers.js";
 import { loadShown } from "./perturbed.js";
-import { ask, endTurns, follow, previewOf, work } from "./server.js";
+import { ask, endTurns, follow, work } from "./server.js";
 import { page } from "./state.js";
 import { openStep, tell } from "./steps.js";
 
-export async function showFiles() {
-  const answer = await work(at("folder-status"), null, () => ask("GET", "/api/files"));
-  if (!answer) return;
-  setOptions(at("folder-file"), answer.files.map(({ path, bytes }) => [path, `${path} (${size(bytes)})`]));
-  at("folder-way").hidden = answer.files.length === 0;
-}
-
-export function upload(file) {
-  const limit = page.server?.upload_limit ?? Infinity;
-  at("file").value = "";
-  if (!file) return;
-  const form = new FormData();
-  form.append("file", file);
-  if (file.size <= limit) loadSource(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report), page.lost);
-  else showError(at("load-status"), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
-}
+export const takeFile = (file) => upload(file, page.server, (words, begin) => loadSource(words, begin, page.lost));
 
 // Reads a source and shows its columns. What an address said of a file that the server had lost is used again.
 export async function loadSource(words, begin, lost = null) {
@@ -33,19 +19,13 @@ export async function loadSource(words, begin, lost = null) {
   page.source = null;
   at("columns-area").hidden = true;
   openStep("load", { how: null, focus: false });
-  const source = await work(at("load-status"), words, async (turn, report) => {
-    const { source: id } = await begin(turn, report);
-    return previewOf(id, turn, report);
-  });
+  const source = await readSource(words, begin);
   if (!source) return;
   page.lost = null;
   showColumns(source, lost?.chosen);
   writeAddress("pushState");
   at("source-title").focus();
 }
-
-const GONE = 404;
-const AGAIN = { file: (name) => ({ path: name }), example: () => ({ example: "adult" }) };
 
 // Does what the address says: the file, the table and every choice. What the server no longer has is made again, or said.
 export async function restore() {
@@ -62,15 +42,7 @@ export async function restore() {
     return;
   }
   forgetTable();
-  const source = await work(at("load-status"), `Reading ${said.name}`, (turn, report) => previewOf(said.source, turn, report)
-    .catch(async (error) => {
-      if (error.status !== GONE) throw error;
-      if (!(said.kind in AGAIN)) {
-        page.lost = said;
-        throw new Error(`The server no longer has ${said.name}, which was uploaded. Choose the file again: what was chosen for it is kept.`);
-      }
-      return previewOf((await ask("POST", "/api/sources", AGAIN[said.kind](said.name))).source, turn, report);
-    }));
+  const source = await readAgain(said, () => { page.lost = said; }, "what was chosen for it is kept");
   if (!source) return openStep("load", { how: null, focus: false });
   showColumns(source, said.chosen);
   openStep("load", { how: null, focus: false });
@@ -86,13 +58,11 @@ function showColumns(source, chosen = null) {
   const suggested = source.suggested;
   const { quasi_identifiers: keys, sensitive, bins } = chosen ?? suggested;
   const roleOf = (name) => (keys.includes(name) ? "qid" : sensitive.includes(name) ? "sensitive" : "unused");
-  const numbers = source.columns.filter((column) => column.kind === "number");
   const [counted] = suggested.counts;
   write("source-title", `${source.name}: ${count(source.rows)} rows, ${source.columns.length} columns`);
   const rows = source.columns.map((column, place) => makeColumnRow(column, place, roleOf(column.name), bins[column.name]));
   at("columns").tBodies[0].replaceChildren(...rows);
-  setOptions(at("count"), [["", counted ? "please choose" : "one person"], ["people", counted ? "one person" : "one person, though rows look like counts"],
-    ...numbers.map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], chosen?.rows ?? "");
+  offerCounts(source, chosen?.rows ?? "");
   at("missing").value = chosen?.missing ?? "category";
   at("count-hint").hidden = !counted;
   write("count-hint", `Column ${counted} looks like counts of people. Say under “Each row is” whether a row is one person, or a cell that ${counted} counts.`);
@@ -115,11 +85,6 @@ function makeColumnRow(column, place, role, bins) {
     make("td", { class: "right", "data-label": "Missing" }, count(column.missing)),
     ...ROLES.map(radio), make("td", { "data-label": "Bins" }, field));
   return row;
-}
-
-// What each row is: nothing said, a person whatever it looks like, or a cell with its count in a column.
-function readCount(rows) {
-  return rows === "" ? null : rows === "people" ? false : rows.slice("in ".length);
 }
 
 function chosenTable() {

@@ -112,14 +112,6 @@ export function showCommands({ set_file: text, shell, python }) {
   at("download").href = made;
 }
 
-export async function copyCode(event) {
-  const [button, code] = [event.currentTarget, at(event.currentTarget.dataset.copy)];
-  await navigator.clipboard?.writeText(code.textContent).catch(() => getSelection().selectAllChildren(code));
-  button.textContent = "Copied";
-  announce("Copied.");
-  setTimeout(() => { button.textContent = "Copy"; }, 2000);
-}
-
 // Whether what is shown is what the boxes say.
 export function showStale(isStale) {
   at("shown").classList.toggle("old", isStale);

@@ -1,5 +1,6 @@
 // What the page of sets knows, and how a set is said: as a request, as boxes, and in the address. All of the address stands
 // after the #, which browsers send to nobody.
+import { readCount } from "./both.js";
 import { at } from "./elements.js";
 
 export const known = {
@@ -72,7 +73,6 @@ function sayTable(table) {
 }
 
 // What each row is: nothing said, a person whatever it looks like, or a cell with its count in a column.
-const readCount = (rows) => (rows === "" ? null : rows === "people" ? false : rows.slice("in ".length));
 const sayCount = (count) => (count === false ? "people" : isText(count) ? `in ${count}` : "");
 
 // The whole set as the server is asked about it.

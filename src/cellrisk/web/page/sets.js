@@ -1,8 +1,9 @@
 // The page of sets: it asks the server, shows what comes back, and computes no risk itself. It starts here.
+import { copyCode, offerCounts, openers, printedLine, readAgain, readSource, showFiles, upload, watchDrops, watchElements, watchTheme } from "./both.js";
 import { announce, at, later, setOptions, showError, showNote, write } from "./elements.js";
 import { count, size } from "./numbers.js";
-import { ask, previewOf, work } from "./server.js";
-import { copyCode, drawGrowth, showAnswer, showCommands, showStale } from "./set_shown.js";
+import { ask, work } from "./server.js";
+import { drawGrowth, showAnswer, showCommands, showStale } from "./set_shown.js";
 import { columnsOf, isStale, known, readAddress, saySet, takeSet, writeAddress } from "./set_state.js";
 import { addLevels, addTable, dropSensitive, findFault, showCards, showDeltas, showLevels, watchCards } from "./set_tables.js";
 
@@ -11,8 +12,6 @@ const MISSING = { category: "are a value of their own", drop: "leave the record 
 const NOISE = [["independent", "anew for every count of every table"], ["shared", "once for several tables"], ["cell-key", "by cell keys"],
   ["margins", "as margins of one noisy table"], ["consistent", "and tables made consistent"]];
 const OUTSIDE = [["error", "refuse the file"], ["drop", "leave the record out"]];
-const GONE = 404;
-const AGAIN = { file: (name) => ({ path: name }), example: () => ({ example: "adult" }) };
 
 function showServer() {
   const { server } = known;
@@ -24,27 +23,12 @@ function showServer() {
   setOptions(at("outside"), OUTSIDE, "error");
 }
 
-async function showFiles() {
-  const answer = await work(at("folder-status"), null, () => ask("GET", "/api/files"));
-  if (!answer) return;
-  setOptions(at("folder-file"), answer.files.map(({ path, bytes }) => [path, `${path} (${size(bytes)})`]));
-  at("folder-way").hidden = answer.files.length === 0;
-}
-
-function upload(file) {
-  const limit = known.server?.upload_limit ?? Infinity;
-  at("file").value = "";
-  if (!file) return;
-  const form = new FormData();
-  form.append("file", file);
-  if (file.size <= limit) loadSource(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report));
-  else showError(at("load-status"), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
-}
+const takeRecords = (file) => upload(file, known.server, loadSource);
 
 let lost = null; // what an address said of a file that the server no longer has
 
 async function loadSource(words, begin) {
-  const source = await work(at("load-status"), words, async (turn, report) => previewOf((await begin(turn, report)).source, turn, report));
+  const source = await readSource(words, begin);
   if (!source) return;
   showSource(source, lost);
   lost = null;
@@ -55,13 +39,11 @@ async function loadSource(words, begin) {
 // Shows the boxes for a source: what was chosen for it before, or none but the sensitive column that is suggested.
 function showSource(source, chosen = null) {
   Object.assign(known, { source, answer: null, counted: null });
-  const [counted] = source.suggested.counts;
   const usable = source.columns.filter(({ kind }) => kind !== "other");
   write("source-title", `${source.name}: ${count(source.rows)} rows, ${source.columns.length} columns`);
   write("set-source", source.name);
   setOptions(at("sensitive"), usable.map(({ name }) => [name, name]), source.suggested.sensitive[0] ?? usable.at(-1)?.name);
-  setOptions(at("count"), [["", counted ? "please choose" : "one person"], ["people", counted ? "one person" : "one person, though rows look like counts"],
-    ...usable.filter(({ kind }) => kind === "number").map(({ name }) => [`in ${name}`, `a cell, counted in ${name}`])], "");
+  offerCounts(source, "");
   takeSet(chosen ?? { sensitive: at("sensitive").value, epsilon: 1, mechanism: "geometric" });
   for (const status of ["set-status", "count-status", "commands-status"]) at(status).replaceChildren();
   at("shown").hidden = true;
@@ -137,14 +119,7 @@ async function restore() {
     return;
   }
   const source = known.source?.source === said.source ? known.source
-    : await work(at("load-status"), `Reading ${said.name}`, (turn, report) => previewOf(said.source, turn, report).catch(async (error) => {
-      if (error.status !== GONE) throw error;
-      if (!(said.kind in AGAIN)) {
-        lost = said.chosen;
-        throw new Error(`The server no longer has ${said.name}, which was uploaded. Choose the file again: the tables are kept.`);
-      }
-      return previewOf((await ask("POST", "/api/sources", AGAIN[said.kind](said.name))).source, turn, report);
-    }));
+    : await readAgain(said, () => { lost = said.chosen; }, "the tables are kept");
   if (!source) return;
   showSource(source, said.chosen);
   known.entry = "draft";
@@ -152,39 +127,24 @@ async function restore() {
   else writeAddress();
 }
 
-function chooseTheme() {
-  localStorage.setItem("cellrisk-theme", at("theme").value);
-  document.documentElement.dataset.theme = at("theme").value;
-}
-
-function watchDrops() {
-  const zone = at("drop");
-  for (const name of ["dragenter", "dragover"]) zone.addEventListener(name, () => zone.classList.add("over"));
-  for (const name of ["dragleave", "drop"]) zone.addEventListener(name, () => zone.classList.remove("over"));
-  for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
-  window.addEventListener("drop", ({ dataTransfer: { files: [file] } }) => (file?.name.endsWith(".toml") ? loadSetFile(file) : upload(file)));
-}
+// What is dropped: a set file by its name, or else records.
+const takeFile = (file) => (file?.name.endsWith(".toml") ? loadSetFile(file) : takeRecords(file));
 
 // On paper: the answer, and the set file that it is the answer to.
 function preparePrint() {
-  write("printed", `${known.source?.name ?? ""}, ${new Date().toLocaleString([], { dateStyle: "long", timeStyle: "short" })}`);
+  write("printed", printedLine(known.source));
   drawGrowth();
 }
 
 function watchControls() {
-  const actions = {
-    change: { theme: chooseTheme, file: (event) => upload(event.target.files[0]), "set-toml": (event) => loadSetFile(event.target.files[0]),
+  watchElements({
+    change: { file: (event) => takeRecords(event.target.files[0]), "set-toml": (event) => loadSetFile(event.target.files[0]),
       sensitive: () => { dropSensitive(); changed(); },
       ...Object.fromEntries(["mechanism", "missing", "count", "neighbours", "noise", "outside"].map((id) => [id, changed])) },
     input: Object.fromEntries(["epsilon", "delta", "threshold"].map((id) => [id, changed])),
-    click: { "try-adult": () => loadSource("Reading the example", () => ask("POST", "/api/sources", { example: "adult" })),
-      "open-file": () => loadSource("Reading the file", () => ask("POST", "/api/sources", { path: at("folder-file").value })),
-      "add-table": () => addTable(), "add-levels": addLevels, "count-set": () => countSet(), print: () => window.print(),
+    click: { ...openers(loadSource), "add-table": () => addTable(), "add-levels": addLevels, "count-set": () => countSet(), print: () => window.print(),
       "copy-set-text": copyCode, "copy-shell": copyCode, "copy-python": copyCode },
-  };
-  for (const [name, byElement] of Object.entries(actions)) {
-    for (const [id, action] of Object.entries(byElement)) at(id).addEventListener(name, action);
-  }
+  });
   watchCards(changed);
   addEventListener("resize", () => later("resize", 60, drawGrowth));
   addEventListener("popstate", restore);
@@ -193,9 +153,9 @@ function watchControls() {
 }
 
 async function start() {
-  at("theme").value = localStorage.getItem("cellrisk-theme") ?? "";
+  watchTheme();
   watchControls();
-  watchDrops();
+  watchDrops(takeFile);
   known.server = await work(at("load-status"), null, () => ask("GET", "/api/state"));
   if (!known.server) return;
   showServer();

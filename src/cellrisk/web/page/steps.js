@@ -1,5 +1,6 @@
 // The five steps: one is open, and the others are a line each that can be opened.
 import { writeAddress } from "./address.js";
+import { printedLine } from "./both.js";
 import { redrawCharts } from "./charts.js";
 import { at, write } from "./elements.js";
 import { page } from "./state.js";
@@ -46,6 +47,6 @@ export function watchSteps() {
 // On paper every step is open, with what it has come to.
 function preparePrint(begins) {
   document.body.classList.toggle("printing", begins);
-  write("printed", `${page.source?.name ?? ""}, ${new Date().toLocaleString([], { dateStyle: "long", timeStyle: "short" })}`);
+  write("printed", printedLine(page.source));
   redrawCharts();
 }
