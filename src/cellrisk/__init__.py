@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from cellrisk.publish.releasing import Release, release
     from cellrisk.publish.simulation import Simulation, simulate
     from cellrisk.publish.simulation.perturbed import PerturbedSimulation, simulate_perturbation
-    from cellrisk.repeat.accounting import Composition, Loss, compose
+    from cellrisk.repeat.accounting.composition import Composition, compose
+    from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.averaging import Averaging, average
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.sequences import Plan, RiskSequence, Step, assess_sequence, largest_epsilon, plan
@@ -85,7 +86,8 @@ _HOMES = {
     "publish.releasing": "Release release",
     "publish.simulation": "Simulation simulate",
     "publish.simulation.perturbed": "PerturbedSimulation simulate_perturbation",
-    "repeat.accounting": "Composition Loss compose",
+    "repeat.accounting.composition": "Composition compose",
+    "repeat.accounting.loss": "Loss",
     "repeat.averaging": "Averaging average",
     "repeat.ledger": "Ledger",
     "repeat.sequences": "Plan RiskSequence Step assess_sequence largest_epsilon plan",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cellrisk.noise.mechanisms import mechanism
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 
 
 def loss_of(name: str, epsilon: float, delta: float | None = None, neighbours: str = "add-remove") -> Loss:

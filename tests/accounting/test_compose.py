@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.repeat.accounting import FLAVOURS, OPERATORS, Composed, Loss, compose
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.composition import Composed, compose
+from cellrisk.repeat.accounting.loss import FLAVOURS, Loss
+from cellrisk.repeat.accounting.operators import OPERATORS
 from tests.near import near_epsilon, same
 
 from .cases import approximate, concentrated, loss_of, probabilistic, pure
@@ -115,7 +117,8 @@ def test_the_tightest_is_among_all() -> None:
 def test_what_is_slow_is_left_until_it_is_looked_at() -> None:
     script = """
 import sys
-from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.noise.mechanisms import mechanism
 compose([Loss.of(mechanism("laplace", epsilon=0.1))] * 3).chosen
 compose([Loss.of(mechanism("gaussian-pdp", epsilon=0.1, delta=1e-6))] * 3).chosen

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from cellrisk.repeat.accounting import compose
+from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.distributions import (
     MOST_STEPS,
     choose_step,

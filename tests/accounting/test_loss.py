@@ -8,7 +8,7 @@ import pytest
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS, mechanism
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 
 from .cases import ONE_OF_EACH, concentrated
 

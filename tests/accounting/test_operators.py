@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.operators import (
     add_up,
     compose_advanced,

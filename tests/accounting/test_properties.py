@@ -10,8 +10,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cellrisk.noise.mechanisms import MECHANISMS
-from cellrisk.repeat.accounting import OPERATORS, Loss, compose
-from cellrisk.repeat.accounting.operators import COMPOSERS
+from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS
 from tests.examples import examples
 from tests.near import same
 

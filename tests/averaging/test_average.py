@@ -15,8 +15,8 @@ import cellrisk as cr
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise, Noise
-from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging import Averaged, Averaging, Rule, average
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.measures import Local, Survival

@@ -14,8 +14,16 @@ from scipy.optimize import linprog
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, LaplaceNoise
-from cellrisk.repeat.accounting import Loss, compose_ceiling
-from cellrisk.repeat.accounting.ceilings import DeltaCurve, _ask_curves, _bend, _disclose, bound_success, find_ceiling
+from cellrisk.repeat.accounting.ceilings import (
+    DeltaCurve,
+    _ask_curves,
+    _bend,
+    _disclose,
+    bound_success,
+    compose_ceiling,
+    find_ceiling,
+)
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.accounting.pieces import GaussianPiece, LaplacePiece, PurePiece
 from cellrisk.risk.ceilings import Labels, Likelihoods, find_success, succeed
 from tests.near import near

@@ -22,7 +22,7 @@ from cellrisk.cli.ledgers import LedgerOptions
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.publish.releasing.saving import Pair
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Ledger, book, descriptions, heads, journals, places, store
 from cellrisk.repeat.ledger.entry import LONGEST_PATH, BookedTable, ReleasedFile, check_text, read_json
 from cellrisk.repeat.ledger.heads import write_head

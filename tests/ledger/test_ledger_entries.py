@@ -17,7 +17,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Cohort, Ledger
 from tests.ledger.conftest import LAPLACE, Where, fill
 

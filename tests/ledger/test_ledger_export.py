@@ -16,7 +16,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import mechanism
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Entry, Ledger
 from cellrisk.show.reporting.ledger_export import (
     export_entries,

@@ -13,7 +13,8 @@ import pytest
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism, mechanism
-from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Ledger, Limit
 from tests.ledger.conftest import LAPLACE, Where
 

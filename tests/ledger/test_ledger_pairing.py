@@ -19,7 +19,7 @@ import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing import Release
 from cellrisk.publish.releasing.saving import Pair, sidecar_of
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Ledger, journals
 from cellrisk.repeat.ledger.store import Session
 from tests.ledger.conftest import Where, execute_in_file

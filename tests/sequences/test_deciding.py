@@ -13,8 +13,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences import Step, assess_sequence, largest_epsilon, plan
 from tests.near import near
 from tests.sequences import oracle

@@ -11,7 +11,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence, largest_epsilon, plan
 from cellrisk.show.pictures import draw_sequence
 from tests.sequences.people import make_people, make_steps, tabulate, tell

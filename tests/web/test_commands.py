@@ -18,7 +18,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.web import answer_models
 from cellrisk.web.answers import describe_ledger
 from cellrisk.web.boxes import name_boxes

@@ -39,7 +39,7 @@ from cellrisk.system.checks import read_number, require_within
 from cellrisk.system.text import aligned, number_of
 
 if TYPE_CHECKING:
-    from cellrisk.repeat.accounting import Loss
+    from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Entry, Ledger
 
 Operator = Annotated[words.Operator, word("How losses add up", words.Operator)]
@@ -81,7 +81,7 @@ class LossOptions(MechanismOptions):
 
     def loss(self) -> Loss:
         """The loss that these options describe."""
-        from cellrisk.repeat.accounting import Loss
+        from cellrisk.repeat.accounting.loss import Loss
 
         if self.mechanism is not None:
             if self.rho is not None:

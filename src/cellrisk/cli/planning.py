@@ -304,7 +304,7 @@ def answer_losses(
     losses: list[Any], sequence: SequenceOptions, delta: float | None, refusal: str, as_json: bool
 ) -> None:
     """What releases cost before and after the planned one, where there are no records to assess."""
-    from cellrisk.repeat.accounting import compose
+    from cellrisk.repeat.accounting.composition import compose
 
     before = compose(losses[:-1], operator=sequence.operator, delta=delta)
     after = compose(losses, operator=sequence.operator, delta=delta)

@@ -394,7 +394,7 @@ def _tell_budget(asked: DownloadRequest, mechanism: Mechanism, settings: Setting
     """What the people have spent before and after, and whether a limit of the ledger refuses this release."""
     if settings.ledger is None:
         return [NOBODY_ADDS_UP], False
-    from cellrisk.repeat.accounting import Loss
+    from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.show.reporting.particulars import describe_budget
 

@@ -10,7 +10,8 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.repeat.accounting import Loss, compose
+from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging.averaging_result import Averaged, AveragedCaused, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
 from cellrisk.risk.attacks import choose_risks

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.accounting import Loss
 from cellrisk.repeat.accounting.ceilings import find_ceiling
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging.mean_noise import WHOLE, MeanNoise
 from cellrisk.risk.assessment import find_row
 from cellrisk.risk.ceilings import Ceiling

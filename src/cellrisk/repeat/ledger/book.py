@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.accounting import Composition, Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
 from cellrisk.repeat.ledger.entry import (
     KINDS,
@@ -42,6 +42,7 @@ from cellrisk.system.text import number_of
 from cellrisk.system.words import Flavour, Neighbours, Operator, require_word
 
 if TYPE_CHECKING:
+    from cellrisk.repeat.accounting.composition import Composition
     from cellrisk.repeat.ledger.pairing import Reservation
     from cellrisk.repeat.ledger.store import Pending, Session
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.accounting import Loss
-from cellrisk.repeat.accounting.composition import TARGETS
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Row
 from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.text import aligned
@@ -59,7 +58,7 @@ class Limit:
         require_within("delta", self.delta, least=0, below=1)
         require_word("operator", self.operator, list_words(Operator))
         if self.flavour is not None:
-            require_word("flavour of a limit", self.flavour, TARGETS)
+            require_word("flavour of a limit", self.flavour, list_words(Flavour))
         if self.flavour is not None and (self.flavour == "pure") != (self.delta == 0):
             raise InvalidInput(
                 "a limit is pure where its delta is 0, and only there",

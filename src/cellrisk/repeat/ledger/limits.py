@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.repeat.accounting import Composition, Loss, compose
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
 from cellrisk.system.words import Flavour, Operator
 
 if TYPE_CHECKING:
+    from cellrisk.repeat.accounting.composition import Composition
     from cellrisk.repeat.ledger.store import Pending
 
 MOST_LISTED = 20
@@ -149,7 +150,7 @@ class LedgerState:
         self, cohort: str, operator: Operator = "tightest", delta: float | None = None, flavour: Flavour | None = None
     ) -> Composition:
         """The most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
-        found = [compose(losses, operator=operator, delta=delta, flavour=flavour) for losses in self._cases(cohort)]
+        found = [_compose(losses, operator, delta, flavour) for losses in self._cases(cohort)]
         return max(found, key=lambda composition: (composition.epsilon, composition.delta))
 
     def check_release(self, cohort: Cohort, loss: Loss) -> None:
@@ -183,11 +184,18 @@ def find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
             yield Problem(entry.number, "is about a cohort that was not declared before it")
 
 
+def _compose(losses: Sequence[Loss], operator: Operator, delta: float | None, flavour: Flavour | None) -> Composition:
+    """Loaded late: of a cohort without a limit, nothing is added up."""
+    from cellrisk.repeat.accounting.composition import compose
+
+    return compose(losses, operator=operator, delta=delta, flavour=flavour)
+
+
 def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
     if limit.operator == "tightest" and _keeps_by_addition(losses, limit):
         return  # the tightest is not above any other, and this one costs nothing
     try:
-        epsilon = compose(losses, operator=limit.operator, delta=limit.delta, flavour=limit.target).epsilon
+        epsilon = _compose(losses, limit.operator, limit.delta, limit.target).epsilon
     except (InvalidInput, UnknownName) as refusal:
         reason = refusal.message
         raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None
@@ -197,6 +205,6 @@ def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
 
 def _keeps_by_addition(losses: Sequence[Loss], limit: Limit) -> bool:
     try:
-        return compose(losses, operator="basic", delta=limit.delta, flavour=limit.target).epsilon <= limit.epsilon
+        return _compose(losses, "basic", limit.delta, limit.target).epsilon <= limit.epsilon
     except (InvalidInput, UnknownName):
         return False

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.publish.releasing.saving import Pair, StagedFolder, sidecar_of, staged_at
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.descriptions import digest_description
 from cellrisk.repeat.ledger.entry import LONGEST_PATH, Entry, ReleasedFile, check_text
 from cellrisk.repeat.ledger.journals import ForeignJournal, Journal, Note, find_journal, held

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from cellrisk.errors import CellriskError, InvalidInput
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import migrations
 from cellrisk.repeat.ledger.chain import Head, Row
 from cellrisk.repeat.ledger.entry import (

@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, USUAL_THRESHOLD, Mechanism
-from cellrisk.repeat.accounting import Composition, Loss, compose
-from cellrisk.repeat.accounting import ceilings as accounting
+from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
+from cellrisk.repeat.accounting.composition import Composition, compose
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
@@ -118,7 +119,7 @@ def find_ceiling(
     Exact where all are of one attribute and their noise is known. A release of another attribute, or of the counts of
     cells alone, may say nothing of a person's value, and is counted as if it did: then it is an upper bound.
     """
-    found, why_not = accounting.find_ceiling(tuple(losses), labels)
+    found, why_not = find_ceiling_of_losses(tuple(losses), labels)
     alike = None not in attributes and len(set(attributes)) == 1
     return None if found is None else replace(found, exact=found.exact and alike), why_not
 

@@ -15,7 +15,7 @@ from cellrisk.decide.policy import Policy
 from cellrisk.decide.search import find_admissible
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
-from cellrisk.repeat.accounting import Composition
+from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import SequenceAssessor, SoFar
 from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, CellRisk

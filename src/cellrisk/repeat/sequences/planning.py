@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.repeat.accounting import Composition
 from cellrisk.repeat.accounting.ceilings import compose_ceiling
+from cellrisk.repeat.accounting.composition import Composition
 from cellrisk.repeat.sequences.assessing import assess_sequence
 from cellrisk.repeat.sequences.risks_so_far import KINDS
 from cellrisk.repeat.sequences.sequence_result import (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.repeat.accounting import Composition, Loss
+from cellrisk.repeat.accounting.composition import Composition
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.cumulative import find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, RisksSoFar
 from cellrisk.risk.caused import Caused

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.system.checks import read_texts
 from cellrisk.system.words import Neighbours
 

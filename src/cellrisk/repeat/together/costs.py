@@ -11,8 +11,9 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism
-from cellrisk.repeat.accounting import Composition, Loss, compose
 from cellrisk.repeat.accounting.ceilings import bound_odds, compose_ceiling
+from cellrisk.repeat.accounting.composition import Composition, compose
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling, Labels, Likelihoods, rounded_likelihoods, succeed
 from cellrisk.system.arrays import Floats
 

@@ -14,7 +14,7 @@ from typing import Any
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.release_result import FORMATS, Release
 from cellrisk.publish.releasing.saving import MANIFEST, StagedFolder, check_folder, sidecar_of, write_files
-from cellrisk.repeat.accounting import Loss
+from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling

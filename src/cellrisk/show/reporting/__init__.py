@@ -290,7 +290,7 @@ def report(
     )
     decision = decide(request, share_of(progress, 0.0, 0.8))
     if ledger is not None and not public and decision.epsilon is not None:
-        from cellrisk.repeat.accounting import Loss
+        from cellrisk.repeat.accounting.loss import Loss
 
         spent = describe_budget(ledger, cohort, Loss.of(setting.at(decision.epsilon)))
         decision = replace(decision, request=replace(request, **spent))

@@ -16,7 +16,8 @@ from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
     from cellrisk.decide.policies import Policies
-    from cellrisk.repeat.accounting import Composition, Loss
+    from cellrisk.repeat.accounting.composition import Composition
+    from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Ledger
 
 CHUNK = 1 << 20
@@ -106,7 +107,7 @@ def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, 
 
     ``loss``: what the release costs, or why that cannot be told.
     """
-    from cellrisk.repeat.accounting import compose
+    from cellrisk.repeat.accounting.composition import compose
 
     known = bool(ledger.cohorts())  # a ledger without any is about to get its first; another name is refused
     losses, limit = (ledger.losses(cohort), ledger.limit(cohort)) if known else ((), None)
