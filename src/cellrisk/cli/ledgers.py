@@ -134,10 +134,10 @@ def add_command(
 
     Give its mechanism, or the loss that another tool states: --epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1.
     """
-    from cellrisk.repeat.ledger.entry import check_cohort, describe_release
+    from cellrisk.repeat.ledger.entry import check_cohort, describe_release, read_loss
 
     given, names = loss.loss(), parsing.split_names(qid)
-    describe_release(attribute, names, given, ledger.purpose)
+    describe_release(attribute, names, read_loss(given), ledger.purpose)
     if ledger.cohort is not None:
         check_cohort(ledger.cohort)
     with ledger.open(create=ledger.new_ledger) as opened:

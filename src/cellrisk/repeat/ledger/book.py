@@ -197,10 +197,11 @@ class Ledger:
         part_of
             The cohort that contains the new one.
         """
-        fields = describe_release(attribute, quasi_identifiers, loss, purpose)
+        spent = read_loss(loss)
+        fields = describe_release(attribute, quasi_identifiers, spent, purpose)
         released = None if file is None else ReleasedFile.of(file)
         with self._writing() as (session, state):
-            admitted = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
+            admitted = self._admit(state, cohort, spent, new_cohort, part_of)
             return self._write_release(session, {**fields, **admitted}, released)
 
     def add_figure(self, *, epsilon: float, neighbours: Neighbours = "add-remove", **entry: Any) -> Entry:
@@ -243,13 +244,14 @@ class Ledger:
         from cellrisk.repeat.ledger.pairing import Reservation, end_journal
         from cellrisk.repeat.ledger.store import RESERVED, Pending
 
-        fields = describe_release(attribute, quasi_identifiers, loss, purpose, tables)
+        spent = read_loss(loss)
+        fields = describe_release(attribute, quasi_identifiers, spent, purpose, tables)
         token = secrets.token_hex(16)
         journal = open_journal(self._store.id, token, self._store.place.wait)
         try:
             journal.write(Note(self.place))
             with self._writing(token) as (session, state):
-                admitted = self._admit(state, cohort, read_loss(loss), new_cohort, part_of)
+                admitted = self._admit(state, cohort, spent, new_cohort, part_of)
                 owner = {"host": platform.node()[:LONGEST_NAME], "since": write_time(self._clock())}
                 pending = Pending(token, RESERVED, {**fields, **admitted, **owner})
                 session.reserve(pending)

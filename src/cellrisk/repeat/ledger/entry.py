@@ -280,11 +280,11 @@ class Entry:
 def describe_release(
     attribute: str | None,
     quasi_identifiers: str | Sequence[str],
-    loss: Mechanism | Loss,
+    loss: Loss,
     purpose: str,
     tables: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """What is written of a release, checked; a refusal says what cannot be kept."""
+    """What is written of a release whose loss was read, checked; a refusal says what cannot be kept."""
     names = [quasi_identifiers] if isinstance(quasi_identifiers, str) else list(quasi_identifiers)
     quasi = [check_text("a quasi-identifier", name, LONGEST_NAME) for name in names]
     if attribute is not None:
@@ -294,12 +294,11 @@ def describe_release(
         raise InvalidInput("a release has an attribute or quasi-identifiers", fix="name its columns")
     if len(set(columns)) < len(columns):
         raise InvalidInput("a column is named twice", got=show_on_one_line(", ".join(columns)))
-    named = read_loss(loss)
     return {
         "attribute": attribute,
         "quasi_identifiers": quasi,
-        "loss": named.to_dict(),
-        "scale": None if named.mechanism is None else float(named.mechanism.scale),
+        "loss": loss.to_dict(),
+        "scale": None if loss.mechanism is None else float(loss.mechanism.scale),
         "purpose": check_text("the purpose", purpose, LONGEST_PURPOSE, empty=True),
         **({"tables": _check_tables(tables)} if tables else {}),
     }
