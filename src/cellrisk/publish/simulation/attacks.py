@@ -78,36 +78,22 @@ def attack_cells(released: Floats, counts: Floats, own_sizes: Floats, every_atta
 
 def _read_homogeneous(released: Floats, counts: Floats) -> tuple[Integers, Floats]:
     """How many labels each cell shows, and the records of the label that is shown alone; 0 where none is."""
-    n_shown: Integers = np.zeros(released.shape[1:], np.int64)
-    named: Floats = np.zeros(released.shape[1:])
-    for level, count in zip(released, counts, strict=True):
-        shown = level > 0
-        n_shown += shown
-        named += shown * count
-    named *= n_shown == 1
-    return n_shown, named
+    shown = released > 0
+    n_shown: Integers = shown.sum(axis=0)
+    return n_shown, (shown * counts).sum(axis=0) * (n_shown == 1)
 
 
 def _read_largest(released: Floats, counts: Floats) -> Floats:
     """Records named by the largest released count; those of tied labels are averaged."""
     largest = released.max(axis=0)
-    n_tied: Integers = np.zeros(released.shape[1:], np.int64)
-    named: Floats = np.zeros(released.shape[1:])
-    for level, count in zip(released, counts, strict=True):
-        tied = level == largest
-        n_tied += tied
-        named += tied * count
-    named *= largest > 0
-    return np.asarray(named / n_tied)
+    tied = released == largest
+    return np.asarray((tied * counts).sum(axis=0) * (largest > 0) / tied.sum(axis=0))
 
 
 def _read_shares(released: Floats, counts: Floats) -> Floats:
     """Records named on average by a guess in proportion to the released counts."""
     total = released.sum(axis=0)
-    named = np.zeros(released.shape[1:])
-    for level, count in zip(released, counts, strict=True):
-        named += level * count
-    return np.asarray(named / np.where(total > 0, total, 1.0))
+    return np.asarray((released * counts).sum(axis=0) / np.where(total > 0, total, 1.0))
 
 
 @dataclass(frozen=True)
@@ -257,14 +243,10 @@ def delete_one(released: Floats, lessened: Floats, counts: Floats) -> Floats:
     >>> delete_one(released, np.maximum(released - 1.0, 0.0), counts).tolist()
     [1.0]
     """
-    shown = released > 0
+    shown, less = released > 0, lessened > 0
     n_shown = shown.sum(axis=0)
-    found = np.zeros(released.shape[1])
-    for own, less, count in zip(shown, lessened > 0, counts, strict=True):
-        with_it = own & (n_shown == 1)
-        without = less & (n_shown - own + less == 1)
-        found += (np.where(count > 0, count, 0.0) * (with_it.astype(np.float64) - without)).sum(axis=1)
-    return found
+    with_it, without = shown & (n_shown == 1), less & (n_shown - shown + less == 1)
+    return np.asarray((counts * (with_it.astype(np.float64) - without)).sum(axis=(0, 2)))
 
 
 def chance_of(values: Floats, counts: Floats, mechanism: Mechanism) -> Floats:
