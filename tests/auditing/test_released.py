@@ -208,6 +208,6 @@ def test_released_counts_are_checked() -> None:
     with pytest.raises(InvalidInput, match="must differ"):
         LabelledColumn("sex", ("f", "f"), np.zeros(1, np.int64))
     with pytest.raises(InvalidInput, match="same length"):
-        ReleasedCounts((column,), column, np.ones(2), np.ones(1, np.int64), is_microdata=True)
+        ReleasedCounts((column, column), np.ones(2), np.ones(1, np.int64), is_microdata=True)
     with pytest.raises(InvalidInput, match="finite"):
-        ReleasedCounts((column,), column, np.array([np.nan]), np.ones(1, np.int64), is_microdata=True)
+        ReleasedCounts((column, column), np.array([np.nan]), np.ones(1, np.int64), is_microdata=True)

@@ -116,9 +116,9 @@ def compare_tables(cells: Cells, released: ReleasedCounts, missing_level: bool) 
     """
     quasi = [
         match_column(column, domain.labels, domain.missing)
-        for column, domain in zip(released.quasi_identifiers, cells.domains, strict=True)
+        for column, domain in zip(released.columns[:-1], cells.domains, strict=True)
     ]
-    sensitive = match_column(released.sensitive, cells.levels, missing_level)
+    sensitive = match_column(released.columns[-1], cells.levels, missing_level)
     for column in quasi:
         check_shared(column)
     check_levels(sensitive)

@@ -33,8 +33,8 @@ TRAILING_ZEROS = re.compile(r"(\.\d*[1-9])0+(?!\d)")
 class ReleasedCounts:
     """A released table: one row for each combination of labels that it lists."""
 
-    quasi_identifiers: tuple[LabelledColumn, ...]
-    sensitive: LabelledColumn
+    columns: tuple[LabelledColumn, ...]
+    """The quasi-identifiers, then the sensitive attribute."""
     count: Floats
     listed: Integers
     """How many rows of the source have each combination."""
@@ -47,10 +47,6 @@ class ReleasedCounts:
             raise InvalidInput("the columns of a release must have the same length")
         if not np.isfinite(self.count).all():
             raise InvalidInput("released counts must be finite numbers")
-
-    @property
-    def columns(self) -> tuple[LabelledColumn, ...]:
-        return (*self.quasi_identifiers, self.sensitive)
 
 
 def read_release(
@@ -96,15 +92,8 @@ def leave_out_missing(released: ReleasedCounts, rule: str) -> tuple[ReleasedCoun
             got=number_of(rows, "row"),
             fix="tabulate the original with missing='category' or missing='drop'",
         )
-    columns = [LabelledColumn(column.name, column.labels, column.codes[~absent]) for column in released.columns]
-    kept = replace(
-        released,
-        quasi_identifiers=tuple(columns[:-1]),
-        sensitive=columns[-1],
-        count=released.count[~absent],
-        listed=released.listed[~absent],
-    )
-    return kept, rows
+    columns = tuple(replace(column, codes=column.codes[~absent]) for column in released.columns)
+    return replace(released, columns=columns, count=released.count[~absent], listed=released.listed[~absent]), rows
 
 
 def _check_plain(count: str | bool | None, bins: Mapping[str, Any] | None, what: str) -> None:
@@ -127,7 +116,7 @@ def _read_cells(table: FrequencyTable, quasi_identifiers: tuple[str, ...], name:
     ]
     ones = np.ones(len(cells.count), np.int64)
     sensitive = LabelledColumn(name, _name_missing(cells.levels, table.attribute(name).missing_level), cells.level)
-    return ReleasedCounts(tuple(columns), sensitive, cells.count.astype(np.float64), ones, is_microdata=False)
+    return ReleasedCounts((*columns, sensitive), cells.count.astype(np.float64), ones, is_microdata=False)
 
 
 def _name_missing(labels: tuple[str, ...], missing: bool) -> tuple[str | None, ...]:
@@ -162,11 +151,10 @@ def _read_source(source: Any, schema: Schema, table: str | None, engine: str | N
     elif schema.count is None:
         once = len(listed) > 1 and bool((listed == 1).all())
         refuse_counts(source, names, others, once, table=table, engine=engine, option="--released-count", noisy=True)
-    columns = [
-        _bin_column(replace(column, codes=column.codes[first]), schema.binning(column.name)) for column in columns
-    ]
+    listed_once = (replace(column, codes=column.codes[first]) for column in columns)
+    binned = tuple(_bin_column(column, schema.binning(column.name)) for column in listed_once)
     counted = listed.astype(np.float64) if counts is None else counts
-    return ReleasedCounts(tuple(columns[:-1]), columns[-1], counted, listed, is_microdata=counts is None)
+    return ReleasedCounts(binned, counted, listed, is_microdata=counts is None)
 
 
 def _read_column(name: str, column: Any, kind: str) -> LabelledColumn:
@@ -174,11 +162,9 @@ def _read_column(name: str, column: Any, kind: str) -> LabelledColumn:
     encoded = column.combine_chunks().dictionary_encode()
     labels = [_label(value, kind) for value in encoded.dictionary.to_pylist()]
     if encoded.indices.null_count:
-        encoded = encoded.indices.fill_null(len(labels))
         labels.append(None)
-    else:
-        encoded = encoded.indices
-    return _unify(name, labels, np.array(encoded.to_numpy(zero_copy_only=False), np.int64))
+    codes = encoded.indices.fill_null(max(len(labels) - 1, 0))
+    return _unify(name, labels, np.array(codes.to_numpy(zero_copy_only=False), np.int64))
 
 
 def _label(value: Any, kind: str) -> str | None:
