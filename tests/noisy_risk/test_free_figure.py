@@ -64,7 +64,7 @@ def test_what_would_mislead_is_refused(table: cr.FrequencyTable) -> None:
         with pytest.raises(InvalidInput, match=told):
             estimate_caused(cr.release(table, **given))
     for wrong in (0, "much"):
-        with pytest.raises(InvalidInput, match="largest_error must be a number above 0"):
+        with pytest.raises(InvalidInput, match="the largest standard error must be a number above 0"):
             estimate_caused(cr.release(table, epsilon=3.0, clamp=False), largest_error=wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="comes from a release"):
         estimate_caused(table)  # type: ignore[arg-type]

@@ -138,7 +138,10 @@ def test_what_goes_with_a_released_file_is_checked(capsys: Capture) -> None:
     board = [word for word in REPORT if word != "--public"]
     for command, told in (
         ([*REPORT, "--released", "released.csv", "--free-error", "0.001"], "tell too little of its risk"),
-        ([*REPORT, "--released", "released.csv", "--free-error", "nan"], "must be a share above 0"),
+        (
+            [*REPORT, "--released", "released.csv", "--free-error", "nan"],
+            "the largest standard error must be a number above 0",
+        ),
         ([*REPORT, "--released", "clamped.csv"], "keep their sign"),
         ([*REPORT, "--released", "people.csv"], "with its description beside it"),
         ([*REPORT, "--released", "nothing.csv"], "cannot be read"),

@@ -102,7 +102,7 @@ def estimate_caused(release: Release | str | os.PathLike[str], *, largest_error:
         The standard error may be this share of the figure; where it is larger, the figure is refused, and
         `publish_risk` gives one with less noise at an epsilon of its own.
     """
-    largest_error = require_within("largest_error", largest_error, above=0)
+    largest_error = require_within("the largest standard error", largest_error, above=0)
     found = _read_release(release)
     if found.mechanism != "geometric" or found.clamp or found.threshold != USUAL_THRESHOLD:
         raise InvalidInput(
