@@ -17,7 +17,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 LONG = (
     *("tests/web/test_browser.py", "tests/tables/test_spark.py", "tests/tables/test_counter.py::test_spark"),
     *("tests/tables/test_spark", "tests/web/test_browser", "tests/ledger/test_soak"),
-    *("tests/docs/test_site.py", "tests/measures/test_contract.py", "tests/ledger/test_ledger_pairing.py"),
+    *(
+        "tests/docs/test_site.py",
+        "tests/test_r_package.py",
+        "tests/test_package.py",
+        "tests/opendp/test_from_opendp.py",
+    ),
+    *("tests/measures/test_contract.py", "tests/ledger/test_ledger_pairing.py"),
     *("tests/web/test_commands.py", "tests/web/test_serving.py", "tests/tables/test_database.py"),
     *("tests/tables/test_tables_scale.py", "tests/web/", "tests/docs/", "tests/reproduction/", "tests/releasing/"),
     *("tests/test_stopping.py", "tests/test_examples.py", "tests/reporting/", "tests/tables/", "tests/attacks/"),

@@ -51,6 +51,7 @@ SIZES: dict[str, SizeDistribution] = {
 LAST = {"poisson": 12, "poisson-plain": 12, "negbin": 24, "negbin-plain": 14}
 
 
+@cache
 def size_law(name: str, n: int) -> mp.mpf:
     law = SIZES[name]
     if isinstance(law, PoissonSizes):
@@ -99,11 +100,11 @@ def theirs(measure: str, cell: tuple[int, ...], vanish: oracle.Probability, form
         return oracle.expected(cell, vanish, form)
     if kind == "shrinkage":
         return oracle.shrinkage(n, alpha_for(n_levels), vanish, form)
-    shares = [mp.mpf(count) / n for count in cell]
+    shares = tuple(mp.mpf(count) / n for count in cell)
     if kind == "marginal":
         laws = lambda drawn: oracle.multinomial(drawn, shares)  # noqa: E731
     else:
-        laws = lambda drawn: oracle.dirichlet_multinomial(drawn, alpha_for(n_levels))  # noqa: E731
+        laws = lambda drawn: oracle.dirichlet_multinomial(drawn, tuple(alpha_for(n_levels)))  # noqa: E731
     return oracle.over_sizes(
         lambda size: oracle.over_counts(size, n_levels, laws, vanish, form),
         lambda size: size_law(sizes, size),

@@ -88,14 +88,16 @@ def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def multinomial(counts: Sequence[int], shares: Sequence[mp.mpf]) -> mp.mpf:
+@cache
+def multinomial(counts: tuple[int, ...], shares: tuple[mp.mpf, ...]) -> mp.mpf:
     chance = mp.factorial(sum(counts))
     for count, share in zip(counts, shares, strict=True):
         chance *= share**count / mp.factorial(count)
     return chance
 
 
-def dirichlet_multinomial(counts: Sequence[int], alpha: Sequence[float]) -> mp.mpf:
+@cache
+def dirichlet_multinomial(counts: tuple[int, ...], alpha: tuple[float, ...]) -> mp.mpf:
     total, n = mp.fsum(alpha), sum(counts)
     chance = mp.factorial(n) * mp.gamma(total) / mp.gamma(total + n)
     for count, a in zip(counts, alpha, strict=True):
@@ -104,7 +106,7 @@ def dirichlet_multinomial(counts: Sequence[int], alpha: Sequence[float]) -> mp.m
 
 
 def over_counts(
-    n: int, n_levels: int, law: Callable[[Sequence[int]], mp.mpf], vanish: Probability, form: str
+    n: int, n_levels: int, law: Callable[[tuple[int, ...]], mp.mpf], vanish: Probability, form: str
 ) -> mp.mpf:
     """Expectation of the local risk over counts that total n.
 
@@ -119,12 +121,12 @@ def over_counts(
 
 def expected(counts: Sequence[int], vanish: Probability, form: str) -> mp.mpf:
     n = sum(counts)
-    shares = [mp.mpf(count) / n for count in counts]
+    shares = tuple(mp.mpf(count) / n for count in counts)
     return over_counts(n, len(counts), lambda drawn: multinomial(drawn, shares), vanish, form)
 
 
 def shrinkage(n: int, alpha: Sequence[float], vanish: Probability, form: str) -> mp.mpf:
-    return over_counts(n, len(alpha), lambda drawn: dirichlet_multinomial(drawn, alpha), vanish, form)
+    return over_counts(n, len(alpha), lambda drawn: dirichlet_multinomial(drawn, tuple(alpha)), vanish, form)
 
 
 def over_sizes(risk: Callable[[int], mp.mpf], size_law: Callable[[int], mp.mpf], last: int) -> mp.mpf:
