@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -402,6 +403,60 @@ def test_transforms_are_sums_of_waves(widest: int, length: int, frequencies: int
     turns = np.outer(np.arange(widest), np.arange(frequencies)) / length
     found = transforms._Waves(widest, length, frequencies).transform(terms)
     assert np.allclose(found, terms @ np.exp(-2j * np.pi * turns), rtol=0, atol=1e-12)
+
+
+def test_wide_waves_are_not_listed() -> None:
+    """A billion places and as many frequencies would not fit into any memory; two hundred of each do."""
+    assert transforms._Waves(1 << 30, 1 << 31, (1 << 30) + 1).waves is None
+    assert transforms._Waves(14, 400, 201).waves is not None
+
+
+def test_transforms_of_many_labels_grow_with_the_root_of_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen times as many labels vary four times as much together, and add up within four times the width."""
+    lengths: list[int] = []
+
+    def count(cells: Any, sizes: Integers, log_total: Floats, length: int) -> tuple[Floats, Floats]:
+        lengths.append(length)
+        return survivors(cells, sizes, log_total, length)
+
+    survivors = transforms._Cells.survivors
+    monkeypatch.setattr(transforms._Cells, "survivors", count)
+    for labels in (100, 1600):
+        block = Profiles.from_cells([(50,) * labels], n_levels=labels).blocks[0]
+        Expected().risk(block, labels, Survival((GeometricNoise(2e4),)), ("exact",))
+    assert lengths[1] <= 5 * lengths[0]
+
+
+def test_means_that_are_summed_are_few_beside_those_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Panels are half a deviation wide: as many as the root of the largest mean, times four, at 16 points each."""
+    summed: list[int] = []
+
+    def count(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:
+        summed.append(means.size)
+        return sums(means, survival, aside)
+
+    sums = marginal._summed_means
+    monkeypatch.setattr(marginal, "_summed_means", count)
+    marginal._poisson_means(np.linspace(1.0, 10_000.0, 20_000), Survival((GeometricNoise(3.0),)), 0)
+    assert sum(summed) <= 16 * 4.1 * math.sqrt(10_000.0)
+
+
+@pytest.mark.parametrize("labels", [2, 1000])
+@pytest.mark.parametrize("noises", [1, 7, 200])
+def test_as_many_rows_at_once_as_fit(labels: int, noises: int) -> None:
+    """The numbers that are held at a time stay within a limit, and one more row would not."""
+    block = Profiles.from_cells([(1,) * labels], n_levels=labels).blocks[0]
+    survival = Survival(LaplaceNoise.at_scales(np.linspace(1.0, 2.0, noises)))
+    asked = marginal.Marginal(PoissonSizes(30.0, truncated=True, source="given"))
+    nodes = len(asked.sizes.size_biased_mixture()[0])
+    for made, each, limit in (
+        (Expected(), noises, expected.ROWS_AT_ONCE),
+        (asked, nodes * max(noises, labels), 4 * measure.NUMBERS_AT_ONCE),
+        (Local(), noises if labels == 2 else noises * labels / 4, measure.NUMBERS_AT_ONCE),
+    ):
+        rows = made.rows_at_once(block, survival)
+        assert rows == 1 or rows * each <= limit
+        assert (rows + 1.5) * each > limit
 
 
 def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
