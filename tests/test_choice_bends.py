@@ -44,6 +44,26 @@ def test_narrow_windows_between_two_limits(name: str) -> None:
         assert excesses(setting.noises(interval)).max() <= 0
 
 
+@pytest.mark.parametrize("middle", [LOW * 1.01, LOW * 1.1, 0.3, HIGH / 1.1, HIGH / 1.01])
+@pytest.mark.parametrize("name", ["laplace", "geometric"])
+def test_a_dip_anywhere_in_the_range_is_found_and_measured(name: str, middle: float) -> None:
+    """A parabola of the logarithm of epsilon, the ends of the range among its places: where it goes below zero by next
+    to nothing, and, lifted, where it is least."""
+    setting = Setting(name, 0.0)
+
+    def parabola(noises: Any, lifted: float) -> Any:
+        return (np.log([noise.scale for noise in noises]) + math.log(middle))[None] ** 2 + lifted
+
+    found = analytic.find_epsilons(lambda noises: parabola(noises, -1e-6), setting, 2, LOW, HIGH)
+    assert np.log(found.intervals) == pytest.approx(
+        np.array([[math.log(middle) - 1e-3, math.log(middle) + 1e-3]]), abs=1e-7
+    )
+    assert found.least == pytest.approx(-1e-6, abs=1e-9)
+    missed = analytic.find_epsilons(lambda noises: parabola(noises, 0.25), setting, 2, LOW, HIGH)
+    assert (missed.intervals, missed.least) == ((), near(0.25))
+    assert missed.where == pytest.approx(middle, rel=1e-5, abs=0)
+
+
 def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
     levels = [f"level {number}" for number in range(len(cells[0]))]
     rows = [

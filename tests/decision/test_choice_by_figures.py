@@ -318,6 +318,16 @@ def test_a_limit_on_epsilon_at_the_ends_of_the_range() -> None:
         assert limit.find_largest([], Setting("geometric", 0.0), 0.01, 10.0) == largest
 
 
+def test_which_limits_are_kept_without_a_look_at_the_data() -> None:
+    limits = FigureLimit.read(max_caused=0.1, max_certain=0.1, max_ceiling=0.8, max_epsilon=2)
+    assert {limit.name: limit.uses_data for limit in limits} == {
+        "max_caused": True,
+        "max_certain": True,
+        "max_ceiling": False,
+        "max_epsilon": False,
+    }
+
+
 def test_limits_on_what_a_perturbation_gives_away() -> None:
     """Rounded to 3: one of 1 is shown once in three times, two of 2 twice; the cell of 4 and 3 always shows both."""
     attributes = make_table([[1, 0], [0, 2], [4, 3]]).attributes
