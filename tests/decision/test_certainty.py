@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special
 
@@ -179,6 +180,17 @@ def test_nine_in_ten_means_that(n_levels: int) -> None:
         # People of a cell are right or wrong together: an error of sqrt(p (1 - p) (size) / people), size at most 20.
         error = math.sqrt(row["from"] * (1 - row["from"]) * 20 / row["named"])
         assert row["from"] - 4 * error <= row["right"] / row["named"] <= row["to"] + 4 * error
+
+
+def test_an_assessment_tells_people_by_certainty() -> None:
+    """Whoever is named with at least 80% certainty is named between 0.8 and 0.9, between 0.9 and 0.95, or above."""
+    frame = pd.DataFrame({"town": ["a"] * 12 + ["b"] * 9, "ill": ["yes"] * 10 + ["no"] * 11})
+    found = cr.assess(cr.tabulate(frame, ["town"], "ill"), "geometric", epsilon=1.0, certainty=0.8)
+    rows = [row for row in found.people_by_certainty() if row["from"] >= 0.8]
+    (certain,) = found.figures[0].certainty
+    assert certain.right > 1
+    assert sum(row["right"] for row in rows) == near(certain.right)
+    assert sum(row["named"] for row in rows) == near(certain.named)
 
 
 @pytest.mark.parametrize("n_levels", [2, 3])

@@ -14,8 +14,8 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.attacks import GUESSES, Confidence, choose_risks, find_confidence
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
-from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, find_histogram
+from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, count_by_certainty
+from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
@@ -172,7 +172,8 @@ class Assessment(Result):
     def people_by_certainty(self, sensitive: str | None = None) -> list[dict[str, float]]:
         """How sure the attacker who does the mathematics is of how many people: named between two certainties, and
         rightly so."""
-        return find_histogram(self.table.attribute(sensitive), self.mechanism, self.attacker)
+        attribute, mechanism = self.table.attribute(sensitive), self.mechanism
+        return count_by_certainty(attribute, mechanism.noise, mechanism.threshold, self.attacker.believe(attribute))
 
     @property
     def headline(self) -> str:

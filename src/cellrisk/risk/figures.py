@@ -15,7 +15,6 @@ from cellrisk.risk.certainty import (
     USUAL_CERTAINTY,
     Belief,
     NamedPeople,
-    count_by_certainty,
     find_certainty,
     read_belief,
     read_certainties,
@@ -152,8 +151,3 @@ def find_figures(
         belief,
         ceiling(mechanism, labels=attribute.n_levels),
     )
-
-
-def find_histogram(attribute: Attribute, mechanism: Mechanism, attacker: Attacker) -> list[dict[str, float]]:
-    """People by how sure the attacker is of their value."""
-    return count_by_certainty(attribute, mechanism.noise, mechanism.threshold, attacker.believe(attribute))

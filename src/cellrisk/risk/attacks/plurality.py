@@ -13,7 +13,7 @@ from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone
+from cellrisk.risk.measures.survival import each_alone, exactly_one
 from cellrisk.system.arrays import Floats, Integers
 
 ROWS_AT_ONCE = 256
@@ -47,34 +47,31 @@ class Plurality(Guess):
 
     def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
         first = first_value(survival.threshold)
-        order = np.argsort(block.counts[:, 0], kind="stable")
-        found = np.empty((len(block), len(survival)))
-        for column, noise in enumerate(survival.noises):
-            reach = noise.reach
-            for few in split_near(block.counts[order, 0], reach, ROWS_AT_ONCE):
-                rows = order[few]
-                found[rows, column] = _win(block.counts[rows], worth[rows], n_levels, noise, first, reach)[:, 0]
-        return found
+        found = [_win_all(block.counts, worth, n_levels, noise, first) for noise in survival.noises]
+        return np.concatenate(found, axis=1)
 
     def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
-        first, noise = first_value(survival.threshold), survival.noises[0]
-        order = np.argsort(block.counts[:, 0], kind="stable")
-        found = np.empty(block.counts.shape)
-        reach = noise.reach
-        for few in split_near(block.counts[order, 0], reach, ROWS_AT_ONCE):
-            rows = order[few]
-            found[rows] = _win(block.counts[rows], None, n_levels, noise, first, reach)
-        return found
+        return _win_all(block.counts, None, n_levels, survival.noises[0], first_value(survival.threshold))
 
 
-def _win(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, first: int, reach: int) -> Floats:
+def _win_all(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, first: int) -> Floats:
+    """The same as `_win` for any cells."""
+    order = np.argsort(counts[:, 0], kind="stable")
+    found = np.empty((len(counts), 1) if worth is not None else counts.shape)
+    for few in split_near(counts[order, 0], noise.reach, ROWS_AT_ONCE):
+        rows = order[few]
+        found[rows] = _win(counts[rows], None if worth is None else worth[rows], n_levels, noise, first)
+    return found
+
+
+def _win(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, first: int) -> Floats:
     """What cells whose largest counts are near each other give away, under one noise: (cells, 1).
 
     Without ``worth``, how often each of their labels wins: (cells, labels).
     """
     # A winner below the largest count's reach, or above every reach, has a probability below 1e-17.
-    low = max(first, int(counts[:, 0].min()) - reach)
-    high = max(first, int(counts[:, 0].max())) + reach
+    low = max(first, int(counts[:, 0].min()) - noise.reach)
+    high = max(first, int(counts[:, 0].max())) + noise.reach
     distinct, where = np.unique(counts, return_inverse=True)
     row = where.reshape(counts.shape)
 
@@ -117,24 +114,23 @@ class _Wins:
             noise.at_most(distance - 1.0), noise.mass(distance), absent ** (n_levels - n_present), points, weights
         )
 
+    def _labels(self, row: Integers) -> tuple[list[Floats], list[Floats]]:
+        """P(r < v) and P(r = v) of each label of the cells: (cells, values)."""
+        return [self.below[label] for label in row.T], [self.equal[label] for label in row.T]
+
     def at_each_value(self, row: Integers, worth: Floats) -> Floats:
         """sum_k worth_k P(k wins with the value v): (cells, values)."""
         total = np.zeros((len(row), self.below.shape[1]))
-        below = [self.below[row[:, label]] for label in range(row.shape[1])]
-        equal = [self.equal[row[:, label]] for label in range(row.shape[1])]
+        below, equal = self._labels(row)
+        wins = [share[:, None] * same for share, same in zip(worth.T, equal, strict=True)]
         for point, weight, absent in zip(self.points, self.weights, self.absent, strict=True):
-            none, one = below[0] + point * equal[0], worth[:, :1] * equal[0]
-            for label in range(1, row.shape[1]):
-                loses = below[label] + point * equal[label]
-                one = one * loses + none * (worth[:, label : label + 1] * equal[label])
-                none = none * loses
-            total += one * (weight * absent)
+            loses = [less + point * same for less, same in zip(below, equal, strict=True)]
+            total += exactly_one(loses, wins) * (weight * absent)
         return total
 
     def of_each(self, row: Integers) -> list[Floats]:
         """P(k wins with the value v) for each label: (cells, values)."""
-        below = [self.below[row[:, label]] for label in range(row.shape[1])]
-        equal = [self.equal[row[:, label]] for label in range(row.shape[1])]
+        below, equal = self._labels(row)
         totals = [np.zeros((len(row), self.below.shape[1])) for _ in below]
         for point, weight, absent in zip(self.points, self.weights, self.absent, strict=True):
             loses = [less + point * same for less, same in zip(below, equal, strict=True)]

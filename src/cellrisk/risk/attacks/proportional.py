@@ -62,11 +62,11 @@ class Proportional(Guess):
 
 def _draw(block: Block, n_levels: int, noise: Noise, threshold: float) -> tuple[_Transforms, Integers, Inverse]:
     """The transforms of the distinct counts under one noise, where each label's is among them, and the rule for 1/r."""
-    first, reach = first_value(threshold), noise.reach
+    first = first_value(threshold)
     distinct, where = np.unique(np.append(block.counts.ravel(), 0), return_inverse=True)  # 0 comes first
     row = where.reshape(-1)[:-1].reshape(block.counts.shape)
-    rule = invert(first, max(first, int(block.sizes.max())) + n_levels * reach)
-    return _Transforms.of(distinct, noise, threshold, reach, rule), row, rule
+    rule = invert(first, max(first, int(block.sizes.max())) + n_levels * noise.reach)
+    return _Transforms.of(distinct, noise, threshold, rule), row, rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +107,11 @@ class _Transforms:
     """E r exp(-x r)."""
 
     @staticmethod
-    def of(distinct: Integers, noise: Noise, threshold: float, reach: int, rule: Inverse) -> _Transforms:
+    def of(distinct: Integers, noise: Noise, threshold: float, rule: Inverse) -> _Transforms:
         shape = (len(distinct), len(rule.points))
         transform, slope = np.empty(shape), np.empty(shape)
-        for few in split_near(distinct, reach, COUNTS_AT_ONCE):
-            transform[few], slope[few] = _transform(distinct[few], noise, threshold, reach, rule)
+        for few in split_near(distinct, noise.reach, COUNTS_AT_ONCE):
+            transform[few], slope[few] = _transform(distinct[few], noise, threshold, rule)
         return _Transforms(transform, slope)
 
     def average(self, row: Integers, worth: Floats, n_absent: int, rule: Inverse) -> Floats:
@@ -142,10 +142,10 @@ class _Transforms:
         return found
 
 
-def _transform(counts: Integers, noise: Noise, threshold: float, reach: int, rule: Inverse) -> tuple[Floats, Floats]:
+def _transform(counts: Integers, noise: Noise, threshold: float, rule: Inverse) -> tuple[Floats, Floats]:
     first = first_value(threshold)
-    low = max(first, int(counts[0]) - reach)
-    high = max(first, int(counts[-1])) + reach
+    low = max(first, int(counts[0]) - noise.reach)
+    high = max(first, int(counts[-1])) + noise.reach
     vanish = noise.vanish(counts, threshold)[:, None]
 
     def attempt(longest: float) -> tuple[Floats, float]:

@@ -128,16 +128,6 @@ def multinomial_risk_by_transform(counts: Integers, sizes: Integers, table: Surv
     return exact, tight
 
 
-def log_sum(logs: Floats) -> float:
-    """log of a sum, given the logarithms of its terms.
-
-    >>> round(math.exp(log_sum(np.log([1.0, 2.0]))), 12)
-    3.0
-    """
-    most = float(np.max(logs))
-    return most if math.isinf(most) else most + math.log(float(np.exp(logs - most).sum()))
-
-
 @dataclass(frozen=True, eq=False)
 class _Kinds:
     """Labels that differ in their share, the mean of each being share * size, under one noise."""
