@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -201,6 +201,7 @@ class MeasuredRisk:
     form: str
     weights: str
     attack: str = "homogeneity"
+    _known_limits: dict[Setting, tuple[Limits, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def of(
@@ -249,7 +250,3 @@ class MeasuredRisk:
                 for attribute, measure in zip(self.attributes, self.measures, strict=True)
             )
         return self._known_limits[setting]
-
-    @cached_property
-    def _known_limits(self) -> dict[Setting, tuple[Limits, ...]]:
-        return {}

@@ -236,12 +236,7 @@ def each_alone_in_rows(vanish: Floats, survive: Floats) -> Floats:
     >>> each_alone_in_rows(np.array([[0.5, 0.25]]), np.array([[0.5, 0.75]])).tolist()
     [[0.125, 0.375]]
     """
-    if vanish.shape[1] <= MANY_LABELS:
-        return np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1)
-    found = np.array(survive)
-    found[:, 1:] *= np.cumprod(vanish[:, :-1], axis=1)
-    found[:, :-1] *= np.cumprod(vanish[:, :0:-1], axis=1)[:, ::-1]
-    return found
+    return np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1)
 
 
 def _exactly_one_of_many(none: Floats, one: Floats) -> Floats:
