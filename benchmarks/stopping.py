@@ -22,9 +22,22 @@ import numpy as np
 import pandas as pd
 from run import made_cells
 
+LOOKED_AT = 12.0
+"""Processor seconds of a command from its start, in which signals are sent."""
 LARGE = ("large.csv", "--qid", "cell", "--sensitive", "label", "--count", "n")
 MANY = ("many.csv", *LARGE[1:])
-LEVELS = ("--levels", "label=" + "|".join(f"v{k}" for k in range(7)))
+LEVELS = (
+    "--levels",
+    "label=" + "|".join(f"v{k}" for k in range(7)),
+    "--levels",
+    "cell=" + "|".join(map(str, range(334))),
+)
+PEOPLE = {"age": 95, "education": 16, "sex": 2, "race": 5, "region": 50, "income": 3}
+"""How many values each column of a file of a million people has."""
+DETAILED = ("people.parquet", "--qid", "age,education,sex,race,region", "--sensitive", "income")
+EVERY_VALUE = tuple(
+    word for name, values in PEOPLE.items() for word in ("--levels", f"{name}=" + "|".join(map(str, range(values))))
+)
 SET = """
 source = "people.parquet"
 sensitive = "income"
@@ -41,13 +54,22 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "assess": ("assess", *LARGE, "--epsilon", "0.001", "--mechanism", "gaussian-analytic", "--delta", "7e-7"),
     "assess, 1,000 labels": ("assess", *MANY, "--epsilon", "3"),
     "curve": ("curve", *LARGE),
+    "assess, threshold": ("assess", *MANY, "--epsilon", "1", "--threshold", "1000.5"),
     "choose": ("choose", *LARGE, "--max-risk", "0.1", "--measure", "shrinkage"),
+    "choose, certain": ("choose", *LARGE, "--max-certain", "0.01"),
+    "choose, useful": ("choose", *LARGE, "--max-caused", "0.01", "--max-tvd", "0.1"),
     "simulate": ("simulate", *LARGE, "--epsilon", "1"),
     "explain": ("explain", *LARGE, "--epsilon", "0.001"),
     "report": ("report", *LARGE, "--epsilon", "1", "--output", "report.html"),
     "audit": ("audit", "large.csv", "released.csv", *LARGE[1:]),
     "together": ("together", "set.toml"),
     "ledger risk": ("ledger", "risk", "ledger.db", *LARGE),
+    "average": ("average", *LARGE, "--epsilon", "0.5", "--releases", "12"),
+    "inspect": ("inspect", *DETAILED),
+    "utility": ("utility", *DETAILED, "--epsilon", "0.1,1"),
+    "release": ("release", *DETAILED, *EVERY_VALUE, "--epsilon", "1", "--output", "detailed.csv"),
+    "publish-risk": ("publish-risk", *LARGE, *LEVELS, "--epsilon", "1", "--risk-epsilon", "0.05"),
+    "publish-risk, detailed": ("publish-risk", *DETAILED, *EVERY_VALUE, "--epsilon", "1", "--risk-epsilon", "0.05"),
 }
 
 
@@ -62,11 +84,9 @@ def make_tables() -> None:
         frame = pd.DataFrame({"cell": row, "label": [f"v{k}" for k in level], "n": cells[row, level]})
         frame.to_csv(f"{name}.csv", index=False)
     draw, rows = np.random.default_rng(0), 1_000_000
-    sizes = {"age": 95, "education": 16, "sex": 2, "race": 5, "region": 50, "income": 3}
-    pd.DataFrame({name: draw.integers(0, values, rows) for name, values in sizes.items()}).to_parquet("people.parquet")
+    pd.DataFrame({name: draw.integers(0, values, rows) for name, values in PEOPLE.items()}).to_parquet("people.parquet")
     Path("set.toml").write_text(SET, encoding="utf-8")
-    cell = "cell=" + "|".join(map(str, range(334)))
-    release = ("release", *LARGE, *LEVELS, "--levels", cell, "--epsilon", "1", "--output", "released.csv")
+    release = ("release", *LARGE, *LEVELS, "--epsilon", "1", "--output", "released.csv")
     subprocess.run(call((*release, "--ledger", "ledger.db", "--new-ledger")), check=True, capture_output=True)
 
 
@@ -77,6 +97,20 @@ def processor_seconds(process: int) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def time_whole(arguments: tuple[str, ...]) -> float:
+    """Processor seconds of the command left alone, or as many as are looked at."""
+    with subprocess.Popen(call(arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        spent = 0.0
+        while process.poll() is None and spent < LOOKED_AT:
+            spent = max(spent, processor_seconds(process.pid))
+            time.sleep(0.02)
+        if process.returncode is None:
+            process.kill()
+        elif process.returncode != 0 and process.stderr is not None:
+            raise SystemExit(f"{' '.join(arguments)[:200]}: {process.stderr.read().decode()}")
+    return spent
 
 
 def stop_at(arguments: tuple[str, ...], moment: float) -> tuple[int, float, float] | None:
@@ -111,10 +145,11 @@ def main() -> None:
         os.chdir(folder)
         make_tables()
         for name in asked.commands:
-            moments = [2.0 + 8.0 * (place + draw.random()) / asked.moments for place in range(asked.moments)]
+            whole = time_whole(COMMANDS[name])
+            moments = [whole * (place + draw.random()) / asked.moments for place in range(asked.moments)]
             found = [stop for moment in moments if (stop := stop_at(COMMANDS[name], moment)) is not None]
             if not found:
-                print(f"{name:<24} had ended before any signal")
+                print(f"{name:<24} had ended before any signal", flush=True)
                 continue
             codes = sorted({code for code, _, _ in found})
             waits, spent = sorted(wait for _, wait, _ in found), max(spent for _, _, spent in found)
