@@ -225,6 +225,19 @@ def test_a_column_in_the_file_and_in_its_folders_is_refused(tmp_path: Path) -> N
             cr.tabulate(pattern, quasi, "y")
 
 
+@pytest.mark.parametrize("name", ["f0", "c0", "files", "column 0", 'a "quoted" name'])
+def test_columns_of_a_file_and_of_its_folders_may_have_any_names(name: str, tmp_path: Path) -> None:
+    for value in "12":
+        folder = tmp_path / f"{name}={value}"
+        folder.mkdir()
+        pq.write_table(pa.table({"Q": [1, 1], "q": [1, 2], "y": ["a", "b"]}), folder / "x.parquet")
+    pattern = tmp_path / "**" / "*.parquet"
+    assert profiles(pattern, "Q", count=False) == {(2, 2): 1}
+    assert profiles(pattern, "q", count=False) == {(2,): 2}
+    assert profiles(pattern, ["q", name], count=False) == {(1,): 4}
+    assert profiles(pattern, [name, "Q"], count=False) == {(1, 1): 2}
+
+
 @pytest.mark.parametrize(
     ("kind", "log"),
     [

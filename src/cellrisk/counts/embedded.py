@@ -75,7 +75,7 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
     if table is not None and not (is_path and os.fspath(source).lower().endswith(SPREADSHEETS)):
         raise InvalidInput(
             "table= names a table of a database, or a sheet of a workbook, and this source is neither",
-            got="a file" if is_path else kind_of(source),
+            got="a file" if is_path else name_type(source),
             fix="give a database by its address, such as sqlite://people.db, or leave table= out",
         )
     read_frame = find_frame_reader(source)
@@ -91,10 +91,10 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
         write = plan_stream(source, columns)
         named = [f"c{place}" for place in range(len(columns))]
         return lambda connection, folder: plan_parquet([write(folder)], named)(connection, folder)
-    raise InvalidInput("the source is not of a kind that can be read", got=kind_of(source), allowed=ALLOWED)
+    raise InvalidInput("the source is not of a kind that can be read", got=name_type(source), allowed=ALLOWED)
 
 
-def kind_of(source: object) -> str:
+def name_type(source: object) -> str:
     kind = type(source)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
@@ -187,12 +187,12 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
     def read(connection: Backend, paths: Sequence[Path], file: ParquetFile) -> ir.Table:
         from ibis.expr.datatypes import DataType
 
-        stored = [f"f{place}" for place in range(file.n_stored)]
-        names = [*stored, *(quote_name(name) for name in file.names[file.n_stored :])]
-        chosen = ", ".join(f"{names[old]} AS c{new}" for new, old in enumerate(file.places))
+        # By place, as names may repeat but for their case. No folder, and so no column of one, has such a name.
+        names = [f"/{place}" for place in range(file.n_stored)] + file.names[file.n_stored :]
+        chosen = ", ".join(f"{quote_name(names[old])} AS c{new}" for new, old in enumerate(file.places))
         hive = any(old >= file.n_stored for old in file.places)
         settings = {"hive_types_autocast": False} if hive else {}
-        table = read_parquet(connection, paths, chosen, stored, hive_partitioning=hive, **settings)
+        table = read_parquet(connection, paths, chosen, names[: file.n_stored], hive_partitioning=hive, **settings)
         spans = {
             f"c{new}": table[f"c{new}"].as_interval(file.kinds[old].unit)
             for new, old in enumerate(file.places)

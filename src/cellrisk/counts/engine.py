@@ -75,7 +75,7 @@ def read_parquet(
     """
     listed = ", ".join(quote_sql(literal_path(path)) for path in paths)
     options = "".join(f", {name} = {value}" for name, value in {"can_have_nan": True, **settings}.items())
-    renamed = f" AS files({', '.join(names)})" if names else ""
+    renamed = f" AS files({', '.join(map(quote_name, names))})" if names else ""
     return make_view(connection, f"SELECT {chosen} FROM read_parquet([{listed}]{options}){renamed}")
 
 
