@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from cellrisk.counts.table import list_assumptions
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Section, TableBlock, Words
 from cellrisk.show.reporting.decision import Decision, ReportRequest
 from cellrisk.show.reporting.particulars import preparation_block
@@ -33,6 +32,7 @@ FORMULAS = {
         "guarantee (Canonne, Kamath and Steinke 2020)"
     ),
 }
+PRIVACY_UNIT = "One record. A person with several records is protected for each record alone."
 NEIGHBOURS = {
     "add-remove": (
         "Two tables are neighbours if one holds one record that the other does not: one person can change one count "
@@ -41,6 +41,13 @@ NEIGHBOURS = {
     "replace": (
         "Two tables are neighbours if one record has different values: one person can change two counts by one each "
         "(L1 = 2, L2 = sqrt 2)."
+    ),
+}
+NOISY_CELLS = {
+    "domain": "Every count of the domain, empty ones too, as a differentially private release needs.",
+    "observed": (
+        "Those of the cells that hold records, with every value of the sensitive attribute. Which cells hold "
+        "records is then published as it is: the guarantee does not cover it."
     ),
 }
 MISSING = {
@@ -78,25 +85,24 @@ LIBRARIES = ("numpy", "scipy", "duckdb", "ibis-framework")
 
 def basis_section(request: ReportRequest) -> Section:
     """Section 8: what the figures take for granted; for the public without a figure from the data."""
-    table, setting, public, preparation = request.table, request.setting, request.public, request.preparation
-    blocks: list[Block] = [
-        Facts(
-            (
-                ("Privacy unit", "One record. A person with several records is protected for each record alone."),
-                ("Neighbours", NEIGHBOURS[setting.neighbours]),
-                ("Noise", "The noise on each count is independent of that on every other."),
-                ("Rounding and suppression", describe_threshold(setting.threshold)),
-                ("Counts that get noise", _describe_cells(request.cells)),
-                ("Missing values", describe_missing(table, public)),
-                ("Other values", describe_outside(table, public)),
-                *_describe_composition(table),
-            )
-        )
-    ]
-    blocks += describe_domains(table, public)
-    blocks.append(preparation_block(preparation))
-    blocks.append(Bullets(NOT_COVERED, "Not covered by the figures"))
-    return Section("assumptions", "Assumptions", (ATTACK,), tuple(blocks))
+    table, setting, public = request.table, request.setting, request.public
+    facts = (
+        ("Privacy unit", PRIVACY_UNIT),
+        ("Neighbours", NEIGHBOURS[setting.neighbours]),
+        ("Noise", "The noise on each count is independent of that on every other."),
+        ("Rounding and suppression", describe_threshold(setting.threshold)),
+        ("Counts that get noise", NOISY_CELLS[request.cells]),
+        ("Missing values", describe_missing(table, public)),
+        ("Other values", describe_outside(table, public)),
+        *_describe_composition(table),
+    )
+    blocks = (
+        Facts(facts),
+        *describe_domains(table, public),
+        preparation_block(request.preparation),
+        Bullets(NOT_COVERED, "Not covered by the figures"),
+    )
+    return Section("assumptions", "Assumptions", (ATTACK,), blocks)
 
 
 def describe_threshold(threshold: float) -> str:
@@ -109,19 +115,13 @@ def describe_threshold(threshold: float) -> str:
     return f"Noisy counts are rounded to whole numbers; {below} are published as zero."
 
 
-def describe_guarantee(setting: Setting) -> str:
-    if setting.pure:
-        return "epsilon-differential privacy"
-    return "(epsilon, delta)-differential privacy"
-
-
 def mechanism_section(decision: Decision) -> Section:
     """Section 9: the mechanism, its formula and scale, and the versions of what computed the figures."""
     setting = decision.setting
     pairs = [
         ("Mechanism", setting.name),
         ("Formula", FORMULAS[setting.name]),
-        ("Guarantee", describe_guarantee(setting)),
+        ("Guarantee", f"{'epsilon' if setting.pure else '(epsilon, delta)'}-differential privacy"),
         ("Epsilon", "none keeps the limits" if decision.epsilon is None else f"{decision.epsilon:.12g}"),
     ]
     if not setting.pure:
@@ -132,8 +132,7 @@ def mechanism_section(decision: Decision) -> Section:
     pairs.append(("Threshold", f"{setting.threshold:g}"))
     if decision.epsilon is not None:
         pairs.append(("Noise scale", describe_scale(setting.at(decision.epsilon))))
-    measured = f"{decision.measured.name}, under the homogeneity attack"
-    pairs.append(("Risk that was measured", measured))
+    pairs.append(("Risk that was measured", f"{decision.measured.name}, under the homogeneity attack"))
     if decision.trade_off is not None:
         tvd = decision.trade_off.limit
         simulated = f"mean TVD of {tvd.way}-way marginals, {tvd.releases:,} simulated releases, seed {tvd.seed}"
@@ -141,8 +140,7 @@ def mechanism_section(decision: Decision) -> Section:
     blocks: list[Block] = [Facts(tuple(pairs))]
     if not decision.request.public:
         blocks += _describe_priors(decision)
-    versions = tuple((name, version) for name, version in list_versions())
-    blocks.append(TableBlock("Versions", ("Software", "Version"), versions, texts=(0, 1)))
+    blocks.append(versions_table())
     return Section("mechanism", "Mechanism and versions", (), tuple(blocks))
 
 
@@ -152,21 +150,11 @@ def describe_scale(mechanism: Mechanism) -> str:
     return f"{kind} = {mechanism.scale:.6g}, in counts"
 
 
-def list_versions() -> Iterator[tuple[str, str]]:
+def versions_table() -> TableBlock:
     """What computed the figures: this package, what it computes with, and the language."""
-    yield "cellrisk", __version__
-    for name in LIBRARIES:
-        yield name, metadata.version(name)
-    yield "Python", f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _describe_cells(cells: str) -> str:
-    if cells == "observed":
-        return (
-            "Those of the cells that hold records, with every value of the sensitive attribute. Which cells hold "
-            "records is then published as it is: the guarantee does not cover it."
-        )
-    return "Every count of the domain, empty ones too, as a differentially private release needs."
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    rows = (("cellrisk", __version__), *((name, metadata.version(name)) for name in LIBRARIES), ("Python", python))
+    return TableBlock("Versions", ("Software", "Version"), rows, texts=(0, 1))
 
 
 def _describe_composition(table: FrequencyTable) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,6 @@ from cellrisk.risk.assessment import Assessment, Exposure, assess
 from cellrisk.risk.curves import Line, RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.explanation.explaining import KEYS_NOTE
-from cellrisk.risk.figure_lines import FigureLines
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
@@ -42,8 +41,6 @@ FOR_THE_BOARD = (
     "Do not publish it."
 )
 PUBLIC_NOTE = "Publish the version for the public in place of this one: --public, or public=True."
-HOLD = "This table alone, unless something was published before."
-ONE_RELEASE = "One release of this table. What repeating it reveals is told by: cellrisk average."
 FRONT_POINTS, CURVE_POINTS = 36, 201
 """Epsilons of the picture on the first page, and of the curve."""
 HOW_TO_READ = (
@@ -53,11 +50,8 @@ HOW_TO_READ = (
     "the guesser does not know for whom it is right. Right when it names a value: the attacker's confidence, the share "
     "of people in cells that show one value alone who have it."
 )
-CAUSED, AT_ALL, CEILING = (
-    "Given away because of their own record",
-    "Given away at all",
-    "Nobody is right more often than",
-)
+CAUSED, AT_ALL = "Given away because of their own record", "Given away at all"
+CEILING = "Nobody is right more often than"
 FIGURES_HEADER = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", CEILING)
 AT_RISK = "Who is at risk, and what would help"
 LEVELS_SHOWN = 10
@@ -141,7 +135,10 @@ def _find_usefulness(decision: Decision, mechanism: Mechanism) -> Utility | str:
 
 def board_page(findings: Findings) -> Page:
     """The document for the review board: everything."""
-    decision, request = findings.decision, findings.decision.request
+    from cellrisk.show.pictures import draw_asked
+
+    decision, request, first = findings.decision, findings.decision.request, findings.figures.figures[0]
+    known = join_names(request.table.quasi_identifiers)
     size = f"{number_of(request.table.n_records, 'record')} in {number_of(request.table.n_cells, 'cell')}"
     return Page(
         title=request.heading,
@@ -152,9 +149,14 @@ def board_page(findings: Findings) -> Page:
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
             figures_table(findings.assessment.figures),
-            *(_front_picture(each, decision.shown_epsilon) for each in findings.figures.figures[:1]),
+            make_picture(draw_asked(first, decision.shown_epsilon), first.sentence),
             limit_facts(request.describe_limits(), request.policies),
-            threat_facts(request, _say_known(request.table), HOLD, ONE_RELEASE),
+            threat_facts(
+                request,
+                f"A person's {known}, that the person is in the table, and how the noise was made.",
+                "This table alone, unless something was published before.",
+                "One release of this table. What repeating it reveals is told by: cellrisk average.",
+            ),
         ),
         sections=(
             risk_section(findings),
@@ -172,11 +174,6 @@ def board_page(findings: Findings) -> Page:
         ),
         sign_off=SIGN_OFF,
     )
-
-
-def _say_known(table: FrequencyTable) -> str:
-    known = join_names(table.quasi_identifiers)
-    return f"A person's {known}, that the person is in the table, and how the noise was made."
 
 
 def risk_section(findings: Findings) -> Section:
@@ -302,12 +299,6 @@ def _usefulness_blocks(found: Utility | str) -> tuple[Block, ...]:
     )
     how = f"An estimate from {found.releases:,} simulated releases; seed {found.seed}."
     return table, Words((how,))
-
-
-def _front_picture(lines: FigureLines, epsilon: float) -> Picture:
-    from cellrisk.show.pictures import draw_asked
-
-    return make_picture(draw_asked(lines, epsilon), lines.sentence)
 
 
 def sizes_section(table: FrequencyTable) -> Section:

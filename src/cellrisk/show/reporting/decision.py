@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from cellrisk.decide.choosing import Alternative, Choice, choose_within, weigh
 from cellrisk.decide.figure_limits import FigureLimit
 from cellrisk.decide.policy import RiskDefinition
-from cellrisk.decide.requirement import Condition, describe_conditions
+from cellrisk.decide.requirement import Condition
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk, Setting
 from cellrisk.show.reporting.particulars import Particulars
-from cellrisk.show.reporting.phrases import describe_risk, name_table
+from cellrisk.show.reporting.phrases import describe_risk, list_limits, name_table
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import round_down
 from cellrisk.system.words import NoisyCells
@@ -71,11 +71,8 @@ class ReportRequest(Particulars):
 
     def describe_limits(self) -> str:
         """The limits in words; empty where none was set."""
-        parts = [limit.describe() for limit in self.figure_limits]
-        parts += [describe_conditions(self.conditions)] if self.conditions else []
-        if self.tvd_limit is not None:
-            parts.append(f"a TVD of at most {self.tvd_limit.max_tvd:g}")
-        return " and ".join(parts)
+        tvd = [] if self.tvd_limit is None else [f"a TVD of at most {self.tvd_limit.max_tvd:g}"]
+        return " and ".join([*list_limits(self.figure_limits, self.conditions), *tvd])
 
 
 @dataclass(frozen=True, eq=False)

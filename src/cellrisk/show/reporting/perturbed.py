@@ -10,7 +10,7 @@ from cellrisk.counts.table import FrequencyTable
 from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import RiskDefinition
-from cellrisk.decide.requirement import NO_CHANCE, Condition, describe_conditions
+from cellrisk.decide.requirement import NO_CHANCE, Condition
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.explanation import Explanation, explain
@@ -22,9 +22,9 @@ from cellrisk.show.reporting.basis import (
     describe_domains,
     describe_missing,
     describe_outside,
-    list_versions,
+    versions_table,
 )
-from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
+from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.contents import (
     FOR_THE_BOARD,
@@ -42,7 +42,7 @@ from cellrisk.show.reporting.particulars import (
     provenance_section,
     threat_facts,
 )
-from cellrisk.show.reporting.phrases import join_names, name_table
+from cellrisk.show.reporting.phrases import join_names, list_limits, name_table
 from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
 
 REFUSED = {
@@ -82,8 +82,7 @@ class PerturbationRequest(Particulars):
     @property
     def limits(self) -> str:
         """The limits in words; empty where none was set."""
-        parts = [limit.describe() for limit in self.figure_limits]
-        return " and ".join([*parts, *([describe_conditions(self.conditions)] if self.conditions else [])])
+        return " and ".join(list_limits(self.figure_limits, self.conditions))
 
     @property
     def table_name(self) -> str:
@@ -278,22 +277,21 @@ def _equal_section(found: PerturbedAssessment) -> Section:
 
 def _basis_section(request: PerturbationRequest) -> Section:
     table = request.table
-    blocks: list[Block] = [
-        Facts(
-            (
-                ("Guarantee", "None: a perturbation states no epsilon. The figures hold for this table."),
-                ("Perturbation", "What each count is published as does not depend on any other count."),
-                ("Missing values", describe_missing(table, False)),
-                ("Other values", describe_outside(table, False)),
-            )
-        ),
-        *describe_domains(table, False),
-    ]
-    blocks.append(preparation_block(request.preparation))
+    facts = (
+        ("Guarantee", "None: a perturbation states no epsilon. The figures hold for this table."),
+        ("Perturbation", "What each count is published as does not depend on any other count."),
+        ("Missing values", describe_missing(table, False)),
+        ("Other values", describe_outside(table, False)),
+    )
     untold = [line for line in NOT_COVERED if "noise" not in line and "privacy loss" not in line]
     untold.append("Several tables about the same people, which can undo a perturbation.")
-    blocks.append(Bullets(tuple(untold), "Not covered by the figures"))
-    return Section("assumptions", "Assumptions", (ATTACK,), tuple(blocks))
+    blocks = (
+        Facts(facts),
+        *describe_domains(table, False),
+        preparation_block(request.preparation),
+        Bullets(tuple(untold), "Not covered by the figures"),
+    )
+    return Section("assumptions", "Assumptions", (ATTACK,), blocks)
 
 
 def _method_section(perturbation: Perturbation) -> Section:
@@ -306,6 +304,6 @@ def _method_section(perturbation: Perturbation) -> Section:
     header = ("Count", "Published as, and how often")
     blocks = (
         TableBlock("What counts are published as", header, tuple(rows), texts=(1,)),
-        TableBlock("Versions", ("Software", "Version"), tuple(list_versions()), texts=(0, 1)),
+        versions_table(),
     )
     return Section("mechanism", "Perturbation and versions", (f"{perturbation.describe()}.",), blocks)

@@ -20,11 +20,12 @@ from cellrisk.show.reporting.basis import (
     NEIGHBOURS,
     NOT_COVERED,
     NOT_RELEASED,
+    PRIVACY_UNIT,
     RELEASABLE,
     RELEASED,
     describe_scale,
     describe_threshold,
-    list_versions,
+    versions_table,
 )
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
@@ -73,7 +74,7 @@ def set_page(request: SetRequest, found: TogetherAssessment) -> Page:
         front=(
             Words((found.headline,)),
             _figures_table(request, found),
-            *_front_picture(found),
+            *([_growth(found)] if 1 < len(found.tables) <= MOST_ON_FRONT else []),
             _limits_block(request),
             threat_facts(
                 request,
@@ -89,7 +90,7 @@ def set_page(request: SetRequest, found: TogetherAssessment) -> Page:
             _rules_section(found),
             *_certain_sections(found),
             _structure_section(found),
-            _use_section(request),
+            Section("use", "Usefulness of what is published", (), (precision_table(request),)),
             *_split_sections(request.split),
             *_check_sections(found.check),
             _basis_section(request),
@@ -161,18 +162,11 @@ def _figures(figures: RuleFigures, records: int) -> tuple[str, str]:
 
 def say_ceiling(found: Ceiling | None) -> str:
     """How often anybody is right at most, as a table has it."""
-    if found is None:
-        return "not known"
-    return f"{found.times[0]} in 100"
-
-
-def _front_picture(found: TogetherAssessment) -> Iterator[Block]:
-    """How what is given away grows as tables are added; nothing where there is one table, or too many to draw here."""
-    if 1 < len(found.tables) <= MOST_ON_FRONT:
-        yield _growth(found)
+    return "not known" if found is None else f"{found.times[0]} in 100"
 
 
 def _growth(found: TogetherAssessment) -> Block:
+    """How what is given away grows as tables are added."""
     from cellrisk.show.pictures import draw_together
 
     return make_picture(draw_together(found), f"How what is given away grows as tables are added. {found.headline}")
@@ -352,13 +346,8 @@ def _structure_section(found: TogetherAssessment) -> Section:
     return Section("differences", "Differences of tables, and common margins", lead, tuple(blocks))
 
 
-def _use_section(request: SetRequest) -> Section:
-    """How far counts are from the true ones; the noise alone says so."""
-    return Section("use", "Usefulness of what is published", (), (precision_table(request),))
-
-
 def precision_table(request: SetRequest) -> TableBlock:
-    """The error of counts of each table."""
+    """How far counts of each table are from the true ones; the noise alone says so."""
     rows = []
     for table in request.tables:
         found = find_precision(table.mechanism)
@@ -425,7 +414,7 @@ def _basis_section(request: SetRequest) -> Section:
 
 def basis_facts(request: SetRequest) -> Iterator[tuple[str, str]]:
     """What the guarantee of a set takes for granted."""
-    yield "Privacy unit", "One record. A person with several records is protected for each record alone."
+    yield "Privacy unit", PRIVACY_UNIT
     yield "Neighbours", NEIGHBOURS[request.tables[0].mechanism.neighbours]
     yield "Noise", "The noise on each count of each table is independent of that on every other."
     apart = " Tables whose people exclude each other are not added up." if request.cost.apart else ""
@@ -473,7 +462,7 @@ def mechanisms_section(request: SetRequest) -> Section:
                 ("Can it be released?", RELEASED if releasable else NOT_RELEASED),
             )
         ),
-        TableBlock("Versions", ("Software", "Version"), tuple(list_versions()), texts=(0, 1)),
+        versions_table(),
     )
     return Section("mechanism", "Mechanisms and versions", (), blocks)
 

@@ -124,17 +124,10 @@ class SetRequest(Particulars):
 
     def find_breaches(self) -> tuple[str, ...]:
         """The limits that the set breaks, and those that cannot be judged."""
-        return (*self.find_own_breaches(), *self.find_policy_breaches())
-
-    def find_own_breaches(self) -> Iterator[str]:
-        """Those of the limits that were asked for."""
-        if self.found is not None:
-            yield from find_breaches(self.found, self.limits, self.required)
-
-    def find_policy_breaches(self) -> Iterator[str]:
-        """Those of the policies."""
-        if self.found is not None:
-            yield from find_policy_breaches(self.found, self.policies)
+        if self.found is None:
+            return ()
+        own = find_breaches(self.found, self.limits, self.required)
+        return (*own, *find_policy_breaches(self.found, self.policies))
 
     def judge(self) -> tuple[JudgedLimit, ...]:
         """Every limit, with what the set has: those that were asked for, then the policies'."""
