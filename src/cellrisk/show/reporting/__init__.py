@@ -224,9 +224,7 @@ def report(
         from cellrisk.show.reporting.perturbed import check_perturbed, report_perturbation
 
         beside = {"epsilon": epsilon, "neighbours": neighbours, "threshold": threshold}
-        if not isinstance(mechanism, str):
-            check_alone(mechanism, beside)
-        check_alone(None, beside)
+        check_alone(None if isinstance(mechanism, str) else mechanism, beside)
         refused: dict[str, Any] = {"public": public, "risk_epsilon": published, "released": free, "ledger": ledger}
         refused |= {"max_epsilon": max_epsilon, "margin": margin, "max_tvd": max_tvd}
         check_perturbed({name: given is not None and given is not False for name, given in refused.items()})

@@ -5,12 +5,12 @@ No figure in it was computed from the raw data, but for an epsilon that was chos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cellrisk.decide.policy import CHECKED
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import Precision, find_precision
-from cellrisk.risk.ceilings import ceiling
+from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, Words
 from cellrisk.show.reporting.decision import Decision
@@ -34,6 +34,7 @@ PROMISE = (
     "knowledge, for ever; it does not say that nothing can be learnt about people in general, which is what a table "
     "is for."
 )
+ATTACK = "homogeneity: a cell that shows one value alone gives it away for everybody in it"
 EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
 
 
@@ -41,7 +42,12 @@ def public_page(decision: Decision) -> Page:
     """The document for the public."""
     request = decision.request
     mechanism = None if decision.epsilon is None else decision.setting.at(decision.epsilon)
-    used = () if mechanism is None else (_guarantee_section(mechanism), _use_section(mechanism))
+    used: tuple[Section, ...] = ()
+    if mechanism is not None:
+        loss = f"epsilon {mechanism.epsilon:.12g}{'' if mechanism.pure else f' and delta {mechanism.delta:g}'}"
+        meant = guarantee_section("The table keeps", loss, "it", mechanism.neighbours, ceiling(mechanism))
+        used = (meant, _use_section(mechanism))
+    limit = request.describe_limits() or "none"
     return Page(
         title=request.title or f"Privacy statement for {request.table_name}",
         about=request.about,
@@ -51,7 +57,7 @@ def public_page(decision: Decision) -> Page:
         verdict=public_verdict(decision),
         sections=(
             *used,
-            _policy_section(decision),
+            policy_section(ATTACK, limit, ("Risk that was measured", decision.described_risk)),
             *_figure_sections(decision),
             _withheld_section(decision),
             basis_section(request),
@@ -71,17 +77,12 @@ def _describe(decision: Decision) -> str:
     )
 
 
-def _guarantee_section(mechanism: Mechanism) -> Section:
+def guarantee_section(who: str, loss: str, them: str, neighbours: str, highest: Ceiling | None) -> Section:
     """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute."""
-    changed = "were left out" if mechanism.neighbours == "add-remove" else "held other values"
-    promise = PROMISE.format(f"The table keeps {_name_guarantee(mechanism)}", "it", changed)
-    return Section("guarantee", "What the guarantee means", (ceiling(mechanism).of_two,), (Words((promise,)),))
-
-
-def _name_guarantee(mechanism: Mechanism) -> str:
-    if mechanism.pure:
-        return f"differential privacy with epsilon {mechanism.epsilon:.12g}"
-    return f"differential privacy with epsilon {mechanism.epsilon:.12g} and delta {mechanism.delta:g}"
+    changed = "were left out" if neighbours == "add-remove" else "held other values"
+    promise = PROMISE.format(f"{who} differential privacy with {loss}", them, changed)
+    lead = () if highest is None else (highest.of_two,)
+    return Section("guarantee", "What the guarantee means", lead, (Words((promise,)),))
 
 
 def _use_section(mechanism: Mechanism) -> Section:
@@ -123,15 +124,9 @@ def _describe_small(mechanism: Mechanism, found: Precision) -> str:
     )
 
 
-def _policy_section(decision: Decision) -> Section:
-    limits = decision.request.describe_limits()
-    facts = Facts(
-        (
-            ("Attack considered", "homogeneity: a cell that shows one value alone gives it away for everybody in it"),
-            ("Risk that was measured", decision.described_risk),
-            ("Limit that had to be met", limits or "none"),
-        )
-    )
+def policy_section(attack: str, limit: str, *measured: tuple[str, str]) -> Section:
+    """Which attack was considered, what was measured of it, and which limit had to be met."""
+    facts = Facts((("Attack considered", attack), *measured, ("Limit that had to be met", limit)))
     return Section("policy", "What was measured and required", (), (facts,))
 
 
@@ -152,8 +147,12 @@ def _withheld_section(decision: Decision) -> Section:
         notes.append(CHECKED)
     notes += decision.request.disclosures
     unprotected = list_unprotected(decision)
-    blocks: list[Block] = [Bullets(tuple(notes))] if notes else [Words(("Epsilon was given beforehand.",))]
-    if unprotected is not None:
-        blocks.append(Facts((("Not covered by the guarantee", unprotected),)))
     withheld = WITHHELD if decision.request.published is None else f"{WITHHELD} {EXCEPT_FIGURE}"
-    return Section("withheld", "What is withheld, and what the choice discloses", (withheld,), tuple(blocks))
+    more = () if unprotected is None else (Facts((("Not covered by the guarantee", unprotected),)),)
+    return withheld_section(withheld, notes, "Epsilon was given beforehand.", *more)
+
+
+def withheld_section(withheld: str, notes: Sequence[str], otherwise: str, *more: Block) -> Section:
+    """What is not told; then notes on what was taken from the data, or what is said where there is none."""
+    told: Block = Bullets(tuple(notes)) if notes else Words((otherwise,))
+    return Section("withheld", "What is withheld, and what the choice discloses", (withheld,), (told, *more))

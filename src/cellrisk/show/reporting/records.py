@@ -5,7 +5,7 @@ from __future__ import annotations
 from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold, read_domains
 from cellrisk.show.reporting.decision import Decision
-from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields
+from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, remark_on
 
 
 def list_fields(decision: Decision) -> tuple[Field, ...]:
@@ -31,24 +31,21 @@ def list_fields(decision: Decision) -> tuple[Field, ...]:
         "privacy_loss.privacy_parameters_details": _explain_epsilon(decision),
         "implementation.preprocessing_and_hyperparameter_tuning": _describe_steps(decision),
         "implementation.mechanisms": f"{FORMULAS[setting.name]}{scale}",
-        "implementation.composition": "One table, whose counts share no record (parallel composition)",
+        "implementation.composition": (
+            "One table, whose counts share no record (parallel composition)"
+            if len(table.sensitive) == 1
+            else f"{len(table.sensitive)} tables of the same records, each at this epsilon (sequential composition)"
+        ),
         "implementation.post_processing": describe_threshold(setting.threshold),
-        "implementation.justification": _justify(decision),
+        "implementation.justification": (
+            f"{_explain_epsilon(decision)}. The risk that was measured is the {decision.measured.name} of the "
+            f"homogeneity attack on {sensitive}"
+        ),
         "implementation.utility": _describe_utility(decision),
     }
-    remarks = {
-        "privacy_loss.number_of_privacy_units": "round it where the size is not public",
-        "implementation.composition": "add other releases",
-        "implementation.additional_information": "where the table is published",
-    }
-    many = len(table.sensitive)
-    if many > 1:
-        composition = f"{many} tables of the same records, each at this epsilon (sequential composition)"
-        known["implementation.composition"] = composition
+    remarks = {**remark_on(request.public), "implementation.additional_information": "where the table is published"}
     if epsilon is None:
         remarks["privacy_loss.privacy_parameters.epsilon"] = "no epsilon keeps the limits"
-    if request.public:
-        remarks["privacy_loss.number_of_privacy_units"] = "withheld here; a rounded number will do"
     return fill_fields(known, remarks)
 
 
@@ -93,13 +90,6 @@ def _explain_epsilon(decision: Decision) -> str:
     if decision.kind == "unbound":
         return f"None was chosen: no limit binds ({limits})"
     return f"Given beforehand; checked for {limits}" if limits else "Given beforehand"
-
-
-def _justify(decision: Decision) -> str:
-    return (
-        f"{_explain_epsilon(decision)}. The risk that was measured is the {decision.measured.name} of the homogeneity "
-        f"attack on {', '.join(decision.request.table.sensitive)}"
-    )
 
 
 def _describe_utility(decision: Decision) -> str | None:

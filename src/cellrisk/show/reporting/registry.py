@@ -88,6 +88,12 @@ def fill_fields(known: Mapping[str, str | None], remarks: Mapping[str, str]) -> 
     )
 
 
+def remark_on(public: bool) -> dict[str, str]:
+    """What to bear in mind in every record of a report; the number of people is withheld from the public."""
+    people = "withheld here; a rounded number will do" if public else "round it where the size is not public"
+    return {"privacy_loss.number_of_privacy_units": people, "implementation.composition": "add other releases"}
+
+
 def registry_section(fields: Sequence[Field]) -> Section:
     """Annex: a record to be copied into the registry, once its gaps are filled."""
     filled = sum(field.value is not None for field in fields)

@@ -32,7 +32,7 @@ from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
 from cellrisk.show.reporting.contents import AT_ALL, CAUSED, CEILING, FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
 from cellrisk.show.reporting.particulars import limit_facts, preparation_block, provenance_section, threat_facts
 from cellrisk.show.reporting.phrases import join_names
-from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, registry_section
+from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, registry_section, remark_on
 from cellrisk.show.reporting.set_request import KEPT, NOT_JUDGED, SetRequest, name_set_table
 from cellrisk.system.text import CURATOR_NOTE, make_sentence, number_of, percent
 
@@ -496,11 +496,8 @@ def list_set_fields(request: SetRequest, public: bool = False) -> tuple[Field, .
         "implementation.post_processing": " ".join(thresholds),
     }
     remarks = {
+        **remark_on(public),
         "dp_variant.unprotected_quantities": "such as labels and cells that were only observed",
-        "privacy_loss.number_of_privacy_units": "round it where the size is not public",
-        "implementation.composition": "add other releases",
         "implementation.additional_information": "where the tables are published",
     }
-    if public:
-        remarks["privacy_loss.number_of_privacy_units"] = "withheld here; a rounded number will do"
     return fill_fields(known, remarks)

@@ -6,9 +6,15 @@ No figure in it was computed from the raw data: it follows from the tables that 
 from __future__ import annotations
 
 from cellrisk.decide.policy import CHECKED
-from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words
+from cellrisk.show.reporting.blocks import Block, Facts, Page, Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.particulars import preparation_block
-from cellrisk.show.reporting.public import FOR_THE_PUBLIC, PROMISE, use_facts
+from cellrisk.show.reporting.public import (
+    FOR_THE_PUBLIC,
+    guarantee_section,
+    policy_section,
+    use_facts,
+    withheld_section,
+)
 from cellrisk.show.reporting.set_page import ATTACK, basis_facts, describe_set, mechanisms_section, precision_table
 from cellrisk.show.reporting.set_request import SetRequest, name_set_table
 
@@ -29,6 +35,8 @@ def set_statement(request: SetRequest) -> Page:
         kind = "kept" if request.limited else "open"
         texts = (f"Required was {limits}.",) if limits else ("No limit on a risk was set.",)
         verdict = Verdict(kind, f"Published at {request.epsilon} in all", texts)
+    neighbours, prepared = request.tables[0].mechanism.neighbours, preparation_block(request.steps)
+    notes = [*([CHECKED] if request.limited else []), *request.disclosures]
     return Page(
         title=request.title or f"Privacy statement for {request.set_name}",
         about=request.about,
@@ -38,11 +46,11 @@ def set_statement(request: SetRequest) -> Page:
         verdict=verdict,
         front=(_list_tables(request),),
         sections=(
-            _guarantee_section(request),
+            guarantee_section("Together the tables keep", request.epsilon, "them", neighbours, request.ceiling),
             _use_section(request),
-            _policy_section(limits),
-            _withheld_section(request),
-            _basis_section(request),
+            policy_section(ATTACK, limits or "none"),
+            withheld_section(WITHHELD, notes, "The epsilons were given beforehand."),
+            Section("assumptions", "Assumptions", (), (Facts(tuple(basis_facts(request))), prepared)),
             mechanisms_section(request),
         ),
     )
@@ -57,38 +65,14 @@ def _list_tables(request: SetRequest) -> TableBlock:
     return TableBlock(f"The tables of {request.sensitive}", ("Table", "Noise", "Epsilon"), tuple(rows), texts=(0, 1, 2))
 
 
-def _guarantee_section(request: SetRequest) -> Section:
-    """What the guarantee of all tables together promises to a person."""
-    changed = "were left out" if request.tables[0].mechanism.neighbours == "add-remove" else "held other values"
-    promise = PROMISE.format(f"Together the tables keep differential privacy with {request.epsilon}", "them", changed)
-    lead = () if request.ceiling is None else (request.ceiling.of_two,)
-    return Section("guarantee", "What the guarantee means", lead, (Words((promise,)),))
-
-
 def _use_section(request: SetRequest) -> Section:
     """How far counts and sums are from the true ones; an example for the table with the most noise."""
     noisiest = max((table.mechanism for table in request.tables), key=lambda each: each.scale)
     several = "" if len(request.tables) == 1 else "in the table with the most noise, "
-    facts = Facts(tuple((name, text) for name, text in use_facts(noisiest, several)))
+    facts = Facts(tuple(use_facts(noisiest, several)))
     margins = (
         "The tables have independent noise, so that their common totals differ. Of two tables that both tell a total, "
         "take the one with less noise, and the one that adds up fewer counts."
     )
     blocks: tuple[Block, ...] = (precision_table(request), facts, *((Words((margins,)),) if several else ()))
     return Section("use", "How to use the counts", (), blocks)
-
-
-def _policy_section(limits: str) -> Section:
-    facts = Facts((("Attack considered", ATTACK), ("Limit that had to be met", limits or "none")))
-    return Section("policy", "What was measured and required", (), (facts,))
-
-
-def _withheld_section(request: SetRequest) -> Section:
-    notes = [*([CHECKED] if request.limited else []), *request.disclosures]
-    told: Block = Bullets(tuple(notes)) if notes else Words(("The epsilons were given beforehand.",))
-    return Section("withheld", "What is withheld, and what the choice discloses", (WITHHELD,), (told,))
-
-
-def _basis_section(request: SetRequest) -> Section:
-    blocks = (Facts(tuple(basis_facts(request))), preparation_block(request.steps))
-    return Section("assumptions", "Assumptions", (), blocks)

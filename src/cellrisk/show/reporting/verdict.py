@@ -14,16 +14,11 @@ def describe_decision(decision: Decision) -> str:
     """What the board is asked to decide."""
     setting, table = decision.setting, decision.request.table_name
     if decision.epsilon is None:
-        delta = "" if setting.pure else f" with delta {setting.delta:g}"
+        noise = f"{setting.name} noise{'' if setting.pure else f' with delta {setting.delta:g}'}"
+        why = f"no epsilon of {noise} keeps the limits"
         if decision.kind == "unbound":
-            return (
-                f"Decide how to go on with the frequency table of {table}: with {setting.name} noise{delta}, no limit "
-                f"says which epsilon to choose."
-            )
-        return (
-            f"Decide how to go on with the frequency table of {table}: no epsilon of {setting.name} "
-            f"noise{delta} keeps the limits."
-        )
+            why = f"with {noise}, no limit says which epsilon to choose"
+        return f"Decide how to go on with the frequency table of {table}: {why}."
     delta = "" if setting.pure else f" and delta {setting.delta:g}"
     return (
         f"Approve publication of the frequency table of {table} with {setting.name} noise at epsilon "
@@ -55,16 +50,12 @@ def public_verdict(decision: Decision) -> Verdict:
     limits = decision.request.describe_limits()
     texts = {
         "recommended": f"It is the largest epsilon that gives {limits}.",
-        "kept": f"Required was {limits}.",
-        "broken": f"Required was {limits}.",
-        "none": f"Required was {limits}.",
-        "unbound": f"Required was {limits}.",
         "open": "No limit on a risk was set.",
     }
     title = _title(decision)
     if decision.kind in ("open", "kept", "recommended"):
         title = f"Published at epsilon {decision.epsilon:.12g}"
-    return Verdict(decision.kind, title, (texts[decision.kind],))
+    return Verdict(decision.kind, title, (texts.get(decision.kind, f"Required was {limits}."),))
 
 
 def _title(decision: Decision) -> str:
