@@ -60,7 +60,7 @@ def reproduce(
     from cellrisk.paper.bundles import compute
     from cellrisk.paper.claims import Evidence, state
     from cellrisk.paper.distances import simulate_boxes
-    from cellrisk.paper.experiments import SUBSET, adult_experiments, bankruptcy_experiments, by_label
+    from cellrisk.paper.experiments import SUBSET, adult_experiments, bankruptcy_experiments
     from cellrisk.paper.panels import CELLS
     from cellrisk.paper.sheets import make_sheets
 
@@ -76,7 +76,8 @@ def reproduce(
             records = fetch_bankruptcy()
         except InvalidInput as refusal:
             why = str(refusal)
-    experiments = by_label((*adult_experiments(), *(() if records is None else bankruptcy_experiments(records))))
+    made = (*adult_experiments(), *(() if records is None else bankruptcy_experiments(records)))
+    experiments = {each.label: each for each in made}
     stages = STAGES if SUBSET in experiments else STAGES[: len(experiments)]
     starts = [sum(stages[:place]) / sum(stages) for place in range(len(stages) + 1)]
     parts = [share_of(progress, start, end) for start, end in pairwise(starts)]

@@ -17,6 +17,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, share_of
 from cellrisk.system.words import MechanismName
 
+WEIGHTINGS = {"uniform": "each cell alike", "records": "by records"}
 NOTED = (0.1, 1.0, 10.0, 10.0**1.5)
 """Epsilons that the paper speaks of; they are on every grid."""
 PAPER_MECHANISMS: tuple[MechanismName, ...] = ("laplace", "gaussian", "gaussian-pdp")
@@ -44,6 +45,10 @@ class Bundle:
         """The one line; without other words the homogeneity attack, local, as published, under Laplace noise."""
         usual = {"mechanism": "laplace", "attack": "homogeneity", "measure": "local", "form": "published"}
         return self.pick(**{**usual, **words})[0]
+
+    def weighted(self, **words: Any) -> dict[str, Line]:
+        """That line with each cell alike, and by records."""
+        return {weights: self.one(weights=weights, **words) for weights in WEIGHTINGS}
 
 
 def make_grid(points: int) -> Floats:

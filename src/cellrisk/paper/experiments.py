@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -121,8 +120,3 @@ def bankruptcy_experiments(records: Records) -> tuple[Experiment, Experiment]:
         Experiment(name, PUBLISHED, table, BANKRUPTCY_DELTAS, source, records.digest) for name, table in tables
     )
     return first, second
-
-
-def by_label(experiments: tuple[Experiment, ...]) -> Mapping[str, Experiment]:
-    """The experiments by their labels, such as "Adult as defined" and "Bankruptcy"."""
-    return {each.label: each for each in experiments}

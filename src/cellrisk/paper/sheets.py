@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cellrisk.paper.bundles import PAPER_MECHANISMS, Bundle
+from cellrisk.paper.bundles import PAPER_MECHANISMS, WEIGHTINGS, Bundle
 from cellrisk.paper.experiments import ADULT, BANKRUPTCY, DEFINED, PUBLISHED, SUBSET
 from cellrisk.paper.panels import Panel, Sheet
 from cellrisk.risk.curves import Line
 from cellrisk.risk.measures import FORMS, MEASURES
 
 TITLES = {"laplace": "Laplace", "gaussian": "Gaussian, classical", "gaussian-pdp": "Gaussian, probabilistic"}
-WEIGHTINGS = {"uniform": "each cell alike", "records": "by records"}
 ADULT_PUBLISHED, ADULT_DEFINED = f"{ADULT} {PUBLISHED}", f"{ADULT} {DEFINED}"
 CLASSICAL = "The classical Gaussian mechanism holds below epsilon 1 only, so its curves end there."
 
@@ -122,16 +121,19 @@ def _beyond_sheets(bundle: Bundle) -> list[Sheet]:
     homogeneous = bundle.experiment.table.profiles().n_heterogeneous == 0
     alike = " All cells are homogeneous, so the three forms are one line." if homogeneous else ""
     forms = [
-        _panel(
-            bundle,
-            "",
-            f"local, {words}",
-            tuple(bundle.one(form=form, weights=weights) for form in FORMS),
-        )
+        _panel(bundle, "", f"local, {words}", tuple(bundle.one(form=form, weights=weights) for form in FORMS))
         for weights, words in WEIGHTINGS.items()
     ]
     measures = [
-        _panel(bundle, "", f"{form}, {words}", _measure_lines(bundle, form, weights))
+        _panel(
+            bundle,
+            "",
+            f"{form}, {words}",
+            tuple(
+                bundle.one(measure=name, form=form, weights=None if kind.one_number else weights)
+                for name, kind in MEASURES.items()
+            ),
+        )
         for form in ("published", "tight")
         for weights, words in WEIGHTINGS.items()
     ]
@@ -168,10 +170,3 @@ def _beyond_sheets(bundle: Bundle) -> list[Sheet]:
             tuple(noises),
         ),
     ]
-
-
-def _measure_lines(bundle: Bundle, form: str, weights: str) -> tuple[Line, ...]:
-    return tuple(
-        bundle.one(measure=name, form=form, weights=None if kind.one_number else weights)
-        for name, kind in MEASURES.items()
-    )

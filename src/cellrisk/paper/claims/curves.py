@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cellrisk.paper.bundles import PAPER_MECHANISMS, Bundle, largest_gap
+from cellrisk.paper.bundles import PAPER_MECHANISMS, WEIGHTINGS, Bundle, largest_gap
 from cellrisk.paper.claims.comparing import Evidence, compare, judge, same, span
 from cellrisk.paper.panels import Statement
-from cellrisk.paper.sheets import WEIGHTINGS
 from cellrisk.risk.curves import Line
 from cellrisk.risk.sweep import Setting
 
@@ -134,38 +133,33 @@ def _minimum(evidence: Evidence) -> Statement:
 
 
 def _increase(evidence: Evidence) -> Statement:
-    lines = _all_lines(evidence, "laplace", "gaussian-pdp")
-    shares = [(line.at(10.0) - line.at(1.0)) / (line.limits.raw - line.limits.chance) for line in lines]
-    parts = [span(_shares(evidence, name), 2) for name in ("laplace", "gaussian-pdp")]
+    laplace, gaussian = (
+        [(line.at(10.0) - line.at(1.0)) / (line.limits.raw - line.limits.chance) for line in _all_lines(evidence, name)]
+        for name in ("laplace", "gaussian-pdp")
+    )
     return judge(
         f"{LIST}, 2",
         "The drastic increase is between epsilon 1 and 10",
         "most of it",
-        f"{parts[0]} of the way from end to end (Laplace), {parts[1]} (Gaussian, pDP)",
-        holds=min(shares) >= 0.5,
-        partly=max(shares) >= 0.5,
+        f"{span(laplace, 2)} of the way from end to end (Laplace), {span(gaussian, 2)} (Gaussian, pDP)",
+        holds=min(laplace + gaussian) >= 0.5,
+        partly=max(laplace + gaussian) >= 0.5,
         why="Most means half of the way here: a large part of it is made before epsilon 1, or past 10.",
         note="Most means half of the way here.",
     )
 
 
-def _shares(evidence: Evidence, mechanism: str) -> list[float]:
-    lines = _all_lines(evidence, mechanism)
-    return [(line.at(10.0) - line.at(1.0)) / (line.limits.raw - line.limits.chance) for line in lines]
-
-
 def _maximum(evidence: Evidence) -> Statement:
-    gaps = {
-        name: [line.limits.raw - line.at(10.0) for line in _all_lines(evidence, name)]
-        for name in ("laplace", "gaussian-pdp")
-    }
+    laplace, gaussian = (
+        [line.limits.raw - line.at(10.0) for line in _all_lines(evidence, name)] for name in ("laplace", "gaussian-pdp")
+    )
     return judge(
         f"{LIST}, 2",
         "The maximum is reached above epsilon 10",
         "reached",
-        f"at epsilon 10 it is {span(gaps['laplace'])} away (Laplace), {span(gaps['gaussian-pdp'])} (Gaussian, pDP)",
-        holds=max(max(each) for each in gaps.values()) <= REACHED,
-        partly=max(gaps["laplace"]) <= REACHED,
+        f"at epsilon 10 it is {span(laplace)} away (Laplace), {span(gaussian)} (Gaussian, pDP)",
+        holds=max(laplace + gaussian) <= REACHED,
+        partly=max(laplace) <= REACHED,
         why=f"Reached means within {REACHED} here; it holds for Laplace, while section 5.2 itself says 31.6 for pDP.",
         note=f"Reached means within {REACHED} here.",
     )
@@ -176,9 +170,7 @@ def _influence_of_delta(evidence: Evidence) -> Statement:
     for bundle in evidence.published:
         for name in ("gaussian", "gaussian-pdp"):
             for weights in WEIGHTINGS:
-                lines = bundle.pick(
-                    mechanism=name, measure="local", form="published", attack="homogeneity", weights=weights
-                )
+                lines = [line for line in _lines(bundle, name, ("local",)) if line.weights == weights]
                 risks = np.stack([line.risk for line in lines])
                 by_delta.append(float(np.ptp(risks, axis=0).max()))
                 by_epsilon.append(float(np.ptp(risks, axis=1).max()))
@@ -196,14 +188,9 @@ def _influence_of_delta(evidence: Evidence) -> Statement:
 
 
 def _similarity(evidence: Evidence) -> Statement:
-    gaps = {
-        words: abs(largest_gap(evidence.rows.one(weights=weights), evidence.bankruptcy.one(weights=weights)))
-        for weights, words in WEIGHTINGS.items()
-    }
-    defined = max(
-        abs(largest_gap(evidence.adult.one(weights=weights), evidence.bankruptcy.one(weights=weights)))
-        for weights in WEIGHTINGS
-    )
+    rows, adult, bankruptcy = (each.weighted() for each in (evidence.rows, evidence.adult, evidence.bankruptcy))
+    gaps = {words: abs(largest_gap(rows[name], bankruptcy[name])) for name, words in WEIGHTINGS.items()}
+    defined = max(abs(largest_gap(adult[name], bankruptcy[name])) for name in WEIGHTINGS)
     return judge(
         f"{LIST}, 3",
         "The curves of Adult and Bankruptcy are similar",
@@ -220,7 +207,7 @@ def _similarity(evidence: Evidence) -> Statement:
 def _around_one(evidence: Evidence) -> Statement:
     parts, shares = [], []
     for bundle in evidence.published:
-        lines = [bundle.one(weights=weights) for weights in WEIGHTINGS]
+        lines = bundle.weighted().values()
         parts.append(f"{bundle.experiment.name} {span([line.at(1.0) for line in lines], 2)}")
         shares += [(line.at(1.0) - line.limits.chance) / (line.limits.raw - line.limits.chance) for line in lines]
     tight = evidence.adult.one(form="tight", weights="records")
@@ -279,11 +266,9 @@ def _gain(evidence: Evidence) -> Statement:
     largest, typical, parts, least = [], [], [], math.inf
     for bundle in evidence.published:
         for delta in bundle.experiment.deltas:
-            words = {"delta": delta, "measure": "local", "form": "published"}
             found = []
-            for weights in WEIGHTINGS:
-                classical = bundle.one(mechanism="gaussian", weights=weights, **words)
-                probabilistic = bundle.one(mechanism="gaussian-pdp", weights=weights, **words)
+            both = (bundle.weighted(mechanism=name, delta=delta).values() for name in ("gaussian", "gaussian-pdp"))
+            for classical, probabilistic in zip(*both, strict=True):
                 shared = probabilistic.risk[: len(classical.risk)] - classical.risk
                 found.append(float(shared.max()))
                 typical.append(float(np.median(shared)))
@@ -317,13 +302,10 @@ def _classical_end() -> Statement:
 
 def _simulated(evidence: Evidence) -> Statement:
     """Simulations estimate the exact risk, so they are near the closed form where that is exact."""
-    gaps = {
-        bundle.experiment.name: max(
-            abs(largest_gap(bundle.one(weights=weights, form="exact"), bundle.one(weights=weights)))
-            for weights in WEIGHTINGS
-        )
-        for bundle in evidence.published
-    }
+    gaps = {}
+    for bundle in evidence.published:
+        pairs = zip(bundle.weighted(form="exact").values(), bundle.weighted().values(), strict=True)
+        gaps[bundle.experiment.name] = max(abs(largest_gap(exact, published)) for exact, published in pairs)
     return judge(
         "5.1 Experiment setting, footnote",
         "Simulated (empirical) and theoretical risks are nearly identical",
@@ -353,11 +335,9 @@ def state_ends(evidence: Evidence) -> Iterator[Statement]:
 
 
 def _upper(bundle: Bundle, defined: Bundle | None) -> Statement:
-    ends = [bundle.one(weights=weights).limits.raw for weights in WEIGHTINGS]
-    others = [] if defined is None else [defined.one(weights=weights).limits.raw for weights in WEIGHTINGS]
-    cells = ""
-    if others:
-        cells = f"; as defined {others[0]:.3f} each cell alike, {others[1]:.3f} by records"
+    ends = [line.limits.raw for line in bundle.weighted().values()]
+    others = [] if defined is None else [line.limits.raw for line in defined.weighted().values()]
+    cells = f"; as defined {others[0]:.3f} each cell alike, {others[1]:.3f} by records" if others else ""
     return judge(
         PLACE,
         f"{bundle.experiment.name}: the risk as epsilon grows",
@@ -370,8 +350,8 @@ def _upper(bundle: Bundle, defined: Bundle | None) -> Statement:
 
 
 def _lower(bundle: Bundle, defined: Bundle | None) -> Statement:
-    ends = [bundle.one(weights=weights).limits.chance for weights in WEIGHTINGS]
-    others = [] if defined is None else [defined.one(weights=weights).limits.chance for weights in WEIGHTINGS]
+    ends = [line.limits.chance for line in bundle.weighted().values()]
+    others = [] if defined is None else [line.limits.chance for line in defined.weighted().values()]
     cells = f"; as defined {span(others)}" if others else ""
     return judge(
         PLACE,

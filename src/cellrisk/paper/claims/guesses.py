@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cellrisk.paper.bundles import WEIGHTINGS
 from cellrisk.paper.claims.comparing import Evidence, compare, judge, span
 from cellrisk.paper.distances import CLASSICAL_EPSILONS, EPSILONS
 from cellrisk.paper.panels import Boxes, Statement
-from cellrisk.paper.sheets import WEIGHTINGS
 
 UTILITY, DISCUSSION = "5.3 Utility", "6 Discussion, and supplement"
 MARGINALS = {1: "6", 2: "15", 3: "20"}
@@ -108,7 +108,7 @@ def state_thresholding(evidence: Evidence) -> Iterator[Statement]:
     """The claims about hard (plurality) and soft (proportional) thresholding on Adult."""
     ends = {
         (bundle.experiment.reading, attack): [
-            bundle.one(attack=attack, form="tight", weights=weights).limits for weights in WEIGHTINGS
+            line.limits for line in bundle.weighted(attack=attack, form="tight").values()
         ]
         for bundle in (evidence.rows, evidence.adult)
         for attack in ("plurality", "proportional")
