@@ -54,11 +54,6 @@ class Sheet:
         if not self.panels:
             raise InvalidInput("a sheet needs a panel")
 
-    @property
-    def beyond(self) -> bool:
-        """Whether the paper has no such figure."""
-        return self.name.startswith("beyond")
-
     def to_frame(self) -> pd.DataFrame:
         """One row a risk: the panel, the setting, epsilon, and what was measured."""
         import pandas as pd

@@ -114,7 +114,7 @@ class Reproduction(Result):
         }
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None) -> Path:
-        """Writes the folder with the page, the pictures and the numbers, whole or not at all.
+        """Writes the folder with the page, the pictures and the numbers; where anything fails, what was there stays.
 
         Parameters
         ----------
@@ -125,7 +125,21 @@ class Reproduction(Result):
         progress
             Called now and then with the share that is done.
         """
-        return write_folder(self, path, force=force, progress=progress)
+        from cellrisk.show.pictures import save, to_png
+
+        target = check_folder(path, force)
+        with _staged(target, force) as place:
+            report = StepCounter(progress, len(self.pictures) + 1)
+            for name, figure in _draw_figures(self):
+                save(figure, place / f"{name}.svg")
+                write_whole(place / f"{name}.png", to_png(figure, DOTS))
+                report.add(1)
+            for each in self.pictures:
+                write_whole(place / f"{each.name}.csv", write_frame(each.to_frame(), float_format=DIGITS))
+            write_whole(place / STATEMENTS, write_frame(self.to_frame(), float_format=DIGITS))
+            write_whole(place / f"{PICTURES_OF_SIZES}.csv", _list_sizes(self))
+            write_whole(place / PAGE, render_page(self))
+        return target
 
     def _paragraphs(self) -> list[str]:
         rows = [[each.claim, each.paper, each.ours] for each in self.statements if each.verdict == DIFFERS]
@@ -169,25 +183,7 @@ def _is_ours(path: Path) -> bool:
     return path.is_file() and (path.name in (PAGE, STATEMENTS) or pictured)
 
 
-def write_folder(
-    found: Reproduction, path: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
-) -> Path:
-    """Writes pictures, numbers and the page; where anything fails, what was there before is still there."""
-    target = check_folder(path, force)
-    with _staged(target, force) as place:
-        report = StepCounter(progress, len(found.pictures) + 1)
-        for name, figure in _figures(found):
-            _save(figure, place, name)
-            report.add(1)
-        for each in found.pictures:
-            write_whole(place / f"{each.name}.csv", write_frame(each.to_frame(), float_format=DIGITS))
-        write_whole(place / STATEMENTS, write_frame(found.to_frame(), float_format=DIGITS))
-        write_whole(place / f"{PICTURES_OF_SIZES}.csv", _sizes(found))
-        write_whole(place / PAGE, render_page(found))
-    return target
-
-
-def _figures(found: Reproduction) -> Iterator[tuple[str, Figure]]:
+def _draw_figures(found: Reproduction) -> Iterator[tuple[str, Figure]]:
     from cellrisk.paper.box_pictures import draw_boxes, draw_cell_sizes, draw_sheet
 
     yield PICTURES_OF_SIZES, draw_cell_sizes(found.tables)
@@ -197,14 +193,7 @@ def _figures(found: Reproduction) -> Iterator[tuple[str, Figure]]:
         yield boxes.name, draw_boxes(boxes)
 
 
-def _save(figure: Figure, place: Path, name: str) -> None:
-    from cellrisk.show.pictures import save, to_png
-
-    save(figure, place / f"{name}.svg")
-    write_whole(place / f"{name}.png", to_png(figure, DOTS))
-
-
-def _sizes(found: Reproduction) -> str:
+def _list_sizes(found: Reproduction) -> str:
     rows: list[tuple[str, str, int, int]] = []
     for each in found.experiments:
         sizes, cells = each.table.profiles().sizes
@@ -263,35 +252,32 @@ def render_page(found: Reproduction) -> str:
 
     template = resources.files(__package__).joinpath("page.html.j2").read_text("utf-8")
     style = resources.files("cellrisk.show.reporting").joinpath("style.css").read_text("utf-8")
-    return (
-        make_environment()
-        .from_string(template)
-        .render(
-            title=TITLE,
-            paper=PAPER,
-            found=found,
-            marks=MARKS,
-            style=Markup(style),
-            sections=_sections(found),
-            command=_command(found),
-            version=__version__,
-        )
+    data = "--offline" if found.missing else "--bankruptcy FILE"
+    page = make_environment().from_string(template)
+    return page.render(
+        title=TITLE,
+        paper=PAPER,
+        found=found,
+        marks=MARKS,
+        style=Markup(style),
+        sections=_sections(found),
+        command=f"cellrisk reproduce {data} --points {found.points} --releases {found.releases} --seed {found.seed}",
+        version=__version__,
     )
 
 
 def _sections(found: Reproduction) -> list[tuple[str, str, list[Illustration]]]:
     """Name, title and pictures of each section of figures."""
-    sheets = [_describe_sheet(sheet) for sheet in found.sheets if not sheet.beyond]
-    boxes = [_describe_boxes(each) for each in found.boxes]
-    thresholding = [each for each in sheets if each.name.startswith("supplement")]
-    curves = [each for each in sheets if each not in thresholding]
-    beyond = [_describe_sheet(sheet) for sheet in found.sheets if sheet.beyond]
+
+    def sheets(start: str) -> list[Illustration]:
+        return [_describe_sheet(sheet) for sheet in found.sheets if sheet.name.startswith(start)]
+
     parts = [
         ("sizes", "Cell sizes (the paper's figure 2)", [_describe_sizes(found)]),
-        ("curves", "Risk along epsilon (figure 3)", curves),
-        ("distances", "What noise leaves of the marginals (figure 4)", boxes),
-        ("guesses", "Attackers who guess (supplement)", thresholding),
-        ("beyond", "Beyond the paper", beyond),
+        ("curves", "Risk along epsilon (figure 3)", sheets("figure")),
+        ("distances", "What noise leaves of the marginals (figure 4)", [_describe_boxes(each) for each in found.boxes]),
+        ("guesses", "Attackers who guess (supplement)", sheets("supplement")),
+        ("beyond", "Beyond the paper", sheets("beyond")),
     ]
     return [part for part in parts if part[2]]
 
@@ -327,8 +313,3 @@ def _describe_boxes(boxes: Boxes) -> Illustration:
     words = f"{boxes.title}. Mean distances under Laplace noise at epsilon 0.1, 1 and 10: {'; '.join(parts)}."
     caption = f"{boxes.caption} {number_of(boxes.releases, 'simulated release')}, seed {boxes.seed}."
     return Illustration(boxes.name, boxes.title, caption, words)
-
-
-def _command(found: Reproduction) -> str:
-    data = "--offline" if found.missing else "--bankruptcy FILE"
-    return f"cellrisk reproduce {data} --points {found.points} --releases {found.releases} --seed {found.seed}"

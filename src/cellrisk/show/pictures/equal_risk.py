@@ -54,7 +54,7 @@ def _draw(axes: Axes, equal: EqualRisk) -> None:
         write_beside(axes, f"epsilon {equal.epsilon:g}", at, (-6, 6), ha="right", size=TEXT)
     axes.set_ylabel("people")
     axes.set_ylim(0, 1.12 * max(*people, equal.figure, 1.0))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     epsilon_axis(axes, epsilons[0], epsilons[-1])
     axes.grid(axis="y")
 
@@ -68,7 +68,7 @@ def _title(equal: EqualRisk) -> str:
 def _subtitle(found: PerturbedAssessment, equal: EqualRisk) -> str:
     moved = f"{found.perturbation.name} lies {percent(equal.distance)} of the records away from the true table"
     if equal.mechanism_distance is None:
-        return f"{moved}"
+        return moved
     return f"{moved}, {equal.mechanism} noise {percent(equal.mechanism_distance)}"
 
 

@@ -74,6 +74,8 @@ def place_labels(
     A label that finds no place is left out, or, where it must be shown, stands where it hides least; a faint line may
     be hidden sooner. None, with nothing written, where names of lines (labels that prefer no place) find none.
     """
+    from matplotlib.patheffects import withStroke
+
     lines = [(_points(axes, *path), cost) for paths, cost in ((drawn, 1.0), (faint, 0.04)) for path in paths]
     boxes, texts = list(taken), []
     for label in labels:
@@ -94,16 +96,9 @@ def place_labels(
         middle = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
         text.set_transform(axes.transAxes)
         text.set_position(tuple(axes.transAxes.inverted().transform(middle)))
-        if label.must:
-            _lighten(text)
+        if label.must:  # white around the letters, so that they can be read on a line
+            text.set_path_effects([withStroke(linewidth=1.8, foreground="white")])
     return boxes
-
-
-def _lighten(text: Any) -> None:
-    """White around the letters, so that they can be read on a line."""
-    from matplotlib.patheffects import withStroke
-
-    text.set_path_effects([withStroke(linewidth=1.8, foreground="white")])
 
 
 def mark_box(axes: Axes, x: float, y: float, radius: float) -> Rectangle:
@@ -179,19 +174,11 @@ def write_beside(axes: Axes, words: str, at: tuple[float, float], offset: tuple[
 
 def label_right(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> list[Any]:
     """Words right of the axes, at (height, words, colour), in the room that the layout shall leave for them."""
+    across = 1.015 if len(labels) == 1 else 1.05
+    look: dict[str, Any] = {"size": SMALL, "va": "center", "ha": "left", "linespacing": 1.1}
+    beside = axes.get_yaxis_transform()
     return [
-        axes.text(
-            1.015 if len(labels) == 1 else 1.05,
-            height,
-            words,
-            transform=axes.get_yaxis_transform(),
-            size=SMALL,
-            color=colour,
-            va="center",
-            ha="left",
-            linespacing=1.1,
-        )
-        for height, words, colour in labels
+        axes.text(across, height, words, transform=beside, color=colour, **look) for height, words, colour in labels
     ]
 
 
@@ -212,16 +199,9 @@ def spread_right(axes: Axes, texts: Sequence[Any]) -> None:
     for text, new, old in zip(order, placed, wanted, strict=True):
         low, high = (axes.transData.inverted().transform((0.0, value))[1] for value in (old, new))
         text.set_position((text.get_position()[0], high))
-        axes.plot(
-            [1.005, 1.04],
-            [low, high],
-            transform=axes.get_yaxis_transform(),
-            color=text.get_color(),
-            linewidth=0.5,
-            clip_on=False,
-            scalex=False,
-            scaley=False,
-        )
+        look: dict[str, Any] = {"color": text.get_color(), "linewidth": 0.5, "clip_on": False}
+        beside = axes.get_yaxis_transform()
+        axes.plot([1.005, 1.04], [low, high], transform=beside, scalex=False, scaley=False, **look)
 
 
 def spread(wanted: Floats, heights: Floats) -> Floats:

@@ -125,7 +125,7 @@ def _dress(axes: Axes, sequence: RiskSequence, kind: str, by: str, x: Floats, in
     own = [risk for _, risk, _ in _own(sequence, x)]
     risk_axis(axes, max([largest, *own]), "overall risk" if kind == "max" else "")
     if kind == "sum":
-        axes.yaxis.set_major_formatter(plain_or_zero)
+        axes.yaxis.set_major_formatter(lambda value, _: "0" if abs(value) < 1e-12 else plain(value))
     several = len(sequence.attributes) > 1
     if inside:
         axes.set_ylabel("overall risk (riskiest attribute)" if several else "overall risk")
@@ -140,10 +140,6 @@ def _dress(axes: Axes, sequence: RiskSequence, kind: str, by: str, x: Floats, in
     axes.set_xlim(1 - spare, len(x) + spare)
     axes.set_xlabel("release")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-
-
-def plain_or_zero(value: float, place: float | None = None) -> str:
-    return "0" if abs(value) < 1e-12 else plain(value)
 
 
 def _name_releases(axes: Axes, sequence: RiskSequence, x: Floats, ends: Sequence[Label] = ()) -> None:

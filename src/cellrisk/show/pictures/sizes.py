@@ -80,7 +80,7 @@ def draw_attribute(axes: Axes, attribute: Attribute, bins: Bins, many: bool) -> 
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("cells")
     axes.set_ylim(0, 1.13 * max(1, int((alike + mixed).max())))
-    axes.yaxis.set_major_formatter(_thousands)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="y", integer=True, nbins=5)
     axes.grid(axis="y")
     if many:
@@ -96,10 +96,6 @@ def _name(low: int, high: int | None) -> str:
 
 def _short(number: int) -> str:
     return f"{number:,}" if number < 10_000 else f"{number:.0e}".replace("e+0", "e")
-
-
-def _thousands(value: float, place: float | None = None) -> str:
-    return f"{value:,.0f}"
 
 
 def _title(table: FrequencyTable) -> str:

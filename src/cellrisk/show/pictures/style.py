@@ -218,11 +218,7 @@ def percent_axis(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(_percentage)
-
-
-def _percentage(share: float, place: float | None = None) -> str:
-    return f"{round(100 * share, 6):g}%"
+    axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6):g}%")
 
 
 def risk_axis(axes: Axes, largest: float, label: str = "risk") -> None:
