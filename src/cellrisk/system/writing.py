@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -78,6 +78,19 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
         raise InvalidInput("the output path cannot be written to", got=target, fix="choose another place")
     return target
+
+
+def check_ending(path: str | os.PathLike[str], endings: Sequence[str], what: str, example: str) -> Path:
+    """Refuses an ending that names no format, or a path that cannot be written to, before any long work begins."""
+    target = Path(path)
+    if target.suffix.lower() not in endings:
+        raise InvalidInput(
+            f"the ending of the path names no {what}",
+            got=repr(target.suffix) if target.suffix else "a path without an ending",
+            allowed=", ".join(endings),
+            fix=f"for example {example}",
+        )
+    return check_writable(target)
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes, *, public: bool = False) -> Path:

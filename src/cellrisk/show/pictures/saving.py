@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.style import house_style
-from cellrisk.system.writing import check_writable, write_whole
+from cellrisk.system.writing import check_ending, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,15 +28,7 @@ WITHOUT_DATES: dict[str, dict[str, None]] = {
 
 def check_picture_path(path: str | os.PathLike[str]) -> Path:
     """Refuses an ending that names no format, or a place that cannot be written to, before any long work begins."""
-    target = Path(path)
-    if target.suffix.lower() not in ENDINGS:
-        raise InvalidInput(
-            "the ending of the path names no picture format",
-            got=repr(target.suffix) if target.suffix else "a path without an ending",
-            allowed=", ".join(ENDINGS),
-            fix="for example risk.svg",
-        )
-    return check_writable(target)
+    return check_ending(path, ENDINGS, "picture format", "risk.svg")
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> Path:

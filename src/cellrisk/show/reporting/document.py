@@ -21,7 +21,7 @@ from cellrisk.show.reporting.blocks import Page
 from cellrisk.system.checks import require_path
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, paragraphs
-from cellrisk.system.writing import check_writable, write_whole
+from cellrisk.system.writing import check_ending, check_writable, write_whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -163,10 +163,10 @@ class Letterhead:
         for name, path in (("template", template), ("logo", logo)):
             if path is not None:
                 require_path(name, path)
-        own = None if template is None else _read_small(Path(template), "template", LARGEST_TEMPLATE)
-        return Letterhead(
-            None if own is None else own.decode("utf-8", "replace"), "" if logo is None else read_logo(logo)
-        )
+        own = None
+        if template is not None:
+            own = _read_small(Path(template), "template", LARGEST_TEMPLATE).decode("utf-8", "replace")
+        return Letterhead(own, "" if logo is None else read_logo(logo))
 
     def make_report(self, page: Page, more: str = "", **told: Any) -> Report:
         """The document of a page; ``more`` is said after the verdict."""
@@ -183,17 +183,8 @@ class Letterhead:
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:
     """Refuses a path that cannot be written, or a PDF without WeasyPrint, before any long work begins."""
-    target = Path(path)
-    ending = target.suffix.lower()
-    if ending not in ENDINGS:
-        raise InvalidInput(
-            "the ending of the path names no format of a report",
-            got=repr(target.suffix) if target.suffix else "a path without an ending",
-            allowed=", ".join(ENDINGS),
-            fix="for example report.html",
-        )
-    check_writable(target)
-    if ending == ".pdf":
+    target = check_ending(path, ENDINGS, "format of a report", "report.html")
+    if target.suffix.lower() == ".pdf":
         _load_weasyprint()
     return target
 
@@ -203,8 +194,7 @@ def check_record_path(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix.lower() not in (".yaml", ".yml"):
         raise InvalidInput("a record for the registry is YAML", got=target.name, allowed=".yaml, .yml")
-    check_writable(target)
-    return target
+    return check_writable(target)
 
 
 def render(page: Page, template: str | None = None) -> str:
