@@ -33,7 +33,6 @@ from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
     from cellrisk.risk.figures import DecisionFigures
-    from cellrisk.risk.perturbed import PerturbedFigures
 
 SIGN_OFF = ("Prepared by", "Reviewed by", "Decision", "Conditions", "Date", "Signature")
 FOR_THE_BOARD = (
@@ -52,7 +51,6 @@ HOW_TO_READ = (
 )
 CAUSED, AT_ALL = "Given away because of their own record", "Given away at all"
 CEILING = "Nobody is right more often than"
-FIGURES_HEADER = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", CEILING)
 AT_RISK = "Who is at risk, and what would help"
 LEVELS_SHOWN = 10
 MOST_COLUMNS = 7
@@ -148,7 +146,7 @@ def board_page(findings: Findings) -> Page:
         verdict=board_verdict(decision),
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
-            figures_table(findings.assessment.figures),
+            three_figures(_figures_row(each) for each in findings.assessment.figures),
             make_picture(draw_asked(first, decision.shown_epsilon), first.sentence),
             limit_facts(request.describe_limits(), request.policies),
             threat_facts(
@@ -326,20 +324,10 @@ def make_picture(figure: Any, words: str) -> Picture:
     return Picture(to_svg(figure), " ".join(words.split()))
 
 
-def figures_table(figures: Iterable[DecisionFigures]) -> TableBlock:
+def three_figures(rows: Iterable[Iterable[str]]) -> TableBlock:
     """The three figures for each sensitive attribute, with what each is the answer to."""
-    return _three_figures([tuple(_figures_row(each)) for each in figures])
-
-
-def perturbed_figures_table(figures: Iterable[PerturbedFigures]) -> TableBlock:
-    """The same of a perturbed table: its ceiling is one over known counts, and caused may be negative."""
-    return _three_figures([tuple(_perturbed_row(each)) for each in figures])
-
-
-def _three_figures(rows: Sequence[tuple[str, ...]]) -> TableBlock:
-    return TableBlock(
-        "Three figures to decide by", FIGURES_HEADER, tuple(rows), texts=tuple(range(len(FIGURES_HEADER)))
-    )
+    header = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", CEILING)
+    return TableBlock("Three figures to decide by", header, tuple(tuple(row) for row in rows), texts=(0, 1, 2, 3, 4))
 
 
 def _figures_row(figures: DecisionFigures) -> Iterator[str]:
@@ -348,18 +336,9 @@ def _figures_row(figures: DecisionFigures) -> Iterator[str]:
     interval = f"; {caused.low:,} to {caused.high:,}" if caused.low is not None else ""
     yield say_number(caused.people, caused.share, interval)
     yield say_number(caused.exposed, caused.exposed / caused.records)
-    yield _say_sure(figures.certainty)
+    yield say_sure(figures.certainty)
     success, prior = figures.ceiling.times
     yield f"{success} in 100, instead of {prior}"
-
-
-def _perturbed_row(figures: PerturbedFigures) -> Iterator[str]:
-    a, b = figures.worst_counts
-    yield figures.sensitive
-    yield say_number(figures.caused, figures.caused / figures.records)
-    yield say_number(figures.people.mean, figures.people.mean / figures.records)
-    yield _say_sure(figures.certainty)
-    yield f"{100 * figures.ceiling:.4g} in 100, instead of 50, where {a:,} and {b:,} others are known"
 
 
 def say_number(people: float, share: float, interval: str = "") -> str:
@@ -373,7 +352,7 @@ def say_number(people: float, share: float, interval: str = "") -> str:
     return f"{told} {noun} ({sign}{percent(abs(share))}{interval})"
 
 
-def _say_sure(certainty: Sequence[Any]) -> str:
+def say_sure(certainty: Sequence[Any]) -> str:
     """The people of whom an attacker is sure, by the highest certainty that was asked for."""
     if not certainty:
         return "not computed"

@@ -15,7 +15,6 @@ from cellrisk.show.reporting.registry import TO_FILL
 from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
-    from cellrisk.decide.policies import Policies
     from cellrisk.repeat.accounting.composition import Composition
     from cellrisk.repeat.accounting.loss import Loss
     from cellrisk.repeat.ledger import Ledger
@@ -96,10 +95,8 @@ def provenance_section(request: Particulars) -> Section:
     """How the report was made: date, command and digests, as they were given."""
     told = [(name, value) for name, value in (("Date", request.date), ("Command", request.command)) if value]
     told += [(f"SHA-256 of {name}", digest) for name, digest in request.digests]
-    block: Block = Words(("Date, command and digests of the inputs were not given.",))
-    if told:
-        block = Facts(tuple(told))
-    return Section("provenance", "How this report was made", (), (block,))
+    untold = Words(("Date, command and digests of the inputs were not given.",))
+    return Section("provenance", "How this report was made", (), (Facts(tuple(told)) if told else untold,))
 
 
 def describe_budget(ledger: Ledger, cohort: str, loss: Loss | str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from cellrisk.decide.requirement import NO_CHANCE, Condition
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.explanation import Explanation, explain
-from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, assess_perturbation
+from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, PerturbedFigures, assess_perturbation
 from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
 from cellrisk.show.reporting.basis import (
     ATTACK,
@@ -31,8 +31,10 @@ from cellrisk.show.reporting.contents import (
     SIGN_OFF,
     make_picture,
     people_at_risk_section,
-    perturbed_figures_table,
+    say_number,
+    say_sure,
     sizes_section,
+    three_figures,
 )
 from cellrisk.show.reporting.document import Letterhead, Report
 from cellrisk.show.reporting.particulars import (
@@ -172,7 +174,7 @@ def perturbed_page(
         verdict=_verdict(request, broken),
         front=(
             Words(tuple(found.headline.split("\n"))),
-            perturbed_figures_table(found.figures),
+            three_figures(_figures_row(each) for each in found.figures),
             make_picture(draw_equal_risk(found), " ".join(each.sentence() for each in first.equal)),
             limit_facts(request.limits, request.policies),
             threat_facts(
@@ -197,6 +199,16 @@ def perturbed_page(
         ),
         sign_off=SIGN_OFF,
     )
+
+
+def _figures_row(figures: PerturbedFigures) -> Iterator[str]:
+    """The ceiling is one over known counts, and caused may be negative."""
+    a, b = figures.worst_counts
+    yield figures.sensitive
+    yield say_number(figures.caused, figures.caused / figures.records)
+    yield say_number(figures.people.mean, figures.people.mean / figures.records)
+    yield say_sure(figures.certainty)
+    yield f"{100 * figures.ceiling:.4g} in 100, instead of 50, where {a:,} and {b:,} others are known"
 
 
 def _verdict(request: PerturbationRequest, broken: Sequence[str]) -> Verdict:
