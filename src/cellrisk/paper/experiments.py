@@ -80,7 +80,7 @@ class Experiment:
         }
 
 
-def adult_experiments() -> tuple[Experiment, Experiment]:
+def adult_experiments() -> tuple[Experiment, ...]:
     """Adult as published, where each pair of a cell and an income is a cell, and as defined.
 
     The authors took the 5,974 rows of their count table, cells times income, for cells. A copy of income among the
@@ -99,14 +99,11 @@ def adult_experiments() -> tuple[Experiment, Experiment]:
         (PUBLISHED, tabulate(doubled, [*ADULT_QIDS, "income of the row"], "income", bins=ADULT_BINS)),
         (DEFINED, tabulate(records, list(ADULT_QIDS), "income", bins=ADULT_BINS)),
     )
-    first, second = (
-        Experiment(ADULT, reading, table, ADULT_DELTAS, "UCI Adult, shipped with cellrisk", digest)
-        for reading, table in tables
-    )
-    return first, second
+    source = "UCI Adult, shipped with cellrisk"
+    return tuple(Experiment(ADULT, reading, table, ADULT_DELTAS, source, digest) for reading, table in tables)
 
 
-def bankruptcy_experiments(records: Records) -> tuple[Experiment, Experiment]:
+def bankruptcy_experiments(records: Records) -> tuple[Experiment, ...]:
     """Bankruptcy with its class, and the subset of its attributes with financial flexibility (FF), as sensitive."""
     from cellrisk.counts.tabulation import tabulate
 
@@ -116,7 +113,6 @@ def bankruptcy_experiments(records: Records) -> tuple[Experiment, Experiment]:
         (SUBSET, tabulate(frame[[*SUBSET_QIDS, "FF"]], list(SUBSET_QIDS), "FF")),
     )
     source = f"UCI Qualitative Bankruptcy, from {records.source}"
-    first, second = (
+    return tuple(
         Experiment(name, PUBLISHED, table, BANKRUPTCY_DELTAS, source, records.digest) for name, table in tables
     )
-    return first, second

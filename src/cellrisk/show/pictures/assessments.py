@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.show.pictures.curves import FORM_DASHES, WEIGHT_COLOURS, WEIGHT_WORDS
+from cellrisk.show.pictures.curves import FORM_DASHES, WEIGHT_COLOURS, WEIGHT_WORDS, title_of_risks
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
-from cellrisk.show.pictures.style import GREY, INK, SMALL, brief, finish, house_style, percent_axis, plain, start_figure
+from cellrisk.show.pictures.style import GREY, INK, SMALL, brief, finish, house_style, percent_axis, start_figure
 from cellrisk.system.text import number_of, percent
 
 if TYPE_CHECKING:
@@ -179,18 +179,8 @@ def _leading(assessment: Assessment) -> dict[str, Found]:
 
 
 def _title(assessment: Assessment) -> str:
-    leading, epsilon = _leading(assessment), plain(assessment.mechanism.epsilon)
-    if len(leading) == 1:
-        ((name, (risk, limits)),) = leading.items()
-        return (
-            f"At epsilon {epsilon} the risk for {name} is {percent(risk.risk)} "
-            f"(chance {percent(limits.chance)}, raw table {percent(limits.raw)})"
-        )
-    risks = [risk.risk for risk, _ in leading.values()]
-    if len(leading) > MOST_TOLD:
-        return f"At epsilon {epsilon} the risk lies between {percent(min(risks))} and {percent(max(risks))}"
-    told = [f"{name} {percent(risk.risk)}" for name, (risk, _) in leading.items()]
-    return f"Risk at epsilon {epsilon}: {'; '.join(told)}"
+    told = [(name, risk.risk, limits) for name, (risk, limits) in _leading(assessment).items()]
+    return title_of_risks(assessment.mechanism.epsilon, told, MOST_TOLD)
 
 
 def _subtitle(assessment: Assessment) -> str:

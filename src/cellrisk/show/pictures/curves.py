@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.show.pictures.figure_panels import Finish, draw_figure_panel, list_kinds, make_key, title_of_figures
+from cellrisk.show.pictures.figure_panels import (
+    Finish,
+    draw_figure_panel,
+    find_shown,
+    list_kinds,
+    make_key,
+    title_of_figures,
+)
 from cellrisk.show.pictures.labels import Label, Path, label_right, place_labels, spread_right
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import (
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 
     from cellrisk.risk.curves import Line, RiskCurve
     from cellrisk.risk.figure_lines import FigureLines
+    from cellrisk.risk.sweep import Limits
 
 MOST_IN_A_PANEL = 6
 FORM_DASHES = {"tight": DASHES[0], "exact": DASHES[1], "published": DASHES[2]}
@@ -49,8 +57,6 @@ FORM_WORDS = {
 }
 WEIGHT_COLOURS = {"records": COLOURS[0], "uniform": COLOURS[1], None: COLOURS[2]}
 WEIGHT_WORDS = {"records": "by records", "uniform": "each cell alike", None: "whole table"}
-SHOWN = (0.1, 1.0, 10.0)
-"""Epsilons at which a lone line shows its value."""
 
 Part = Callable[["Line"], Any]
 Groups = dict[Any, dict[str, "Line"]]
@@ -350,13 +356,11 @@ class CurveDrawing:
         """Marks the values of the panel's only line at the epsilons that people ask about."""
         ((key, line),) = leading.items()
         labels = []
-        for epsilon in SHOWN:
-            place = int(np.argmin(np.abs(np.log(line.epsilon / epsilon))))
-            if abs(line.epsilon[place] / epsilon - 1) < 0.01:
-                colour, at = self.colours[key], float(line.epsilon[place])
-                axes.plot(at, line.risk[place], "o", color=colour, markersize=4.5, zorder=4)
-                words, colour = percent(line.risk[place]), darker(colour)
-                labels.append(Label(words, line.epsilon, line.risk, colour, at=at, weight="bold"))
+        for place in find_shown(line.epsilon):
+            colour, at = self.colours[key], float(line.epsilon[place])
+            axes.plot(at, line.risk[place], "o", color=colour, markersize=4.5, zorder=4)
+            words, colour = percent(line.risk[place]), darker(colour)
+            labels.append(Label(words, line.epsilon, line.risk, colour, at=at, weight="bold"))
         return labels
 
     def _name_lines(self, leading: dict[Any, Line]) -> list[Label]:
@@ -418,23 +422,14 @@ class CurveDrawing:
         if not common:
             return "Risk along epsilon"
         epsilon = min(common, key=lambda each: abs(float(np.log(each / self.at))))
-        if len(leading) == 1:
-            line = leading[0]
-            return (
-                f"At epsilon {plain(epsilon)} the risk for {line.sensitive} is {percent(line.at(epsilon))} "
-                f"(chance {percent(line.limits.chance)}, raw table {percent(line.limits.raw)})"
-            )
-        if len(leading) > 4:
-            risks = [line.at(epsilon) for line in leading]
-            return f"At epsilon {plain(epsilon)} the risk lies between {percent(min(risks))} and {percent(max(risks))}"
         short = len({line.setting.name for line in leading}) == len({line.setting for line in leading})
         told = []
         for line in leading:
-            who = [line.sensitive] if self.varies(lambda line: line.sensitive) else []
-            if self.varies(lambda line: line.setting):
+            who = [line.sensitive] if len(leading) == 1 or self.varies(lambda line: line.sensitive) else []
+            if len(leading) > 1 and self.varies(lambda line: line.setting):
                 who.append(line.setting.name if short else line.setting.describe())
-            told.append(f"{', '.join(who)} {percent(line.at(epsilon))}")
-        return f"Risk at epsilon {plain(epsilon)}: {'; '.join(told)}"
+            told.append((", ".join(who), line.at(epsilon), line.limits))
+        return title_of_risks(epsilon, told, most=4)
 
     def _subtitle(self) -> str:
         """What all lines have in common, and the table."""
@@ -457,6 +452,20 @@ class CurveDrawing:
         about = f"{', '.join(words)}; {number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"
         mixed = mixed and not self.curve.figures
         return f"{about}. In the title: {self.curve.leading[0].name}" if mixed else about
+
+
+def title_of_risks(epsilon: float, told: Sequence[tuple[str, float, Limits]], most: int) -> str:
+    """The risk at an epsilon, of whom and between which ends; of several each, or from the least to the greatest."""
+    if len(told) == 1:
+        ((who, risk, ends),) = told
+        return (
+            f"At epsilon {plain(epsilon)} the risk for {who} is {percent(risk)} "
+            f"(chance {percent(ends.chance)}, raw table {percent(ends.raw)})"
+        )
+    if len(told) > most:
+        least, greatest = (percent(choose(risk for _, risk, _ in told)) for choose in (min, max))
+        return f"At epsilon {plain(epsilon)} the risk lies between {least} and {greatest}"
+    return f"Risk at epsilon {plain(epsilon)}: {'; '.join(f'{who} {percent(risk)}' for who, risk, _ in told)}"
 
 
 def _ends(lines: Sequence[Line]) -> tuple[float, float]:

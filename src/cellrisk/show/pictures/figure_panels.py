@@ -5,7 +5,7 @@ They are panels of the picture of a curve; the picture on a report's first page 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -223,13 +223,20 @@ def _values(
     if len(x) == 1:
         return [Label(f"{words(0)} {name}".strip(), x, y, darker(colour), at=float(x[0]), weight="bold")]
     labels = []
-    for epsilon in SHOWN:
-        place = int(np.argmin(np.abs(np.log(x / epsilon))))
-        if abs(x[place] / epsilon - 1) < 0.01 and x[0] < x[place] < x[-1]:
+    for place in find_shown(x):
+        if x[0] < x[place] < x[-1]:
             at = float(x[place])
             axes.plot(at, y[place], "o", color=colour, markersize=4.2, zorder=4, markeredgecolor="white")
             labels.append(Label(words(place), x, y, darker(colour), at=at, weight="bold"))
     return labels
+
+
+def find_shown(x: Floats) -> Iterator[int]:
+    """Where a line has the epsilons that people ask about."""
+    for epsilon in SHOWN:
+        place = int(np.argmin(np.abs(np.log(x / epsilon))))
+        if abs(x[place] / epsilon - 1) < 0.01:
+            yield place
 
 
 def _shades(many: int) -> list[str]:

@@ -154,10 +154,8 @@ def _figures_table(request: SetRequest, found: TogetherAssessment) -> TableBlock
     )
 
 
-def _figures(figures: RuleFigures, records: int) -> tuple[str, str]:
-    return tuple(  # type: ignore[return-value]
-        f"{say_people(number)} ({percent(number / records)})" for number in (figures.caused, figures.right)
-    )
+def _figures(figures: RuleFigures, records: int) -> list[str]:
+    return [f"{say_people(number)} ({percent(number / records)})" for number in (figures.caused, figures.right)]
 
 
 def say_ceiling(found: Ceiling | None) -> str:
