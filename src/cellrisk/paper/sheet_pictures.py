@@ -126,16 +126,10 @@ class LineStyles:
     def shared(self) -> str:
         """What all lines of the sheet have in common, in words."""
         words = []
-        for name, suffix in (
-            ("attack", ""),
-            ("measure", " risk"),
-            ("form", ""),
-            ("weights", ""),
-            ("mechanism", " noise"),
-        ):
+        for name in ("attack", "measure", "form", "weights", "mechanism"):
             values = {ASPECTS[name](line) for line in self.lines}
             if len(values) == 1:
-                words.append(f"{_word(name, values.pop())}{suffix}")
+                words.append(_word(name, values.pop()) + {"measure": " risk", "mechanism": " noise"}.get(name, ""))
         return ", ".join(words)
 
     @cached_property
@@ -227,17 +221,9 @@ def _draw_panel(axes: Axes, panel: Panel, styles: LineStyles) -> None:
     for line in panel.lines:
         colour, dashes = styles.style(line)
         marker = "o" if len(line.epsilon) == 1 else ""
-        axes.plot(
-            line.epsilon,
-            line.risk,
-            color=colour,
-            linestyle=dashes,
-            marker=marker,
-            markersize=3,
-            linewidth=1.3,
-            zorder=2.0 + 0.1 * DASHES.index(dashes),  # dashes are seen on a solid line that is the same
-            label=f"{line.setting.describe()}, {line.name}",
-        )
+        (artist,) = axes.plot(line.epsilon, line.risk, color=colour, linestyle=dashes, linewidth=1.3, marker=marker)
+        above = 2.0 + 0.1 * DASHES.index(dashes)  # dashes are seen on a solid line that is the same
+        artist.set(markersize=3, zorder=above, label=f"{line.setting.describe()}, {line.name}")
     for level, start, end in _end_lines(panel):
         axes.axhline(level, start, end, color=GREY, linewidth=0.5, alpha=0.7, zorder=1.5, label="_")
 

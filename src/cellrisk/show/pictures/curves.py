@@ -179,15 +179,9 @@ class CurveDrawing:
 
     def draw(self) -> Figure:
         small, attributes = self.split.small, list(self.panels.values())
-        if small:
-            columns = min(3, max(len(panels) for panels in attributes))
-            rows = [
-                panels[start : start + columns] for panels in attributes for start in range(0, len(panels), columns)
-            ]
-        else:
-            columns = min(2, max(1, len(attributes)))
-            alone = [panels[0] for panels in attributes]
-            rows = [alone[start : start + columns] for start in range(0, len(alone), columns)]
+        groups = attributes if small else [[panels[0] for panels in attributes]]
+        columns = min(3 if small else 2, max(1, *(len(panels) for panels in groups)))
+        rows = [panels[start : start + columns] for panels in groups for start in range(0, len(panels), columns)]
         height = 3.0 if len(rows) == columns == 1 else 2.3 if len(rows) == 1 or not small else 1.75
         above = self._figure_rows()
         heights = [1.5 if kind == "ceiling" else 2.1 for kind, _ in above] + [height] * len(rows)

@@ -16,34 +16,10 @@ from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, PerturbedFigures, assess_perturbation
 from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
-from cellrisk.show.reporting.basis import (
-    ATTACK,
-    NOT_COVERED,
-    describe_domains,
-    describe_missing,
-    describe_outside,
-    versions_table,
-)
+from cellrisk.show.reporting import basis, contents, particulars
 from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import checklist_section
-from cellrisk.show.reporting.contents import (
-    FOR_THE_BOARD,
-    SIGN_OFF,
-    make_picture,
-    people_at_risk_section,
-    say_number,
-    say_sure,
-    sizes_section,
-    three_figures,
-)
 from cellrisk.show.reporting.document import Letterhead, Report
-from cellrisk.show.reporting.particulars import (
-    Particulars,
-    limit_facts,
-    preparation_block,
-    provenance_section,
-    threat_facts,
-)
 from cellrisk.show.reporting.phrases import join_names, list_limits, name_table
 from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
 
@@ -73,7 +49,7 @@ def check_perturbed(given: Mapping[str, bool]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbationRequest(Particulars):
+class PerturbationRequest(particulars.Particulars):
     """What the caller of a report wants to know, and what is to be printed as it is."""
 
     table: FrequencyTable
@@ -166,7 +142,7 @@ def perturbed_page(
     return Page(
         title=request.title or f"Disclosure review of {request.table_name}",
         about=(*request.about, ("Table", size)),
-        banner=FOR_THE_BOARD,
+        banner=contents.FOR_THE_BOARD,
         decision=(
             f"Approve publication of the frequency table of {request.table_name} with the perturbation "
             f"{request.perturbation.name}."
@@ -174,10 +150,10 @@ def perturbed_page(
         verdict=_verdict(request, broken),
         front=(
             Words(tuple(found.headline.split("\n"))),
-            three_figures(_figures_row(each) for each in found.figures),
-            make_picture(draw_equal_risk(found), " ".join(each.sentence() for each in first.equal)),
-            limit_facts(request.limits, request.policies),
-            threat_facts(
+            contents.three_figures(_figures_row(each) for each in found.figures),
+            contents.make_picture(draw_equal_risk(found), " ".join(each.sentence() for each in first.equal)),
+            particulars.limit_facts(request.limits, request.policies),
+            particulars.threat_facts(
                 request,
                 f"A person's {known}, that the person is in the table, and the table of probabilities, but no key.",
                 HOLD,
@@ -189,15 +165,15 @@ def perturbed_page(
             _risk_section(found),
             _counts_section(counts),
             _equal_section(found),
-            sizes_section(table),
-            people_at_risk_section(explanations, "local"),
+            contents.sizes_section(table),
+            contents.people_at_risk_section(explanations, "local"),
             _basis_section(request),
             _method_section(request.perturbation),
             checklist_section(budget=False),
-            provenance_section(request),
+            particulars.provenance_section(request),
             Section("notes", "Notes for the curator", (), (Bullets((CURATOR_NOTE, NOT_TOLD)),)),
         ),
-        sign_off=SIGN_OFF,
+        sign_off=contents.SIGN_OFF,
     )
 
 
@@ -205,9 +181,9 @@ def _figures_row(figures: PerturbedFigures) -> Iterator[str]:
     """The ceiling is one over known counts, and caused may be negative."""
     a, b = figures.worst_counts
     yield figures.sensitive
-    yield say_number(figures.caused, figures.caused / figures.records)
-    yield say_number(figures.people.mean, figures.people.mean / figures.records)
-    yield say_sure(figures.certainty)
+    yield contents.say_number(figures.caused, figures.caused / figures.records)
+    yield contents.say_number(figures.people.mean, figures.people.mean / figures.records)
+    yield contents.say_sure(figures.certainty)
     yield f"{100 * figures.ceiling:.4g} in 100, instead of 50, where {a:,} and {b:,} others are known"
 
 
@@ -292,18 +268,18 @@ def _basis_section(request: PerturbationRequest) -> Section:
     facts = (
         ("Guarantee", "None: a perturbation states no epsilon. The figures hold for this table."),
         ("Perturbation", "What each count is published as does not depend on any other count."),
-        ("Missing values", describe_missing(table, False)),
-        ("Other values", describe_outside(table, False)),
+        ("Missing values", basis.describe_missing(table, False)),
+        ("Other values", basis.describe_outside(table, False)),
     )
-    untold = [line for line in NOT_COVERED if "noise" not in line and "privacy loss" not in line]
+    untold = [line for line in basis.NOT_COVERED if "noise" not in line and "privacy loss" not in line]
     untold.append("Several tables about the same people, which can undo a perturbation.")
     blocks = (
         Facts(facts),
-        *describe_domains(table, False),
-        preparation_block(request.preparation),
+        *basis.describe_domains(table, False),
+        particulars.preparation_block(request.preparation),
         Bullets(tuple(untold), "Not covered by the figures"),
     )
-    return Section("assumptions", "Assumptions", (ATTACK,), blocks)
+    return Section("assumptions", "Assumptions", (basis.ATTACK,), blocks)
 
 
 def _method_section(perturbation: Perturbation) -> Section:
@@ -316,6 +292,6 @@ def _method_section(perturbation: Perturbation) -> Section:
     header = ("Count", "Published as, and how often")
     blocks = (
         TableBlock("What counts are published as", header, tuple(rows), texts=(1,)),
-        versions_table(),
+        basis.versions_table(),
     )
     return Section("mechanism", "Perturbation and versions", (f"{perturbation.describe()}.",), blocks)

@@ -15,18 +15,7 @@ from cellrisk.repeat.together.together_result import (
     say_people,
 )
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.show.reporting.basis import (
-    FORMULAS,
-    NEIGHBOURS,
-    NOT_COVERED,
-    NOT_RELEASED,
-    PRIVACY_UNIT,
-    RELEASABLE,
-    RELEASED,
-    describe_scale,
-    describe_threshold,
-    versions_table,
-)
+from cellrisk.show.reporting import basis
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
 from cellrisk.show.reporting.contents import AT_ALL, CAUSED, CEILING, FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
@@ -401,7 +390,7 @@ def _check_sections(check: TogetherCheck | None) -> Iterator[Section]:
 
 
 def _basis_section(request: SetRequest) -> Section:
-    untold = [line for line in NOT_COVERED if line != UNDISTURBED]
+    untold = [line for line in basis.NOT_COVERED if line != UNDISTURBED]
     blocks: tuple[Block, ...] = (
         Facts(tuple(basis_facts(request))),
         preparation_block(request.steps),
@@ -412,14 +401,14 @@ def _basis_section(request: SetRequest) -> Section:
 
 def basis_facts(request: SetRequest) -> Iterator[tuple[str, str]]:
     """What the guarantee of a set takes for granted."""
-    yield "Privacy unit", PRIVACY_UNIT
-    yield "Neighbours", NEIGHBOURS[request.tables[0].mechanism.neighbours]
+    yield "Privacy unit", basis.PRIVACY_UNIT
+    yield "Neighbours", basis.NEIGHBOURS[request.tables[0].mechanism.neighbours]
     yield "Noise", "The noise on each count of each table is independent of that on every other."
     apart = " Tables whose people exclude each other are not added up." if request.cost.apart else ""
     how = f"{make_sentence(request.cost.operator, '')} composition"
     yield "Several tables", f"{how}: a person is in several tables, and their losses are taken together.{apart}"
     for threshold in dict.fromkeys(table.mechanism.threshold for table in request.tables):
-        yield "Rounding and suppression", describe_threshold(threshold)
+        yield "Rounding and suppression", basis.describe_threshold(threshold)
     yield "Values of the columns", _describe_domains(request)
 
 
@@ -439,7 +428,7 @@ def _describe_domains(request: SetRequest) -> str:
 def mechanisms_section(request: SetRequest) -> Section:
     """The noise of each table, its formula and scale, and the versions of what computed the figures."""
     names = list(dict.fromkeys(table.mechanism.name for table in request.tables))
-    releasable = all(name in RELEASABLE for name in names)
+    releasable = all(name in basis.RELEASABLE for name in names)
     blocks: tuple[Block, ...] = (
         make_table(
             "Noise of each table; scales are in counts",
@@ -449,18 +438,18 @@ def mechanisms_section(request: SetRequest) -> Section:
                 "Mechanism": lambda table: table.mechanism.name,
                 "Epsilon": lambda table: f"{table.mechanism.epsilon:.12g}",
                 "Delta": lambda table: "-" if table.mechanism.pure else f"{table.mechanism.delta:g}",
-                "Scale": lambda table: describe_scale(table.mechanism).removesuffix(", in counts"),
+                "Scale": lambda table: basis.describe_scale(table.mechanism).removesuffix(", in counts"),
             },
             texts=(0, 1, 4),
         ),
         Facts(
             (
-                *((f"Formula of {name}", FORMULAS[name]) for name in names),
+                *((f"Formula of {name}", basis.FORMULAS[name]) for name in names),
                 ("Cost of the set", request.cost.headline),
-                ("Can it be released?", RELEASED if releasable else NOT_RELEASED),
+                ("Can it be released?", basis.RELEASED if releasable else basis.NOT_RELEASED),
             )
         ),
-        versions_table(),
+        basis.versions_table(),
     )
     return Section("mechanism", "Mechanisms and versions", (), blocks)
 
@@ -469,8 +458,8 @@ def list_set_fields(request: SetRequest, public: bool = False) -> tuple[Field, .
     """Every field of the registry's template, as far as a report on a set knows it."""
     cost, tables, found = request.cost, request.tables, request.found
     mechanisms = dict.fromkeys(table.mechanism.name for table in tables)
-    thresholds = dict.fromkeys(describe_threshold(table.mechanism.threshold) for table in tables)
-    told = "; ".join(f"table {name_set_table(each)}: {describe_scale(each.mechanism)}" for each in tables)
+    thresholds = dict.fromkeys(basis.describe_threshold(table.mechanism.threshold) for table in tables)
+    told = "; ".join(f"table {name_set_table(each)}: {basis.describe_scale(each.mechanism)}" for each in tables)
     limits = request.describe_limits()
     steps = [f"Preparation: {'; '.join(request.steps)}"] if request.steps else []
     steps += ["Risks were assessed on the raw data before the release"] if found is not None else []
@@ -480,7 +469,7 @@ def list_set_fields(request: SetRequest, public: bool = False) -> tuple[Field, .
         "basic.description": "; ".join(f"Table {name_set_table(each)}" for each in tables),
         "dp_variant.variant_name": "Approximate DP" if cost.delta else "Pure DP",
         "dp_variant.data_domain": f"Records with {request.columns}, {request.sensitive}",
-        "privacy_loss.privacy_unit_details": NEIGHBOURS[tables[0].mechanism.neighbours],
+        "privacy_loss.privacy_unit_details": basis.NEIGHBOURS[tables[0].mechanism.neighbours],
         "privacy_loss.number_of_privacy_units": None if public or found is None else f"{found.records:,}",
         "privacy_loss.privacy_parameters.epsilon": f"{cost.epsilon:.12g}",
         "privacy_loss.privacy_parameters.delta": f"{cost.delta:g}" if cost.delta else NOT_APPLICABLE,
@@ -489,7 +478,7 @@ def list_set_fields(request: SetRequest, public: bool = False) -> tuple[Field, .
             f"Given beforehand; checked for {limits}" if limits else "Given beforehand"
         ),
         "implementation.preprocessing_and_hyperparameter_tuning": ". ".join(steps) or None,
-        "implementation.mechanisms": f"{'; '.join(FORMULAS[name] for name in mechanisms)}. Scales: {told}",
+        "implementation.mechanisms": f"{'; '.join(basis.FORMULAS[name] for name in mechanisms)}. Scales: {told}",
         "implementation.composition": cost.headline,
         "implementation.post_processing": " ".join(thresholds),
     }
