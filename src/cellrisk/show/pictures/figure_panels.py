@@ -62,10 +62,7 @@ def draw_figure_panel(
     axes: Axes, kind: str, lines: FigureLines, every: Sequence[FigureLines], *, small: bool, left: bool, bottom: bool
 ) -> Finish:
     """One panel. Panels of one kind share the scale of ``every`` attribute and mechanism in the picture."""
-    ends = (
-        min(float(each.epsilon[0]) for each in every),
-        max(float(each.epsilon[-1]) for each in every),
-    )
+    ends = min(float(each.epsilon[0]) for each in every), max(float(each.epsilon[-1]) for each in every)
     words = "epsilon" if small else "epsilon (smaller: more noise, more private)"
     epsilon_axis(axes, *ends, words if bottom else "")
     axes.tick_params(labelbottom=bottom)
@@ -112,15 +109,11 @@ def _draw_caused(axes: Axes, lines: FigureLines, line: CausedLine, small: bool) 
     chance, raw = line.exposed_limits.chance, line.exposed_limits.raw
     axes.axhline(chance, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1.8)
     axes.axhline(raw, color=GREY, linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=1.8)
-    right = [] if small else label_right(axes, [(raw, f"raw table {percent(raw)}", GREY)])
-    values = (
-        []
-        if small
-        else [
-            *_values(axes, x, caused, darker(ALARM), name="because of their own record"),
-            *_values(axes, x, exposed, COLOURS[0], name="exposed"),
-        ]
-    )
+    right, values = [], []
+    if not small:
+        right = label_right(axes, [(raw, f"raw table {percent(raw)}", GREY)])
+        values = _values(axes, x, caused, darker(ALARM), name="because of their own record")
+        values += _values(axes, x, exposed, COLOURS[0], name="exposed")
 
     def write() -> None:
         spread_right(axes, right)
@@ -310,23 +303,17 @@ def title_of_figures(curve: RiskCurve) -> str:
     """The message: the figures at an epsilon near 1 that every mechanism has."""
     figures = curve.figures
     common = set(figures[0].epsilon.tolist()).intersection(*(each.epsilon.tolist() for each in figures))
-    if not common:
+    if not common or len(figures) > 4:
         return "The figures to decide by, along epsilon"
     epsilon = min(common, key=lambda each: abs(float(np.log(each))))
+    if len(figures) == 1:
+        return f"At epsilon {plain(epsilon)}, {_tell(figures[0], figures[0].place(epsilon), short=False)}"
+    several, mixed = (len({getattr(each, part) for each in figures}) > 1 for part in ("sensitive", "setting"))
     told = []
     for each in figures:
-        place = each.place(epsilon)
-        who = []
-        if len({other.sensitive for other in figures}) > 1:
-            who.append(each.sensitive)
-        if len({other.setting for other in figures}) > 1:
-            who.append(each.setting.describe())
-        told.append((", ".join(who), _tell(each, place, short=len(figures) > 1)))
-    if len(told) == 1:
-        return f"At epsilon {plain(epsilon)}, {told[0][1]}"
-    if len(told) > 4:
-        return "The figures to decide by, along epsilon"
-    return f"{_subject(figures[0])} at epsilon {plain(epsilon)}: {'; '.join(f'{who} {what}' for who, what in told)}"
+        who = [*([each.sensitive] if several else []), *([each.setting.describe()] if mixed else [])]
+        told.append(f"{', '.join(who)} {_tell(each, each.place(epsilon), short=True)}")
+    return f"{_subject(figures[0])} at epsilon {plain(epsilon)}: {'; '.join(told)}"
 
 
 def _subject(lines: FigureLines) -> str:
