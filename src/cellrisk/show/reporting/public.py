@@ -77,10 +77,13 @@ def _describe(decision: Decision) -> str:
     )
 
 
-def guarantee_section(who: str, loss: str, them: str, neighbours: str, highest: Ceiling | None) -> Section:
-    """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute."""
+def guarantee_section(keeps: str, loss: str, them: str, neighbours: str, highest: Ceiling | None) -> Section:
+    """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute.
+
+    ``keeps`` is the beginning of the sentence, such as "The table keeps", and ``them`` what is read in.
+    """
     changed = "were left out" if neighbours == "add-remove" else "held other values"
-    promise = PROMISE.format(f"{who} differential privacy with {loss}", them, changed)
+    promise = PROMISE.format(f"{keeps} differential privacy with {loss}", them, changed)
     lead = () if highest is None else (highest.of_two,)
     return Section("guarantee", "What the guarantee means", lead, (Words((promise,)),))
 
