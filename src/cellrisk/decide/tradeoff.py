@@ -34,7 +34,7 @@ class TvdLimit:
 
     def __post_init__(self) -> None:
         require_whole_number("way", self.way, 1)
-        require_within("max_tvd", self.max_tvd, least=0, most=1)
+        require_within("max_tvd, a total variation distance,", self.max_tvd, least=0, most=1)
 
 
 @dataclass(frozen=True, eq=False)
