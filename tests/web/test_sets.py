@@ -18,7 +18,7 @@ from cellrisk.decide.policies import Obeyed, Policies
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.together.set_file import read_set_file, refuse_belief
 from cellrisk.repeat.together.sets import read_tables, refuse_shared_noise
-from cellrisk.web.boxes import in_words_of_boxes, name_set_boxes
+from cellrisk.web.boxes import in_words_of_boxes, known_as, name_set_boxes
 from cellrisk.web.commands import find_arguments, write_set_file
 from cellrisk.web.request_models import MOST_LETTERS, SetChoice
 from cellrisk.web.set_work import assess_set, read_set
@@ -359,7 +359,7 @@ class TestRefusals:
         assert "allow more memory, use coarser bins" in Path(cr.counts.joint.__file__).read_text("utf-8")
 
     def test_no_path_of_the_server_is_told(self) -> None:
-        with pytest.raises(InvalidInput) as refusal, in_words_of_boxes("/private/x1.csv", "people.csv"):
+        with pytest.raises(InvalidInput) as refusal, in_words_of_boxes(), known_as("/private/x1.csv", "people.csv"):
             raise InvalidInput("'/private/x1.csv' and 'x1.csv' have no column")
         assert str(refusal.value) == "'people.csv' and 'people.csv' have no column"
 

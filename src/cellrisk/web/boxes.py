@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from cellrisk.errors import CellriskError, InvalidInput
 
@@ -146,13 +147,24 @@ def name_set_boxes(line: str) -> str:
     return name_boxes(line)
 
 
+def hide_path(line: str, path: str, name: str) -> str:
+    """The line, with the user's name of a file in place of its path on the server."""
+    return line.replace(path, name).replace(Path(path).name, name)
+
+
 @contextmanager
-def in_words_of_boxes(path: str = "", name: str = "") -> Iterator[None]:
-    """What is refused inside is refused in the words of the page, which knows the file by its name."""
+def known_as(path: str, name: str) -> Iterator[None]:
+    """What is refused inside names the file as the user does."""
     try:
         yield
     except CellriskError as refusal:
-        line = str(refusal)
-        if path:
-            line = line.replace(path, name).replace(path.rpartition("/")[2], name)
-        raise InvalidInput(name_set_boxes(line)) from None
+        raise InvalidInput(hide_path(str(refusal), path, name)) from None
+
+
+@contextmanager
+def in_words_of_boxes() -> Iterator[None]:
+    """What is refused inside is refused in the words of the page of sets."""
+    try:
+        yield
+    except CellriskError as refusal:
+        raise InvalidInput(name_set_boxes(str(refusal))) from None

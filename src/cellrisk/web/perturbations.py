@@ -13,11 +13,11 @@ from cellrisk.decide.figure_limits import FigureLimit
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition, Requirement
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import NAMED, Perturbation, read_perturbation
 from cellrisk.risk.perturbed import NOT_TOLD, EqualRisk, assess_perturbation
 from cellrisk.system.text import make_sentence
-from cellrisk.web.boxes import name_boxes
+from cellrisk.web.boxes import hide_path, known_as, name_boxes
 from cellrisk.web.jobs import TellProgress
 from cellrisk.web.recipes import Recipe, find_delta, narrow
 from cellrisk.web.work import Written, write_report
@@ -65,19 +65,15 @@ class GivenPerturbation:
     def read(self) -> Perturbation:
         if self.path is None:
             return read_perturbation(str(self.rule))
-        path = Path(self.path)
+        name = str(self.name)
         try:
-            if path.stat().st_size > MOST_BYTES:
+            if Path(self.path).stat().st_size > MOST_BYTES:
                 raise InvalidInput("the table P(m -> r) is too large", allowed=f"up to {MOST_BYTES // 10**6} MB")
-            made = read_perturbation(self._with_threshold(self.path))
+            with known_as(self.path, name):
+                made = read_perturbation(self._with_threshold(self.path))
         except OSError:
             raise InvalidInput("the table P(m -> r) is no longer there", fix="upload it again") from None
-        except CellriskError as refusal:
-            raise InvalidInput(self._hide_path(str(refusal))) from None
-        return replace(made, name=self._hide_path(made.name))
-
-    def _hide_path(self, words: str) -> str:
-        return words.replace(str(self.path), str(self.name)).replace(Path(str(self.path)).name, str(self.name))
+        return replace(made, name=hide_path(made.name, self.path, name))
 
 
 @lru_cache(maxsize=4)

@@ -13,12 +13,13 @@ from cellrisk.counts.table import FrequencyTable
 from cellrisk.counts.tabulation import read_cells, tabulate
 from cellrisk.counts.vectors import Homogeneity
 from cellrisk.decide.policy import DELTA_FROM_RECORDS
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
 from cellrisk.risk.sweep import usual_delta
 from cellrisk.system.checks import read_bins
 from cellrisk.system.progress import Progress
 from cellrisk.system.words import MechanismName, Neighbours
+from cellrisk.web.boxes import known_as
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,8 @@ class Recipe:
 
     def tabulate(self, progress: Progress | None = None) -> FrequencyTable:
         """Makes the table."""
-        try:
+        with known_as(self.path, self.name):
             table = tabulate(self.path, self.quasi_identifiers, self.sensitive, **self.arguments(), progress=progress)
-        except CellriskError as refusal:
-            raise InvalidInput(self.hide_path(str(refusal))) from None
         incomplete = [name for name, _ in table.missing_records if name in table.sensitive]
         if self.missing == "drop" and len(table.sensitive) > 1 and incomplete:
             raise InvalidInput(
@@ -55,10 +54,8 @@ class Recipe:
     def read_cells(self, place: int) -> Cells:
         """The cells with their keys, and the counts of the sensitive attribute at a place."""
         schema = Schema(self.quasi_identifiers, self.sensitive, **self.arguments())
-        try:
+        with known_as(self.path, self.name):
             return read_cells(self.path, schema, Resources.of(None), None, None, place)
-        except CellriskError as refusal:
-            raise InvalidInput(self.hide_path(str(refusal))) from None
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `tabulate` after the columns that are not the default."""
@@ -82,10 +79,6 @@ class Recipe:
             bins=tuple((name, text) for name, text in given if name in used),
             levels=tuple((name, labels) for name, labels in self.levels if name in used),
         )
-
-    def hide_path(self, line: str) -> str:
-        """The line, with the user's name of the file in place of its path on the server."""
-        return line.replace(self.path, self.name).replace(self.path.rpartition("/")[2], self.name)
 
 
 def attach_source(table: FrequencyTable, recipe: Recipe, cells: Mapping[str, Cells]) -> FrequencyTable:

@@ -16,7 +16,7 @@ from cellrisk.repeat.together.judging import find_policy_breaches, list_certaint
 from cellrisk.repeat.together.set_file import read_set_text
 from cellrisk.repeat.together.sets import read_tables
 from cellrisk.repeat.together.together_result import SAYS, TableFigures, TogetherAssessment
-from cellrisk.web.boxes import in_words_of_boxes
+from cellrisk.web.boxes import in_words_of_boxes, known_as
 from cellrisk.web.commands import find_arguments
 from cellrisk.web.jobs import TellProgress
 from cellrisk.web.request_models import SetChoice
@@ -43,7 +43,7 @@ def assess_set(
         report("putting the tables together" if done else "counting the people", None if done else share)
 
     report("counting the people", None)
-    with in_words_of_boxes(path, name):
+    with in_words_of_boxes(), known_as(path, name):
         check_unpacked(path, unpacked_limit)
         certainties = list_certainties(policy, ())
         found = assess_together(path, **find_arguments(choice), certainty=certainties or None, progress=tell)

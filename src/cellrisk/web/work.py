@@ -35,7 +35,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
 from cellrisk.system.text import about_people, make_sentence, percent
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Weights
-from cellrisk.web.boxes import name_boxes
+from cellrisk.web.boxes import known_as, name_boxes
 from cellrisk.web.jobs import TellProgress
 from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, narrow, offer_deltas
 from cellrisk.web.request_models import LIMITS
@@ -67,11 +67,9 @@ def warm_up() -> None:
 
 def look(report: TellProgress, path: str, name: str, unpacked_limit: int | None = None) -> Preview:
     report("reading the columns", None)
-    try:
+    with known_as(path, name):
         check_unpacked(path, unpacked_limit)
         return preview_file(path, progress=partial(report, "reading the columns"))
-    except CellriskError as refusal:
-        raise InvalidInput(Recipe(path, name, (), ()).hide_path(str(refusal))) from None
 
 
 def count(report: TellProgress, recipe: Recipe, unpacked_limit: int | None = None) -> Tabulated:
