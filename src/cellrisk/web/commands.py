@@ -25,30 +25,88 @@ USUAL = {"missing": "category", "outside": "error", "neighbours": "add-remove"}
 
 def write_commands(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, records: int) -> Commands:
     """Shell and Python for the table, its assessment, the curve, the choice where there is a limit, and the report."""
-    delta = find_delta(asked.mechanism, asked.delta, records)
+    epsilon, others = {"epsilon": asked.epsilon}, _find_delta(asked, records)
+    others |= {"neighbours": asked.neighbours} if asked.neighbours != "add-remove" else {}
+    risk, limits = _find_risk(asked), given_limits(asked)
+    about = risk if OF_THE_RISK & set(limits) else {}
+    table = [as_argument(path), *_table_options(recipe, sensitive), "--mechanism", asked.mechanism, *_options(others)]
+    shell = [
+        ["assess", *table, *_options(epsilon)],
+        ["curve", *table, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
+        *([["choose", *table, *_options({**about, **limits})]] if limits else []),
+        ["report", *table, *_options({**epsilon, **risk, **limits}), "--output", "report.html"],
+    ]
+    name = repr(asked.mechanism)
+    report = {**epsilon, **others, **risk, **limits, **_tell_source(recipe, sensitive)}
+    python = [
+        f"print(cr.assess(table, cr.mechanism({name}{_keywords({**epsilon, **others})})))",
+        f"curve = cr.curve(table, {name}{_keywords({**others, 'measures': asked.measure})})",
+        'curve.to_csv("curve.csv")',
+        'curve.plot("curve.svg")',
+        *([f"print(cr.choose(table, {name}{_keywords({**limits, **about, **others})}))"] if limits else []),
+        f'cr.report(table, {name}{_keywords(report)}).save("report.html")',
+    ]
+    return _put_together(recipe, path, sensitive, shell, python)
+
+
+def write_perturbed_commands(
+    recipe: Recipe, path: str, perturbation: str, asked: PerturbedRequest, sensitive: str, records: int
+) -> Commands:
+    """The same for a perturbation: its assessment with the picture at equal risk, the riskiest cells, the report."""
+    delta, risk, limits = _find_delta(asked, records), _find_risk(asked), given_limits(asked)
+    table = [as_argument(path), *_table_options(recipe, sensitive), "--perturbation", perturbation]
+    compared = _options({"mechanism": asked.mechanism, **delta})
+    shell = [
+        ["assess", *table, *compared, "--plot", "equal-risk.svg"],
+        ["explain", *table],
+        ["report", *table, *compared, *_options({**risk, **limits}), "--output", "report.html"],
+    ]
+    report = {**delta, **risk, **limits, **_tell_source(recipe, sensitive)}
+    python = [
+        f"found = cr.assess_perturbation(table, {perturbation!r}, compare={asked.mechanism!r}{_keywords(delta)})",
+        "print(found)",
+        'found.plot("equal-risk.svg")',
+        f"print(cr.explain(table, perturbation={perturbation!r}))",
+        f"report = cr.report(table, {asked.mechanism!r}, perturbation={perturbation!r}{_keywords(report)})",
+        'report.save("report.html")',
+    ]
+    return _put_together(recipe, path, sensitive, shell, python)
+
+
+def _put_together(recipe: Recipe, path: str, sensitive: str, shell: list[list[str]], python: list[str]) -> Commands:
+    """The commands as they are typed, and the code after the line that makes the table."""
+    warning = "" if _can_be_options(recipe) else NO_OPTION
+    made = ["import cellrisk as cr", "", f"table = {write_tabulate(recipe, path, sensitive)}"]
     return Commands(
-        shell=write_shell(recipe, path, asked, sensitive, delta),
-        python=write_python(recipe, path, asked, sensitive, delta),
+        shell=warning + "".join(f"{shlex.join(['cellrisk', *line])}\n" for line in shell),
+        python="\n".join([*made, *python]) + "\n",
     )
 
 
-def write_shell(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, delta: float) -> str:
-    table = [as_argument(path), *_table_options(recipe, sensitive)]
-    mechanism = ["--mechanism", asked.mechanism, *(["--delta", number(delta)] if delta else [])]
-    mechanism += ["--neighbours", asked.neighbours] if asked.neighbours != "add-remove" else []
-    risk = ["--measure", asked.measure, "--form", asked.form, "--weights", asked.weights]
-    epsilon = ["--epsilon", number(asked.epsilon)]
-    limits = given_limits(asked)
-    limit = [part for name, most in limits.items() for part in (f"--{name.replace('_', '-')}", number(most))]
-    about = risk if OF_THE_RISK & set(limits) else []
-    lines = [
-        ["assess", *table, *mechanism, *epsilon],
-        ["curve", *table, *mechanism, "--measure", asked.measure, "--csv", "curve.csv", "--plot", "curve.svg"],
-        *([["choose", *table, *mechanism, *about, *limit]] if limit else []),
-        ["report", *table, *mechanism, *epsilon, *risk, *limit, "--output", "report.html"],
+def _find_delta(asked: EpsilonRequest | PerturbedRequest, records: int) -> dict[str, Any]:
+    delta = find_delta(asked.mechanism, asked.delta, records)
+    return {"delta": delta} if delta else {}
+
+
+def _find_risk(asked: EpsilonRequest | PerturbedRequest) -> dict[str, str]:
+    return {"measure": asked.measure, "form": asked.form, "weights": asked.weights}
+
+
+def _tell_source(recipe: Recipe, sensitive: str) -> dict[str, Any]:
+    return {"source": recipe.name, "preparation": list_preparation(recipe, sensitive)}
+
+
+def _options(given: Mapping[str, Any]) -> list[str]:
+    """Arguments of Python as options of the command line.
+
+    >>> _options({"max_risk": 0.1, "form": "tight"})
+    ['--max-risk', '0.1', '--form', 'tight']
+    """
+    return [
+        part
+        for name, value in given.items()
+        for part in (f"--{name.replace('_', '-')}", value if isinstance(value, str) else number(value))
     ]
-    warning = "" if _can_be_options(recipe) else NO_OPTION
-    return warning + "".join(f"{shlex.join(['cellrisk', *line])}\n" for line in lines)
 
 
 def given_limits(asked: EpsilonRequest | PerturbedRequest) -> dict[str, float]:
@@ -87,32 +145,6 @@ def _can_be_options(recipe: Recipe) -> bool:
     )
 
 
-def write_python(recipe: Recipe, path: str, asked: EpsilonRequest, sensitive: str, delta: float) -> str:
-    setting: dict[str, Any] = {"epsilon": asked.epsilon, "delta": delta, "neighbours": asked.neighbours}
-    if asked.neighbours == "add-remove":
-        del setting["neighbours"]
-    if not delta:
-        del setting["delta"]
-    others = {name: value for name, value in setting.items() if name != "epsilon"}
-    risk = {"measure": asked.measure, "form": asked.form, "weights": asked.weights}
-    limits = given_limits(asked)
-    about = risk if OF_THE_RISK & set(limits) else {}
-    report = {**setting, **risk, **limits, "source": recipe.name, "preparation": list_preparation(recipe, sensitive)}
-    lines = [
-        "import cellrisk as cr",
-        "",
-        f"table = {write_tabulate(recipe, path, sensitive)}",
-        f"print(cr.assess(table, cr.mechanism({asked.mechanism!r}{_keywords(setting)})))",
-        f"curve = cr.curve(table, {asked.mechanism!r}{_keywords({**others, 'measures': asked.measure})})",
-        'curve.to_csv("curve.csv")',
-        'curve.plot("curve.svg")',
-    ]
-    if limits:
-        lines.append(f"print(cr.choose(table, {asked.mechanism!r}{_keywords({**limits, **about, **others})}))")
-    lines.append(f'cr.report(table, {asked.mechanism!r}{_keywords(report)}).save("report.html")')
-    return "\n".join(lines) + "\n"
-
-
 def write_tabulate(recipe: Recipe, path: str, sensitive: str) -> str:
     """How the table is made, in Python."""
     used = {*recipe.quasi_identifiers, sensitive}
@@ -126,42 +158,6 @@ def list_preparation(recipe: Recipe, sensitive: str) -> list[str]:
     """What was done to the columns in use, as a report tells it."""
     used = {*recipe.quasi_identifiers, sensitive}
     return [f"{name} in bins: {text}" for name, text in recipe.bins if name in used]
-
-
-def write_perturbed_commands(
-    recipe: Recipe, path: str, perturbation: str, asked: PerturbedRequest, sensitive: str, records: int
-) -> Commands:
-    """The same for a perturbation: its assessment with the picture at equal risk, the riskiest cells, the report."""
-    delta = find_delta(asked.mechanism, asked.delta, records)
-    limits = given_limits(asked)
-    risk = {"measure": asked.measure, "form": asked.form, "weights": asked.weights}
-    about = [as_argument(path), *_table_options(recipe, sensitive), "--perturbation", perturbation]
-    compared = ["--mechanism", asked.mechanism, *(["--delta", number(delta)] if delta else [])]
-    words = [part for name, word in risk.items() for part in (f"--{name}", word)]
-    words += [part for name, most in limits.items() for part in (f"--{name.replace('_', '-')}", number(most))]
-    shell = [
-        ["assess", *about, *compared, "--plot", "equal-risk.svg"],
-        ["explain", *about],
-        ["report", *about, *compared, *words, "--output", "report.html"],
-    ]
-    by = {"delta": delta} if delta else {}
-    report = {**by, **risk, **limits, "source": recipe.name, "preparation": list_preparation(recipe, sensitive)}
-    python = [
-        "import cellrisk as cr",
-        "",
-        f"table = {write_tabulate(recipe, path, sensitive)}",
-        f"found = cr.assess_perturbation(table, {perturbation!r}, compare={asked.mechanism!r}{_keywords(by)})",
-        "print(found)",
-        'found.plot("equal-risk.svg")',
-        f"print(cr.explain(table, perturbation={perturbation!r}))",
-        f"report = cr.report(table, {asked.mechanism!r}, perturbation={perturbation!r}{_keywords(report)})",
-        'report.save("report.html")',
-    ]
-    warning = "" if _can_be_options(recipe) else NO_OPTION
-    return Commands(
-        shell=warning + "".join(f"{shlex.join(['cellrisk', *line])}\n" for line in shell),
-        python="\n".join(python) + "\n",
-    )
 
 
 def _keywords(given: dict[str, Any]) -> str:
