@@ -98,9 +98,14 @@ class EpsilonRequest(MechanismRequest):
     epsilon: Epsilon
 
 
-class PositionsRequest(CellsRequest):
+class LineRequest(CellsRequest):
+    """A mechanism whose figures are wanted along epsilon."""
+
     mechanism: MechanismName = "geometric"
     neighbours: Neighbours = "add-remove"
+
+
+class PositionsRequest(LineRequest):
     deltas: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(
         default=None, min_length=1, max_length=5, description="Null: about one over the records, and two smaller ones."
     )
@@ -108,9 +113,7 @@ class PositionsRequest(CellsRequest):
     points: int = Field(default=121, ge=2, le=501)
 
 
-class CertaintyRequest(CellsRequest):
-    mechanism: MechanismName = "geometric"
-    neighbours: Neighbours = "add-remove"
+class CertaintyRequest(LineRequest):
     delta: Delta
     points: int = Field(default=41, ge=2, le=501)
 

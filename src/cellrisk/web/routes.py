@@ -20,7 +20,7 @@ from cellrisk.web.boxes import in_words_of_boxes
 from cellrisk.web.commands import write_commands, write_perturbed_commands, write_set_commands
 from cellrisk.web.jobs import Job
 from cellrisk.web.perturbations import GivenPerturbation, read_given
-from cellrisk.web.recipes import Recipe, find_delta, make_mechanism, say_delta
+from cellrisk.web.recipes import Recipe, find_delta, say_delta
 from cellrisk.web.workspace import LoadedTable, NotThere, Workspace
 
 SECONDS_FOR_AN_ANSWER = 1.5
@@ -45,30 +45,30 @@ def find_table(table: str, workspace: Annotated[Workspace, Depends(find_workspac
 InWorkspace = Annotated[Workspace, Depends(find_workspace)]
 OfTable = Annotated[LoadedTable, Depends(find_table)]
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": answer_models.Refusal, "description": "The request cannot be read, or names another host."},
-    401: {"model": answer_models.Refusal, "description": "The cookie is missing."},
-    403: {"model": answer_models.Refusal, "description": "The request comes from another site."},
-    422: {"model": answer_models.Refusal, "description": "A value or combination that cannot give a right answer."},
-}
-MISSING: dict[int | str, dict[str, Any]] = {404: {"model": answer_models.Refusal, "description": "It is not there."}}
-LARGE: dict[int | str, dict[str, Any]] = {
-    413: {"model": answer_models.Refusal, "description": "The request is too large."}
-}
-QUEUED: dict[int | str, dict[str, Any]] = {
-    429: {"model": answer_models.Refusal, "description": "Too much work is waiting."},
-    **MISSING,
-    **LARGE,
-}
+Responses = dict[int | str, dict[str, Any]]
+
+
+def refusals(descriptions: dict[int, str]) -> Responses:
+    """What the OpenAPI document says of statuses that refuse."""
+    return {status: {"model": answer_models.Refusal, "description": told} for status, told in descriptions.items()}
+
+
+REFUSALS = refusals(
+    {
+        400: "The request cannot be read, or names another host.",
+        401: "The cookie is missing.",
+        403: "The request comes from another site.",
+        422: "A value or combination that cannot give a right answer.",
+    }
+)
+MISSING = refusals({404: "It is not there."})
+LARGE = refusals({413: "The request is too large."})
+BUSY = refusals({429: "Too much work is waiting."})
 ASKED = {**MISSING, **LARGE}
-SOON = {**QUEUED, 202: {"model": answer_models.JobTicket, "description": "It takes longer: follow the job."}}
-OF_CELLS: dict[int | str, dict[str, Any]] = {
-    409: {
-        "model": answer_models.Refusal,
-        "description": "The cells of so large a table have to be read first, by `cells`.",
-    },
-    **ASKED,
-}
+QUEUED = {**BUSY, **ASKED}
+LATER: Responses = {202: {"model": answer_models.JobTicket, "description": "It takes longer: follow the job."}}
+SOON = {**QUEUED, **LATER}
+OF_CELLS = {**refusals({409: "The cells of so large a table have to be read first, by `cells`."}), **ASKED}
 
 api = APIRouter(prefix="/api", responses=REFUSALS)
 page = APIRouter(include_in_schema=False)
@@ -121,7 +121,7 @@ def list_files(workspace: InWorkspace) -> answer_models.FolderFiles:
 
 @api.post(
     "/uploads",
-    responses={**LARGE, 429: QUEUED[429]},
+    responses={**LARGE, **BUSY},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -153,11 +153,7 @@ def open_source(choice: request_models.SourceChoice, workspace: InWorkspace) -> 
 
 @api.get(
     "/sources/{source}",
-    responses={
-        **MISSING,
-        429: QUEUED[429],
-        202: {"model": answer_models.JobTicket, "description": "It is being read."},
-    },
+    responses={**MISSING, **BUSY, 202: {**LATER[202], "description": "It is being read."}},
     response_model=answer_models.SourcePreview,
 )
 async def preview(source: str, workspace: InWorkspace) -> Any:
@@ -316,7 +312,7 @@ def compare(
 def show_commands(loaded: OfTable, asked: request_models.EpsilonRequest) -> answer_models.Commands:
     """The command line and the Python code that give the same result."""
     name = loaded.table.attribute(asked.sensitive).name
-    make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, loaded.table.n_records)
+    answers.read_mechanism(loaded, asked)
     return write_commands(loaded.recipe, loaded.origin.command, asked, name, loaded.table.n_records)
 
 
@@ -326,7 +322,7 @@ def make_download(
 ) -> answer_models.JobTicket:
     """A report, a curve or a release: a job, whose result is `Download`."""
     table = loaded.table
-    mechanism = make_mechanism(asked.mechanism, asked.epsilon, asked.delta, asked.neighbours, table.n_records)
+    mechanism = answers.read_mechanism(loaded, asked)
     arguments: dict[str, Any] = {
         "table": loaded.sent,
         "recipe": loaded.recipe,
@@ -443,7 +439,7 @@ def show_sets_page() -> HTMLResponse:
     return HTMLResponse(render("sets.html.j2"))
 
 
-@api.post("/sets/read", responses={**LARGE, 429: QUEUED[429], 202: SOON[202]}, response_model=answer_models.SetRead)
+@api.post("/sets/read", responses={**LARGE, **BUSY, **LATER}, response_model=answer_models.SetRead)
 async def read_set(asked: request_models.SetText, workspace: InWorkspace) -> Any:
     """What a set file holds, for the boxes of the page. The source that it names is not opened."""
     job = workspace.jobs.submit(set_work.read_set, asked.model_dump())

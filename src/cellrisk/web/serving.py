@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,13 +142,16 @@ def serve(
     from cellrisk.decide.policies import Policies
 
     given: dict[str, Any] = {} if token is None else {"token": token}
-    given |= {
-        "folder": None if folder is None else Path(folder),
-        "ledger": None if ledger is None else os.fspath(ledger),
-    }
-    given |= {"upload_limit": upload_limit, "allow_remote": allow_remote, "password": password}
-    given |= {"policy": Policies.in_force(policy)}
-    Settings(host=host, **given)  # refuses before anything is opened
+    asked = Settings(  # refuses before anything is opened
+        folder=None if folder is None else Path(folder),
+        host=host,
+        ledger=None if ledger is None else os.fspath(ledger),
+        upload_limit=upload_limit,
+        allow_remote=allow_remote,
+        password=password,
+        policy=Policies.in_force(policy),
+        **given,
+    )
     if ledger is None and new_ledger:
         raise InvalidInput("a new ledger needs a place", fix="name it: --ledger releases.db")
     with ExitStack() as held:
@@ -156,7 +160,7 @@ def serve(
             from cellrisk.repeat.ledger import Ledger
 
             Ledger(ledger, create=new_ledger).close()
-        settings = Settings(host=host, port=listening.getsockname()[1], **given)
+        settings = replace(asked, port=listening.getsockname()[1])
         link_page = held.enter_context(private_link_page(settings.link)) if open_browser else None
         app = create_app(settings, lambda: link_page.unlink(missing_ok=True) if link_page is not None else None)
         for library in ("asyncio", "python_multipart"):
