@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,9 +11,7 @@ from cellrisk.cli.answers import answer, check_outputs, obey, say, stop_above_li
 from cellrisk.cli.config import OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     AttackerOptions,
-    MaxCaused,
-    MaxCeiling,
-    MaxCertain,
+    GateOptions,
     MechanismOptions,
     Number,
     PerturbationText,
@@ -87,9 +85,7 @@ def assess_command(
     risk: RiskOptions,
     attacker: AttackerOptions,
     output: OutputOptions,
-    max_caused: MaxCaused = None,
-    max_certain: MaxCertain = None,
-    max_ceiling: MaxCeiling = None,
+    gates: GateOptions,
     max_risk: Annotated[
         Number, number("Exit with code 3 if a larger share is exposed, or the risk by --measure is larger.", "R")
     ] = None,
@@ -113,22 +109,15 @@ def assess_command(
     if max_risk is not None and not 0 <= max_risk <= 1:
         raise InvalidInput("--max-risk must be a share of people", got=max_risk, allowed="from 0 to 1")
     check_outputs(plot)
-    limits = FigureLimit.read(
-        max_caused=max_caused,
-        max_certain=max_certain,
-        max_ceiling=max_ceiling,
-        attack=risk.attack,
-        **attacker.arguments(),
-    )
+    limits = FigureLimit.read(**asdict(gates), attack=risk.attack, **attacker.arguments())
+    others = {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}
     if perturbation is not None and mechanism.epsilon is not None and is_family(perturbation):
         refuse_typed(context, f"{perturbation} without its number asks for the number at equal risk alone", risk)
-        gates = {"--max-caused": max_caused, "--max-certain": max_certain, "--max-ceiling": max_ceiling}
-        others = {name: value is not None for name, value in {**gates, "--max-risk": max_risk, "--plot": plot}.items()}
-        others |= {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}
+        given = {**asdict(gates), "max_risk": max_risk, "plot": plot}
+        others |= {f"--{name.replace('_', '-')}": value is not None for name, value in given.items()}
         compare_family(perturbation, table, mechanism.one(), attacker, others, output.as_json, policies)
         return
     if perturbation is not None:
-        others = {"--attack": risk.attack != "homogeneity", "--check": check, "--domain": domain}
         check_no_noise(mechanism, others, compared=True)
         assess_perturbation_command(
             perturbation, table, mechanism, risk, attacker, limits, max_risk, plot, output.as_json, policies

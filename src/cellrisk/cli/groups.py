@@ -116,13 +116,11 @@ def whole(help: str) -> Any:
 
 
 HomogeneityAlone = Annotated[Attack, option("Leave it out: it is homogeneity.", "NAME", str)]
-MaxCaused = Annotated[
-    Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
+MayBeMissing = Annotated[Texts, option("Column that can hold missing values.", "COLUMN")]
+ObservedLevels = Annotated[
+    Texts, option("Column whose levels are taken from the data; the guarantee does not cover which.", "COLUMN")
 ]
-MaxCertain = Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")]
-MaxCeiling = Annotated[
-    Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
-]
+ParentCount = Annotated[Text, option("Column of counts in --parents, if its description is missing.", "COLUMN")]
 
 
 @dataclass(frozen=True)
@@ -401,6 +399,20 @@ class AttackerOptions:
         if self.certainty is not None and len(self.certainty) > 1:
             raise InvalidInput("--certainty takes one number here", got=f"{len(self.certainty)} numbers")
         return {"belief": self.belief, **({} if self.certainty is None else {"certainty": self.certainty[0]})}
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """Figures above which a command ends with exit code 3."""
+
+    panel: ClassVar[str] = LIMITS
+    max_caused: Annotated[
+        Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
+    ] = None
+    max_certain: Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")] = None
+    max_ceiling: Annotated[
+        Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
+    ] = None
 
 
 @dataclass(frozen=True)

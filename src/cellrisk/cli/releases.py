@@ -13,8 +13,11 @@ from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import TYPED, OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     AttackerOptions,
+    MayBeMissing,
     MechanismOptions,
     Number,
+    ObservedLevels,
+    ParentCount,
     Parsed,
     PerturbationText,
     SpreadsheetSafe,
@@ -102,10 +105,8 @@ def release_command(
     exclude: Annotated[
         Parsed, option("Combination that cannot occur: 'sex=m;pregnant=yes|maybe'.", "RULE", parsing.parse_rule)
     ] = None,
-    may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
-    observed_levels: Annotated[
-        Texts, option("Column whose levels are taken from the data; the guarantee does not cover which.", "COLUMN")
-    ] = None,
+    may_be_missing: MayBeMissing = None,
+    observed_levels: ObservedLevels = None,
     observed_cells_only: Annotated[
         bool,
         typer.Option(
@@ -122,9 +123,7 @@ def release_command(
         ),
     ] = None,
     parents: Annotated[Text, option("A coarser release that these counts must add up to.", "FILE")] = None,
-    parent_count: Annotated[
-        Text, option("Column of counts in --parents, if its description is missing.", "COLUMN")
-    ] = None,
+    parent_count: ParentCount = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     spreadsheet_safe: SpreadsheetSafe = False,
 ) -> None:
@@ -237,10 +236,8 @@ def publish_risk_command(
     settings: OutputOptions,
     risk_epsilon: Annotated[Number, number("Epsilon of the figure, on top of that of the release.")] = None,
     figure: Annotated[str, option("caused (people) or local (exact risk, summed over cells).", "NAME")] = "caused",
-    may_be_missing: Annotated[Texts, option("Column that can hold missing values.", "COLUMN")] = None,
-    observed_levels: Annotated[
-        Texts, option("Column whose levels are taken from the data; the guarantee does not cover which.", "COLUMN")
-    ] = None,
+    may_be_missing: MayBeMissing = None,
+    observed_levels: ObservedLevels = None,
 ) -> None:
     """How risky a release would be, as a figure that may be published.
 
@@ -279,9 +276,7 @@ def simulate_command(
     releases: Annotated[int, whole("How many releases are simulated.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
     parents: Annotated[Text, option("A coarser release that the counts must add up to.", "FILE")] = None,
-    parent_count: Annotated[
-        Text, option("Column of counts in --parents, if its description is missing.", "COLUMN")
-    ] = None,
+    parent_count: ParentCount = None,
     exclude: Annotated[
         Parsed, option("With --parents: combination that cannot occur.", "RULE", parsing.parse_rule)
     ] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -9,7 +10,7 @@ import typer
 
 from cellrisk.cli.answers import answer, check_outputs, stop_above_limit
 from cellrisk.cli.config import OutputOptions, policy_of
-from cellrisk.cli.groups import MaxCaused, MaxCeiling, MaxCertain, Number, Numbers, Text, number, option, whole
+from cellrisk.cli.groups import GateOptions, Number, Numbers, Text, number, option, whole
 from cellrisk.cli.program import PanelGroup
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
@@ -38,6 +39,7 @@ def together_command(
     context: typer.Context,
     set_file: SetFile,
     output: OutputOptions,
+    gates: GateOptions,
     check: Annotated[bool, typer.Option("--check", help="Compare with simulated releases; print z-scores.")] = False,
     releases: Annotated[int, whole("Releases that --check simulates.")] = 1000,
     seed: Annotated[int, whole("Seed of the simulation.")] = 0,
@@ -46,9 +48,6 @@ def together_command(
         option("Also count the people whom an attacker names with this certainty: 0.8,0.95.", "NUMBERS", read_numbers),
     ] = None,
     plot: Annotated[Text, option("Picture of how exposure grows table by table: .svg, .png or .pdf.", "FILE")] = None,
-    max_caused: MaxCaused = None,
-    max_certain: MaxCertain = None,
-    max_ceiling: MaxCeiling = None,
     max_epsilon: Annotated[Number, number("Exit with code 3 if the set costs more.", "E")] = None,
     max_risk: Annotated[Number, number("Exit with code 3 if elimination names a larger share of people.", "R")] = None,
     max_people: Annotated[Number, number("Exit with code 3 if elimination names more people.", "M")] = None,
@@ -72,13 +71,8 @@ def together_command(
         raise InvalidInput("--releases must be 2 or more with --check", got=releases)
     check_outputs(plot)
     policies = policy_of(context)
-    figures = FigureLimit.read(
-        max_caused=max_caused,
-        max_certain=max_certain,
-        max_ceiling=max_ceiling,
-        max_epsilon=max_epsilon,
-        **({} if certainty is None else {"certainty": certainty}),
-    )
+    named = {} if certainty is None else {"certainty": certainty}
+    figures = FigureLimit.read(**asdict(gates), max_epsilon=max_epsilon, **named)
     given = {"max_risk": max_risk, "max_people": max_people}
     required = Requirement(**given) if any(each is not None for each in given.values()) else None
     asked = read_set_file(set_file)
