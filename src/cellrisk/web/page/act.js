@@ -1,5 +1,5 @@
 // Step 4: what is taken away: the report, the numbers, the commands, the release itself.
-import { announce, at, make, showError, showNote } from "./elements.js";
+import { announce, at, make, setVerdict, showError, showNote } from "./elements.js";
 import { showLedger } from "./ledger.js";
 import { count, percent, short, size } from "./numbers.js";
 import { askTable, work } from "./server.js";
@@ -19,10 +19,9 @@ export function showSetting() {
   const [kept, words] = judge();
   const exposed = `${percent(presentRow()[form][place])} exposed (${titleOf("forms", form).toLowerCase()}; ${titleOf("measures", page.shown.measure)}; averaged ${titleOf("weights", at("weights").value).toLowerCase()})`;
   at("compare-now").textContent = settingWords();
-  at("setting").className = `verdict ${kept === null ? "" : kept ? "good" : "bad"}`;
-  at("setting").replaceChildren(make("p", { class: "answer" }, `To sign off: ${settingWords()}`),
-    make("p", {}, `${percent(presentFigures().caused[place])} of people given away because of their own record; ${exposed}. ${words}`),
-    make("p", { class: "quiet" }, page.server.policy ?? "No policy is in force."));
+  setVerdict(at("setting"), kept === null ? "" : kept ? "good" : "bad", `To sign off: ${settingWords()}`,
+    [`${percent(presentFigures().caused[place])} of people given away because of their own record; ${exposed}. ${words}`],
+    page.server.policy ?? "No policy is in force.");
   tell("act", `${settingWords()}. ${words}`);
 }
 

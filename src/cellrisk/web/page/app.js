@@ -9,7 +9,7 @@ import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { showLedger } from "./ledger.js";
 import { countTable, loadSource, restore, takeFile } from "./load.js";
-import { changePerturbedLimits, loadShown, uploadKeys } from "./perturbed.js";
+import { changePerturbedLimits, loadShown, takeKeys } from "./perturbed.js";
 import { dragMarker, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
 import { LIMITS, isPerturbed, named, page } from "./state.js";
@@ -21,7 +21,7 @@ function watchControls() {
   watchElements({
     change: { ...each(["protection", "perturbation", "rule", "suppress-below", "sensitive", "mechanism", "measure", "neighbours"], loadShown),
       ...each(["weights", "delta", "form"], () => (isPerturbed() ? loadShown() : showRow())), top: showRiskiest,
-      file: (event) => takeFile(event.target.files[0]), "keys-file": (event) => uploadKeys(event.target.files[0]) },
+      file: (event) => takeFile(event.target.files[0]), "keys-file": (event) => takeKeys(event.target.files[0]) },
     click: { ...openers(loadSource), "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
       "draw-map": loadMap, compare: compareSettings, report: downloadReport, print: () => window.print(),
       "curve-csv": () => download("curve.csv", at("download-status"), "Writing the curve"),

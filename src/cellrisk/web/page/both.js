@@ -40,14 +40,15 @@ export const openers = (load) => ({
   "open-file": () => load("Reading the file", () => ask("POST", "/api/sources", { path: at("folder-file").value })),
 });
 
-export function upload(file, server, load) {
+// Sends a file that was chosen in a box; one that is too large is refused in a place of the page.
+export function upload(file, server, load, box = "file", place = "load-status") {
   const limit = server?.upload_limit ?? Infinity;
-  at("file").value = "";
+  at(box).value = "";
   if (!file) return;
   const form = new FormData();
   form.append("file", file);
   if (file.size <= limit) load(`Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report));
-  else showError(at("load-status"), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
+  else showError(at(place), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
 }
 
 // The columns of a source that `begin` opens.

@@ -1,5 +1,5 @@
 // The charts, and the marks that move over them.
-import { at, make } from "./elements.js";
+import { at, make, makeTable } from "./elements.js";
 import { count, ofPeople, percent, short, writePeople } from "./numbers.js";
 import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
 import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
@@ -73,18 +73,15 @@ export const drawLimits = () => drawFigures("limits", drawLimits, page.admissibl
 
 export function drawHistogram() {
   drawn.set("histogram", drawHistogram);
-  const { cells } = page.table.sizes;
-  const labels = sizeLabels();
+  const { edges, cells, records } = page.table.sizes;
+  const labels = edges.slice(0, -1).map((low, place) => (edges[place + 1] - low === 1 ? count(low) : `${count(low)}–${count(edges[place + 1] - 1)}`));
+  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells", "people"],
+    labels.map((label, place) => [label, count(cells[place]), count(records[place])])));
   const made = frame(at("histogram"), { x: { range: [0, cells.length], title: "people in the cell", ticks: labels.map((words, place) => [place + 0.5, words]) },
     y: { range: [0, 1.06 * Math.max(...cells)], text: count, title: "cells" } });
   if (!made) return;
   cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
   offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`${labels[place]} people`, `${count(number)} cells`]]));
-}
-
-export function sizeLabels() {
-  const { edges } = page.table.sizes;
-  return edges.slice(0, -1).map((low, place) => (edges[place + 1] - low === 1 ? count(low) : `${count(low)}–${count(edges[place + 1] - 1)}`));
 }
 
 export function drawMap() {

@@ -1,7 +1,7 @@
 // Step 3: the largest figures accepted, the epsilons that keep them, and the map of risk and usefulness.
 import { showCommands, showSetting } from "./act.js";
 import { drawLimits, drawMap, frameOf, mapMarks, placeHandles } from "./charts.js";
-import { announce, at, later, make, makeTable, write } from "./elements.js";
+import { announce, at, later, make, makeTable, setVerdict, write } from "./elements.js";
 import { inward, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { LIMITS, hasLimit, isPerturbed, limitOf, page, presentSetting, whyUnused } from "./state.js";
@@ -67,11 +67,10 @@ export async function findAdmissible() {
   const { epsilon, intervals, sentence, why } = answer;
   const ranges = intervals.map(([low, high]) => `${inward(low, Math.ceil)} to ${inward(high, Math.floor)}`).join("; ");
   const unbound = epsilon === null && intervals.length > 0;
-  at("verdict").className = `verdict ${unbound ? "" : epsilon === null ? "bad" : "good"}`;
   const kept = epsilon === null ? "No epsilon keeps these limits." : `Admissible: epsilon ${ranges}`;
   const verdict = unbound ? "No limit binds: nothing is recommended." : kept;
-  const more = epsilon === null ? why : sentence;
-  at("verdict").replaceChildren(make("p", { class: "answer" }, verdict), make("p", {}, more), make("p", { class: "quiet" }, answer.policy));
+  const kind = unbound ? "" : epsilon === null ? "bad" : "good";
+  setVerdict(at("verdict"), kind, verdict, [epsilon === null ? why : sentence], answer.policy);
   const place = admissiblePlace();
   at("use-epsilon").hidden = place < 0 || epsilon === null;
   if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}, the slider's step within the limits`;
@@ -84,9 +83,8 @@ function showNoLimit() {
   waitForVerdict(false);
   at("limit-status").replaceChildren();
   at("use-epsilon").hidden = true;
-  at("verdict").className = "verdict";
-  at("verdict").replaceChildren(make("p", { class: "answer" }, "No limit is set: nothing is recommended."),
-    make("p", {}, "Write one into a box under “Limits”. A board usually limits the people given away because of their own record."));
+  setVerdict(at("verdict"), "", "No limit is set: nothing is recommended.",
+    ["Write one into a box under “Limits”. A board usually limits the people given away because of their own record."]);
   tell("decide", "no limit is set");
   drawLimits();
   showSetting();

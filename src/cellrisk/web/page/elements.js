@@ -38,6 +38,13 @@ export function setFigures(list, figures) {
     make("dd", {}, make("span", { class: "value" }, value), more ? make("span", { class: "more" }, more) : null))));
 }
 
+// A verdict that is good, bad or neither: its answer, lines below it, and by which policy.
+export function setVerdict(place, kind, answer, lines = [], policy = null) {
+  place.className = kind ? `verdict ${kind}` : "verdict";
+  place.replaceChildren(make("p", { class: "answer" }, answer), ...lines.map((words) => make("p", {}, words)),
+    ...(policy === null ? [] : [make("p", { class: "quiet" }, policy)]));
+}
+
 const waiting = new Map();
 
 // Runs once the calls under one name have been quiet for a while.

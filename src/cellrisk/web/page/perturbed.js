@@ -1,12 +1,13 @@
 // A perturbation in the place of a mechanism: what it gives away, without an epsilon.
 import { writeAddress } from "./address.js";
+import { upload } from "./both.js";
 import { showRiskiest } from "./cells.js";
-import { drawEqual, drawHistogram, sizeLabels } from "./charts.js";
+import { drawEqual, drawHistogram } from "./charts.js";
 import { checkBoxes, showLocks } from "./decide.js";
-import { announce, at, later, make, makeTable, setFigures, showError, showNote, write } from "./elements.js";
-import { count, ofPeople, percent, short, size } from "./numbers.js";
+import { announce, at, later, makeTable, setFigures, setVerdict, showNote, write } from "./elements.js";
+import { count, ofPeople, percent, short } from "./numbers.js";
 import { loadPositions } from "./see.js";
-import { ask, askTable, work } from "./server.js";
+import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentPerturbation, titleOf } from "./state.js";
 import { tell } from "./steps.js";
 
@@ -61,10 +62,7 @@ async function loadPerturbed() {
 function showNothing(words) {
   page.perturbed = null;
   at("see-area").hidden = true;
-  for (const id of ["verdict", "setting"]) {
-    at(id).className = "verdict";
-    at(id).replaceChildren(make("p", { class: "answer" }, words));
-  }
+  for (const id of ["verdict", "setting"]) setVerdict(at(id), "", words);
   for (const id of ["shell", "python"]) at(id).textContent = "";
   for (const step of ["see", "decide", "act"]) tell(step, words);
   writeAddress();
@@ -93,8 +91,6 @@ function showFigures() {
   ]);
   at("perturbed-numbers").replaceChildren(makeTable("Every measure", ["measure", "averaged", "revealed"], ["risk"], risks.map(({ measure, weights, form, risk }) =>
     [titleOf("measures", measure), weights === null ? "–" : titleOf("weights", weights), titleOf("forms", form), percent(risk)])));
-  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells", "people"],
-    sizeLabels().map((label, place) => [label, count(page.table.sizes.cells[place]), count(page.table.sizes.records[place])])));
   drawEqual();
   drawHistogram();
   tell("see", `${name}: ${percent(caused.share)} of people given away because of their own record, ${percent(people.mean / records)} exposed`);
@@ -106,12 +102,10 @@ function showVerdict() {
   const kind = !limited ? "" : broken.length ? "bad" : "good";
   at("use-epsilon").hidden = true;
   at("limit-status").replaceChildren();
-  at("verdict").className = at("setting").className = `verdict ${kind}`;
   at("verdict").setAttribute("aria-busy", false);
-  at("verdict").replaceChildren(make("p", { class: "answer" }, words), ...broken.map((line) => make("p", {}, line)), make("p", { class: "quiet" }, policy));
-  at("setting").replaceChildren(make("p", { class: "answer" }, `To sign off: ${name}`),
-    make("p", {}, `${percent(decision.caused.share)} of people given away because of their own record; ${percent(decision.people.mean / page.table.records)} exposed. ${words}`),
-    make("p", { class: "quiet" }, policy));
+  setVerdict(at("verdict"), kind, words, broken, policy);
+  setVerdict(at("setting"), kind, `To sign off: ${name}`,
+    [`${percent(decision.caused.share)} of people given away because of their own record; ${percent(decision.people.mean / page.table.records)} exposed. ${words}`], policy);
   tell("decide", words);
   tell("act", `${name}. ${words}`);
 }
@@ -121,17 +115,10 @@ export function changePerturbedLimits() {
   later("limit", 150, loadShown);
 }
 
-export async function uploadKeys(file) {
-  at("keys-file").value = "";
-  if (!file) return;
-  const limit = page.server.upload_limit;
-  if (file.size > limit) {
-    showError(at("see-status"), new Error(`The file is ${size(file.size)} large; at most ${size(limit)} can be uploaded.`));
-    return;
-  }
-  const form = new FormData();
-  form.append("file", file);
-  const source = await work(at("see-status"), `Reading ${file.name}`, (turn, report) => ask("POST", "/api/uploads", form, turn, report));
+export const takeKeys = (file) => upload(file, page.server, loadKeys, "keys-file", "see-status");
+
+async function loadKeys(words, begin) {
+  const source = await work(at("see-status"), words, begin);
   if (!source) return;
   at("keys").value = `${source.source} ${source.name}`;
   loadShown();

@@ -2,7 +2,7 @@
 import { fulfil, writeAddress } from "./address.js";
 import { showCommands, showRelease, showSetting } from "./act.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
-import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays, sizeLabels } from "./charts.js";
+import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
 import { count, percent, short } from "./numbers.js";
@@ -65,8 +65,6 @@ function showPositions(positions) {
   [at("epsilon-low").textContent, at("epsilon-high").textContent] = [short(epsilons[0]), short(epsilons.at(-1))];
   at("see-area").hidden = false;
   drawHistogram();
-  at("size-numbers").replaceChildren(makeTable("Cells by size", ["people in the cell"], ["cells", "people"],
-    sizeLabels().map((label, place) => [label, count(page.table.sizes.cells[place]), count(page.table.sizes.records[place])])));
   showRelease(useMechanism);
   showRow();
 }

@@ -1,5 +1,5 @@
 // What a set gives away: the sentence, the matrix of tables by figures, the pictures, and the same elsewhere.
-import { announce, at, make, makeTable, showNote, write } from "./elements.js";
+import { announce, at, make, makeTable, setVerdict, showNote, write } from "./elements.js";
 import { count, short, writePeople } from "./numbers.js";
 import { shape } from "./picture.js";
 import { known } from "./set_state.js";
@@ -42,9 +42,8 @@ export function showAnswer(answer) {
   at("mind").hidden = !mind.length;
   listItems(at("mind").querySelector("ul"), mind);
   at("judged").hidden = !answer.policy;
-  at("judged").className = `verdict ${answer.above.length ? "bad" : "good"}`;
-  at("judged").replaceChildren(make("p", { class: "answer" }, answer.above.length ? "The set is above a limit." : "The set keeps every limit that is in force."),
-    ...answer.above.map((line) => make("p", {}, line)), make("p", { class: "quiet" }, answer.policy ?? ""));
+  const [kind, verdict] = answer.above.length ? ["bad", "The set is above a limit."] : ["good", "The set keeps every limit that is in force."];
+  setVerdict(at("judged"), kind, verdict, answer.above, answer.policy ?? "");
   showMatrix(answer);
   write("parts", answer.parts);
   write("interval", answer.interval);
