@@ -90,10 +90,11 @@ style: setup
 	$(BIN)/ruff format --check .
 
 # Other tools pin older libraries, so they have an environment of their own; tests beside them are skipped without it.
+# Few of their files are ever imported: those are compiled then, and not by pip, which takes half a minute.
 peers: | $(BIN)/python
 	@test -e $(PEERS) || { echo 'Installing the tools that audits are compared with into .venv-peers.'; \
 	$(BIN)/python -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install --quiet --quiet \
-	--disable-pip-version-check --requirement tests/auditing/peers-requirements.txt && touch $(PEERS); } || \
+	--disable-pip-version-check --no-compile --requirement tests/auditing/peers-requirements.txt && touch $(PEERS); } || \
 	{ rm -rf .venv-peers; echo 'Skipped: the tools that audits are compared with could not be installed.'; }
 
 # The page is tested in real browsers: the system's, or Debian's, which only the superuser can install.
