@@ -128,3 +128,24 @@ def test_the_command_asks_for_a_delta_and_does_not_advise_one_from_the_data(
     assert "a report for the public needs a delta" in said
     assert "number of records would tell" in said
     assert "common choice" not in said
+
+
+KEEPS_NONE, CHOSEN = "noise keeps the limits", "epsilon was chosen"
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize(
+    ("limits", "verdict"), [({"max_caused": 0.9999}, "unbound"), ({"max_caused": 1e-9}, "none"), ({}, "open")]
+)
+def test_no_sentence_says_why_there_is_no_epsilon_but_the_true_one(
+    table: cr.FrequencyTable, limits: dict[str, float], verdict: str, public: bool
+) -> None:
+    given = {"epsilon": 1.0} if verdict == "open" else {}
+    found = report(table, **limits, **given, public=public)
+    assert found.verdict == verdict
+    said = [found.html, found.sentence, found.record]
+    assert any(KEEPS_NONE in text for text in said) is (verdict == "none")
+    assert any("no limit says which epsilon" in text for text in said) is (verdict == "unbound")
+    assert not any(CHOSEN in text.lower() for text in said)
+    assert not any("epsilon, which was chosen" in text for text in said)

@@ -122,7 +122,7 @@ def mechanism_section(decision: Decision) -> Section:
         ("Mechanism", setting.name),
         ("Formula", FORMULAS[setting.name]),
         ("Guarantee", f"{'epsilon' if setting.pure else '(epsilon, delta)'}-differential privacy"),
-        ("Epsilon", "none keeps the limits" if decision.epsilon is None else f"{decision.epsilon:.12g}"),
+        ("Epsilon", f"none: {decision.why_none}" if decision.epsilon is None else f"{decision.epsilon:.12g}"),
     ]
     if not setting.pure:
         rule = ", one over the number of records, rounded down to one digit"

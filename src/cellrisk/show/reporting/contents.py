@@ -268,7 +268,7 @@ def utility_section(findings: Findings) -> Section:
         f"takes epsilon {trade_off.describe_least()}."
     )
     shown: Block
-    if decision.choice is not None and decision.chosen_from_data:
+    if decision.choice is not None and decision.request.epsilon is None:
         from cellrisk.show.pictures import draw_choice
 
         shown = make_picture(draw_choice(decision.choice), f"Risk and TVD along epsilon. {lead}")

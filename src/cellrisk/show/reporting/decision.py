@@ -108,7 +108,15 @@ class Decision:
 
     @property
     def chosen_from_data(self) -> bool:
-        return self.request.epsilon is None
+        """Whether the epsilon was chosen, and not given beforehand."""
+        return self.request.epsilon is None and self.epsilon is not None
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no epsilon to approve."""
+        if self.kind == "unbound":
+            return "no limit says which epsilon to choose"
+        return f"no epsilon of {self.setting.name} noise keeps the limits"
 
 
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:

@@ -69,7 +69,7 @@ def public_page(decision: Decision) -> Page:
 def _describe(decision: Decision) -> str:
     setting, table = decision.setting, decision.request.table_name
     if decision.epsilon is None:
-        return f"The frequency table of {table} was not published: no epsilon of {setting.name} noise keeps the limits."
+        return f"The frequency table of {table} was not published: {decision.why_none}."
     delta = "" if setting.pure else f" and delta {setting.delta:g}"
     return (
         f"The frequency table of {table}, with {setting.name} noise on every count, at epsilon "
@@ -144,7 +144,7 @@ def _figure_sections(decision: Decision) -> tuple[Section, ...]:
 
 def _withheld_section(decision: Decision) -> Section:
     notes = []
-    if decision.chosen_from_data and decision.epsilon is not None:
+    if decision.chosen_from_data:
         notes.append(CHOSEN)
     elif decision.kind != "open":
         notes.append(CHECKED)

@@ -45,7 +45,7 @@ def list_fields(decision: Decision) -> tuple[Field, ...]:
     }
     remarks = {**remark_on(request.public), "implementation.additional_information": "where the table is published"}
     if epsilon is None:
-        remarks["privacy_loss.privacy_parameters.epsilon"] = "no epsilon keeps the limits"
+        remarks["privacy_loss.privacy_parameters.epsilon"] = decision.why_none
     return fill_fields(known, remarks)
 
 

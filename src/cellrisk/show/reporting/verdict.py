@@ -14,11 +14,8 @@ def describe_decision(decision: Decision) -> str:
     """What the board is asked to decide."""
     setting, table = decision.setting, decision.request.table_name
     if decision.epsilon is None:
-        noise = f"{setting.name} noise{'' if setting.pure else f' with delta {setting.delta:g}'}"
-        why = f"no epsilon of {noise} keeps the limits"
-        if decision.kind == "unbound":
-            why = f"with {noise}, no limit says which epsilon to choose"
-        return f"Decide how to go on with the frequency table of {table}: {why}."
+        at = "" if setting.pure else f" at delta {setting.delta:g}"
+        return f"Decide how to go on with the frequency table of {table}: {decision.why_none}{at}."
     delta = "" if setting.pure else f" and delta {setting.delta:g}"
     return (
         f"Approve publication of the frequency table of {table} with {setting.name} noise at epsilon "
