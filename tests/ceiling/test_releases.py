@@ -363,6 +363,23 @@ class TestCurves:
             again = float(told[told > 0].sum())
             assert again == pytest.approx(float(curve.at(np.array([epsilon]))[0]), abs=2e-6)
 
+    @pytest.mark.parametrize("disclosed", [0.02, 0.3, 0.9])
+    @pytest.mark.parametrize("losses", [(0.7,), (0.3, 0.3)], ids=str)
+    def test_what_may_be_told_outright_is_an_outcome_of_its_own(
+        self, losses: tuple[float, ...], disclosed: float
+    ) -> None:
+        """Answers that are true with odds e^epsilon, and beside them, now and then, the world itself."""
+        true = [math.exp(epsilon) / (1.0 + math.exp(epsilon)) for epsilon in losses]
+        answers = list(itertools.product([True, False], repeat=len(losses)))
+        one = [math.prod(p if each else 1 - p for p, each in zip(true, answer, strict=True)) for answer in answers]
+        other = [math.prod(1 - p if each else p for p, each in zip(true, answer, strict=True)) for answer in answers]
+        curve = DeltaCurve(((PurePiece(losses[0]), len(losses)),), disclosed)
+        for epsilon in (0.0, 0.2, 0.5, 2.0):
+            told = [p - math.exp(epsilon) * q for p, q in zip(one, other, strict=True)]
+            delta = disclosed + (1.0 - disclosed) * sum(each for each in told if each > 0)
+            found = float(curve.at(np.array([epsilon]))[0])
+            assert delta - 1e-9 <= found <= delta + 1e-4
+
     def test_few_points_are_above_many(self) -> None:
         curve = DeltaCurve(((LaplacePiece(0.9), 3),))
         labels = Labels.even(4)
