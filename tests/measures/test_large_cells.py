@@ -226,6 +226,18 @@ def test_labels_of_like_share_are_interpolated_as_the_closed_form_has_them(
             assert risks[form][row, 0] == pytest.approx(theirs, rel=1e-11, abs=TOLERANCE * empty)
 
 
+@pytest.mark.parametrize("apart", [2.0**-52, 2.0**-48, 1e-12, 1e-9, 1e-8])
+def test_labels_that_differ_by_rounding_are_those_that_are_alike(apart: float) -> None:
+    """There is no room for points between shares that are next to each other."""
+    alpha = tuple((1.0 + apart * np.arange(60)).tolist())
+    sizes, survival = np.array([60, 900]), Survival((GeometricNoise(60.0),))
+    found, alike = (
+        risk_by_size(Dirichlet.given(given, 60), sizes, survival, ("exact", "tight")) for given in (alpha, (1.0,) * 60)
+    )
+    for form in ("exact", "tight"):
+        assert np.allclose(found[form], alike[form], rtol=max(1e-10, 1e4 * apart), atol=0)
+
+
 @pytest.mark.parametrize("concentration", [1.5, 300.0, 5e4, math.inf])
 @pytest.mark.parametrize("threshold", [8.5, 300.5])
 def test_labels_between_others_are_those_computed_one_by_one(

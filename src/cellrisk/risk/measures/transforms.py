@@ -60,6 +60,8 @@ ANGLES = np.pi * np.exp2(np.arange(-80, 1) / 4.0)
 """Frequencies at which the product of transforms is bounded."""
 PANEL = 2.5
 """Labels are interpolated among those whose mean counts are within so many standard deviations of each other,"""
+LEAST_APART = 1e-9
+"""and differ by more than this share of themselves, as there is no room for points between next to equal ones,"""
 NODES = 28
 """by a polynomial through so many shares: an error below 1e-15 of the largest value."""
 
@@ -279,7 +281,8 @@ class _Between(_Kinds):
             labels = np.flatnonzero(near == each)
             labels = labels[np.argsort(shares[labels])]
             groups.append(labels)
-            if len(labels) > 2 * NODES:  # counts from the first of any to the last of any
+            apart = shares[labels[-1]] - shares[labels[0]] > LEAST_APART * shares[labels[-1]]
+            if apart and len(labels) > 2 * NODES:  # counts from the first of any to the last of any
                 first[labels], last[labels] = first[labels].min(), last[labels].max()
                 points.append(_points(shares[labels[0]], shares[labels[-1]]))
             else:
