@@ -145,9 +145,13 @@ def count_points(length: float, kind: type[Noise], n_levels: int) -> tuple[int, 
     (3, 43)
     """
     best = (math.inf, 1, 1)
+    heights = [
+        *np.geomspace(0.001, 0.04, 12).tolist(),
+        *np.linspace(0.05, 1.4, 28).tolist(),
+    ]  # low for very many labels
     for number in range(1, 2000):
         half = max(0.5 * length / number, 1e-6)
-        for height in np.linspace(0.05, 1.4, 28).tolist():
+        for height in heights:
             size = n_levels * log_size(kind, height)
             ratio = height / half + math.hypot(height / half, 1.0)
             needed = 1.0 + (math.log(4.0 / RESOLUTION / (ratio - 1.0)) + size) / math.log(ratio)
@@ -181,4 +185,5 @@ def log_size(kind: type[Noise], height: float) -> float:
     squares = np.arange(1, 400)[:, None] ** 2
     real = 1.0 + 2.0 * np.exp(-0.5 * squares * turned.real).sum(axis=0)
     whole = 1.0 + 2.0 * np.exp(-0.5 * squares * turned).sum(axis=0)
-    return max(normal, float(np.log(real / np.abs(whole)).max()) + 1e-3)
+    between = min(1e-3, 0.05 * normal)  # more than the largest can be above the scales that are looked at
+    return max(normal, float(np.log(real / np.abs(whole)).max()) + between)
