@@ -336,3 +336,13 @@ def test_one_concentrated_loss_among_others_needs_a_delta() -> None:
     for losses in ([pure(0.1), concentrated(0.1)], [concentrated(0.1), pure(0.1)]):
         with pytest.raises(InvalidInput, match="have none of their own"):
             compose(losses)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0000004 / 3, 0.77777749, 1e-4 / 3])
+@pytest.mark.parametrize("number", [1, 3, 7])
+def test_no_sum_is_told_smaller_than_it_is(epsilon: float, number: int) -> None:
+    found = compose([approximate(epsilon, 1.23456749e-6)] * number)
+    words = found.headline.split()
+    for name, true in (("epsilon", found.epsilon), ("delta", found.delta)):
+        told = float(words[words.index(name) + 1])
+        assert true * (1.0 - 1e-12) <= told <= true * (1.0 + 1e-5)

@@ -15,7 +15,7 @@ from cellrisk.repeat.accounting.operators import COMPOSERS, OPERATORS, add_up
 from cellrisk.repeat.accounting.pieces import GaussianPiece, kind_of
 from cellrisk.system.checks import read_list, require_within
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of
+from cellrisk.system.text import aligned, claim, number_of
 from cellrisk.system.words import Flavour, Operator, list_words, require_word
 
 TARGETS: tuple[Flavour, ...] = list_words(Flavour)
@@ -123,11 +123,11 @@ class Composition(Result):
         """What a curator can repeat."""
         if not self.losses:
             return "Nothing is released: epsilon 0."
-        at_delta = f" at delta {self.delta:g}" if self.delta else ""
+        at_delta = f" at delta {claim(self.delta)}" if self.delta else ""
         together = "costs" if len(self.losses) == 1 else "together cost"
         releases = number_of(len(self.losses), "release")
         by = f"by {self.chosen.operator} composition"
-        return f"{releases} {together} epsilon {self.epsilon:.6g}{at_delta} ({self.flavour} DP, {by})."
+        return f"{releases} {together} epsilon {claim(self.epsilon)}{at_delta} ({self.flavour} DP, {by})."
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ class Composition(Result):
         rows = [
             [
                 found.operator,
-                "-" if found.epsilon is None else f"{found.epsilon:.6g}",
+                "-" if found.epsilon is None else claim(found.epsilon),
                 "chosen" if found == self.chosen else found.why,
             ]
             for found in self.composed

@@ -16,6 +16,7 @@ from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
+from cellrisk.system.text import claim
 from cellrisk.system.words import Flavour, Operator
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
         reason = refusal.message
         raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None
     if epsilon > limit.epsilon:
-        raise InvalidInput(exceeded, got=f"epsilon {epsilon:.6g} in all", allowed=limit.describe())
+        raise InvalidInput(exceeded, got=f"epsilon {claim(epsilon)} in all", allowed=limit.describe())
 
 
 def _keeps_by_addition(losses: Sequence[Loss], limit: Limit) -> bool:

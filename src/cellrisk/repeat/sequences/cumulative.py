@@ -15,6 +15,7 @@ from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
 from cellrisk.system.checks import require_within
+from cellrisk.system.text import claim
 from cellrisk.system.words import Flavour, MechanismName, Operator, list_words, require_word
 
 INSTEAD, PURE_INSTEAD = 'assess_as="gaussian-analytic"', 'assess_as="laplace"'
@@ -90,7 +91,7 @@ class Cumulative:
         if kind == "gaussian" and found.epsilon > LARGEST_CLASSICAL:
             raise InvalidInput(
                 f"{loss} is past the classical gaussian mechanism, which ends below epsilon 1",
-                got=f"epsilon {found.epsilon:.6g}",
+                got=f"epsilon {claim(found.epsilon)}",
                 fix=f"assess it by another: {INSTEAD}",
             )
         threshold = USUAL_THRESHOLD if known is None else known.threshold

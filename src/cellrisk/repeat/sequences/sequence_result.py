@@ -17,7 +17,7 @@ from cellrisk.risk.caused import Caused
 from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, claim, percent, whole_people
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class RiskSequence(Result):
     def _paragraphs(self) -> list[str]:
         body = [
             [
-                *(f"{row.number}", row.name, row.loss.describe(), f"{row.cumulative.epsilon:.6g}"),
+                *(f"{row.number}", row.name, row.loss.describe(), claim(row.cumulative.epsilon)),
                 *(f"{row.cumulative.delta:.3g}", row.cumulative.chosen.operator, f"{row.cells:,}"),
                 "-" if row.records is None else f"{row.records:.4f}",
                 *(f"{value:.4f}" for value in vars(row.overall).values()),
@@ -328,8 +328,8 @@ def describe_ceiling(found: Ceiling | None) -> dict[str, Any] | None:
 
 def say_loss(found: Composition) -> str:
     """A cumulative loss in words."""
-    delta = f", delta {found.delta:g}" if found.delta else ""
-    return f"epsilon {found.epsilon:.6g}{delta}"
+    delta = f", delta {claim(found.delta)}" if found.delta else ""
+    return f"epsilon {claim(found.epsilon)}{delta}"
 
 
 def describe_composition(found: Composition) -> dict[str, Any]:

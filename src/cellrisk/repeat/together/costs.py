@@ -16,6 +16,7 @@ from cellrisk.repeat.accounting.composition import Composition, compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.risk.ceilings import Ceiling, Labels, Likelihoods, rounded_likelihoods, succeed
 from cellrisk.system.arrays import Floats
+from cellrisk.system.text import claim
 
 MOST_ATOMS = 200_000
 SAME = 12
@@ -35,10 +36,10 @@ class Cost:
 
     @property
     def headline(self) -> str:
-        at_delta = f" at delta {self.delta:g}" if self.delta else ""
+        at_delta = f" at delta {claim(self.delta)}" if self.delta else ""
         apart = "; tables whose people exclude each other are not added up" if self.apart else ""
         how = f"{self.flavour} DP, {self.operator} composition{apart}"
-        return f"The set costs epsilon {self.epsilon:.6g}{at_delta} ({how})."
+        return f"The set costs epsilon {claim(self.epsilon)}{at_delta} ({how})."
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "sentence": self.headline}

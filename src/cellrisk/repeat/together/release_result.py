@@ -19,7 +19,7 @@ from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned
+from cellrisk.system.text import aligned, claim
 from cellrisk.system.version import __version__
 
 
@@ -161,7 +161,7 @@ class TogetherRelease(Result):
         rows = [
             [
                 *(f"{table.number}: {table.name or table.describe()}", release.mechanism.name),
-                *(f"{release.mechanism.epsilon:g}", f"{release.measurement.scale:.6g}", f"{len(release.frame):,}"),
+                *(claim(release.mechanism.epsilon), f"{release.measurement.scale:.6g}", f"{len(release.frame):,}"),
                 self.name_of(table),
             ]
             for table, release in zip(self.tables, self.releases, strict=True)

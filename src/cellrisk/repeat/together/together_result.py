@@ -15,7 +15,7 @@ from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, make_sentence, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, make_sentence, number_of, percent
 
 SAYS = {
     "elimination": "the one value that vanishes in none of the person's cells",
@@ -267,7 +267,7 @@ class TogetherAssessment(Result):
                 say_people(own.caused),
                 f"{own.raw:,}",
             ]
-            rows.append([name, f"{each.table.mechanism.epsilon:g}", f"{each.cells:,}", *numbers, *rest])
+            rows.append([name, claim(each.table.mechanism.epsilon), f"{each.cells:,}", *numbers, *rest])
         head = ["each table alone", "epsilon", "cells", "right", "named", "sd", "caused", "raw"]
         return aligned([*head, "set without it: right", "caused"], rows)
 
