@@ -148,7 +148,8 @@ def _unprotected(page: str) -> str:
     ("given", "told"),
     [
         (["--epsilon", "1", "--max-risk", "0.9"], "whether the limits are kept"),
-        (["--max-risk", "0.9"], "epsilon, which was chosen from the data"),
+        (["--max-risk", "0.9"], "whether the limits are kept"),
+        (["--max-risk", "0.9", "--max-ceiling", "0.75"], "epsilon, which was chosen from the data"),
         (["--epsilon", "1", "--outside", "error"], "that no record was refused"),
     ],
 )

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts import cells as cells_of_tables
 from cellrisk.decide.usefulness import Utility, simulation, utility
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.system import arrays
 from tests.near import near
 from tests.shared_data import needs_shared_data, read
 from tests.usefulness.definition import DOMAINS, MECHANISMS, MODES, agree, people
@@ -77,7 +77,7 @@ def test_pieces_do_not_matter(
     whole = utility(table, cr.Laplace(epsilon=1.0), releases=7, cells=cells)
     monkeypatch.setattr(simulation, "COUNTS_AT_ONCE", releases_at_once * whole.n_counts)
     monkeypatch.setattr(simulation, "DRAWN_AT_ONCE", 7)
-    monkeypatch.setattr(cells_of_tables, "LARGEST_KEY", 4)
+    monkeypatch.setattr(arrays, "LARGEST_KEY", 4)
     pieces = utility(table, cr.Laplace(epsilon=1.0), releases=7, cells=cells)
     np.testing.assert_allclose(pieces.tvd, whole.tvd, rtol=0, atol=1e-14)
     assert pieces.absolute_error == near(whole.absolute_error)
