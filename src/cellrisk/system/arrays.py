@@ -18,7 +18,8 @@ ROOM, ADDRESSES = 4, 1 << 16
 def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
     """One number for each row of codes: equal where rows are equal, and in their order.
 
-    columns: the codes, a column at a time; widths: each column's codes are below its width.
+    columns: the codes, a column at a time; widths: each column's codes are below its width. Where the product of the
+    widths is below `LARGEST_KEY`, the number is the row's address in an array of these widths.
 
     >>> number_keys(np.array([[1, 0], [0, 2], [1, 0]]).T, [2, 3]).tolist()
     [3, 2, 3]
