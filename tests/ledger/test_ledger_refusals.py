@@ -50,7 +50,7 @@ BAD_RELEASES: dict[str, tuple[dict[str, Any], str]] = {
     "epsilon for a loss": ({"loss": 0.5}, "a release needs its privacy loss; got float"),
     "unknown mechanism": ({"loss": Quiet(epsilon=1.0)}, "the loss cannot be kept as it is; got mechanism quiet"),
     "empty cohort": ({"cohort": ""}, "the name of the cohort is empty"),
-    "cohort of another type": ({"cohort": None}, "the name of the cohort must be text"),
+    "cohort of another type": ({"cohort": 5}, "the name of the cohort must be text"),
     "NUL in a cohort": ({"cohort": "a\0"}, "the name of the cohort holds a character"),
     "line break in a cohort": ({"cohort": "a\nb"}, "must be printable, on one line"),
     "space around a cohort": ({"cohort": " a"}, "without spaces around it"),

@@ -194,5 +194,7 @@ def _read_columns(given: str | Sequence[str], used: Iterable[str], what: str) ->
 
 def _check_rule(rule: Any, tables: Sequence[SetTable], sensitive: str) -> None:
     """Refuses a rule of impossible combinations that would hold in no table."""
-    if isinstance(rule, Mapping) and not any({*rule} <= {sensitive, *each.quasi_identifiers} for each in tables):
+    if not isinstance(rule, Mapping):
+        raise InvalidInput("a rule of 'exclude' maps columns to values", got=type(rule).__name__)
+    if not any({*rule} <= {sensitive, *each.quasi_identifiers} for each in tables):
         raise InvalidInput("no table has all columns of a rule of 'exclude'", got=", ".join(map(str, rule)))

@@ -14,7 +14,16 @@ from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.show.reporting.document import Letterhead, Report, check_record_path, check_report_path
 from cellrisk.system.checks import read_texts, require_kind
 from cellrisk.system.progress import Progress, share_of
-from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
+from cellrisk.system.words import (
+    Form,
+    MeasureName,
+    MechanismName,
+    Neighbours,
+    NoisyCells,
+    Weights,
+    list_words,
+    require_word,
+)
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -172,6 +181,7 @@ def report(
         if text is not None:
             require_kind(name, text, str)
     disclosures = read_texts("disclosures", disclosures, "sentences")
+    require_word("cells", cells, list_words(NoisyCells))
     if not isinstance(table, FrequencyTable):
         from cellrisk.repeat.together.together_result import TogetherAssessment
         from cellrisk.show.reporting.set_report import report_set
