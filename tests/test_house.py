@@ -81,7 +81,7 @@ QUESTIONS = {
     *("assess_together", "plan_entry", "read_set_file", "read_set_text", "read_tables"),
     *("find_breaches", "find_policy_breaches", "list_certainties", "find_figure", "say_people"),
     *("find_cost", "find_together", "try_ceiling"),  # of the tables that are asked for: no record has a part in them
-    *("glimpse", "largest_epsilon", "simulate_constrained", "weigh"),
+    *("glimpse", "largest_epsilon", "limits_use_data", "say_broken", "simulate_constrained", "weigh"),
     *(
         "check_output",
         "check_record_place",

@@ -150,6 +150,12 @@ def _unprotected(page: str) -> str:
         (["--epsilon", "1", "--max-risk", "0.9"], "whether the limits are kept"),
         (["--max-risk", "0.9"], "whether the limits are kept"),
         (["--max-risk", "0.9", "--max-ceiling", "0.75"], "epsilon, which was chosen from the data"),
+        (["--max-risk", "0.9", "--max-epsilon", "0.75"], "epsilon, which was chosen from the data"),
+        (["--max-caused", "0.01"], "epsilon, which was chosen from the data"),
+        (["--max-ceiling", "0.75"], "none"),
+        (["--max-epsilon", "0.5"], "none"),
+        (["--max-ceiling", "0.75", "--max-epsilon", "0.5"], "none"),
+        (["--epsilon", "1", "--max-ceiling", "0.75"], "none"),
         (["--epsilon", "1", "--outside", "error"], "that no record was refused"),
     ],
 )
@@ -161,7 +167,41 @@ def test_the_public_report_lists_what_is_not_protected(
     case.frame(case.usual()).to_csv("people.csv", index=False)
     declared = ["--qid", "q0", "--sensitive", "y", "--bin", "q0=0/18/65", "--levels", "y=a|b|never"]
     main(["report", "people.csv", *declared, *given, "--public", "--output", "report.html"])
-    assert told in _unprotected(Path("report.html").read_text(encoding="utf-8"))
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert told in _unprotected(page)
+    assert ("that choice discloses nothing" in page) == (told == "none" and "--epsilon" not in given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--max-ceiling", "0.7"], "Published at epsilon 0.8472"),  # ln(0.7 / 0.3), rounded down
+        (["--max-epsilon", "0.5"], "Published at epsilon 0.5"),
+        (["--max-ceiling", "0.7", "--max-epsilon", "0.5"], "Published at epsilon 0.5"),
+        (["--max-ceiling", "0.5001"], "no epsilon keeps the limits"),
+        (["--max-ceiling", "1"], "no limit binds"),
+        (["--max-epsilon", "100"], "Published at epsilon 100"),
+        (["--epsilon", "1"], "Published at epsilon 1"),
+        (["--epsilon", "1", "--max-ceiling", "0.8"], "Published at epsilon 1"),
+        (["--epsilon", "1", "--max-ceiling", "0.7"], "Limits broken: epsilon 1 breaks the limit on the ceiling"),
+    ],
+)
+def test_limits_on_the_guarantee_alone_let_no_record_show(
+    given: list[str], said: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What says that the choice discloses nothing is the same page, byte for byte, for neighbouring tables."""
+    case, seen = Case(("edges", "text")), []
+    records = case.usual()
+    for place, neighbour in enumerate((records, records[1:], [*records, records[0]], [])):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        case.frame(neighbour).to_csv("people.csv", index=False)
+        declared = ["--qid", "q0", "--sensitive", "y", "--bin", "q0=0/18/65", "--levels", "y=a|b|never"]
+        code = main(["report", "people.csv", *declared, *given, "--public", "--output", "report.html"])
+        seen.append((code, capsys.readouterr(), Path("report.html").read_text(encoding="utf-8")))
+    assert [each == seen[0] for each in seen] == [True] * 4
+    assert said in seen[0][2]
 
 
 def test_the_public_report_takes_no_delta_from_the_records(

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 CHOICE_NOTE = (
     "Choosing epsilon from the data is itself a disclosure: account for it, or choose on public data of the same kind."
 )
+WITHOUT_DATA = "The epsilon follows from limits on the guarantee alone: that choice discloses nothing about the data."
+WITHIN = "within every limit"
 FACTOR = 2.0
 """The alternatives are this much stricter and looser."""
 ROLES = ("stricter", "recommended", "looser")
@@ -151,6 +153,17 @@ class Choice(Result):
     def open_ended(self) -> bool:
         """Whether the limits hold up to the end of the range, so that nothing is recommended."""
         return self.options[0].open_ended
+
+    @property
+    def from_data(self) -> bool:
+        """Whether the records may have had a say in the answer: in a limit, or in the delta, which may be theirs."""
+        pure = all(option.setting.pure for option in self.options)
+        return limits_use_data(self.conditions, self.figure_limits, self.trade_off) or not pure
+
+    @property
+    def choice_note(self) -> str:
+        """What the choice itself discloses, in a sentence."""
+        return CHOICE_NOTE if self.from_data else WITHOUT_DATA
 
     @property
     def wanted(self) -> str:
@@ -261,7 +274,14 @@ class Choice(Result):
             parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
         if self.policies:
             parts.append(self.policies.describe())
-        return [*parts, f"{CURATOR_NOTE} {CHOICE_NOTE}"]
+        return [*parts, f"{CURATOR_NOTE} {self.choice_note}"]
+
+
+def limits_use_data(
+    conditions: Sequence[Condition], figure_limits: Sequence[FigureLimit], tvd: TradeOff | TvdLimit | None
+) -> bool:
+    """Whether it tells something about the records that these limits are kept, or which epsilon keeps them."""
+    return bool(conditions) or tvd is not None or any(limit.uses_data for limit in figure_limits)
 
 
 @takes_priors
@@ -442,6 +462,11 @@ def _range(setting: Setting, least: float, largest: float | None) -> tuple[float
     return float(least), float(high)
 
 
+def say_broken(limits: Sequence[str]) -> str:
+    """The verdict on an epsilon that breaks the limits on these."""
+    return f"breaks the limit on {' and '.join(limits)}" if limits else WITHIN
+
+
 def weigh(
     measured: MeasuredRisk,
     setting: Setting,
@@ -469,7 +494,7 @@ def weigh(
         broken += [each.about for each in figure_limits if each.find(measured.attributes, mechanism) > each.most]
         if trade_off is not None and trade_off.breaks(value):
             broken.append("the TVD")
-        verdict = f"breaks the limit on {' and '.join(broken)}" if broken else "within every limit"
+        verdict = say_broken(broken)
         survival = Survival((mechanism.noise,), mechanism.threshold)
         caused = [
             each.profiles.n_records * float(caused_shares(each.profiles, survival, attack=measured.attack)[0])

@@ -26,7 +26,7 @@ from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
-from cellrisk.risk.sweep import LEAST_EPSILON, Setting
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 
 if TYPE_CHECKING:
@@ -359,6 +359,26 @@ def find_reaches(
     """
     low, high = min(searched[0], LEAST_EPSILON), searched[1]
     return tuple(Reach(limit, limit.find_largest(attributes, setting, low, high)) for limit in limits)
+
+
+@dataclass(frozen=True)
+class ReachWithoutData:
+    """How far limits on the guarantee alone let epsilon go, on any table."""
+
+    largest: float | None
+    """None where one of them is not kept at the smallest epsilon."""
+    binds: bool
+    """Whether one of them ends it, and not the end of what is searched."""
+
+    @classmethod
+    def of(cls, limits: Sequence[FigureLimit], setting: Setting) -> ReachWithoutData:
+        end = min(LARGEST_EPSILON, setting.largest_epsilon)
+        reaches = find_reaches(limits, (), setting, (LEAST_EPSILON, end))
+        reached = [each.largest for each in reaches if each.largest is not None]
+        if len(reached) < len(reaches):
+            return cls(None, True)
+        largest = min([end, *reached])
+        return cls(largest, largest < end or any(each.binds_itself for each in reaches))
 
 
 def _halve(keeps: Callable[[float], bool], low: float, high: float) -> float:

@@ -267,15 +267,14 @@ class Policies:
 
     def largest_epsilon(self, setting: Setting) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
-        from cellrisk.decide.figure_limits import find_reaches
-        from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
+        from cellrisk.decide.figure_limits import ReachWithoutData
+        from cellrisk.risk.sweep import LEAST_EPSILON
 
         limits = [limit for limit in self.figure_limits if not limit.uses_data]
-        searched = LEAST_EPSILON, min(LARGEST_EPSILON, setting.largest_epsilon)
-        reaches = [each.largest for each in find_reaches(limits, (), setting, searched)]
-        if any(each is None for each in reaches):
+        largest = ReachWithoutData.of(limits, setting).largest
+        if largest is None:
             raise InvalidInput(f"no epsilon of {setting.describe()} from {LEAST_EPSILON:g} on keeps the policy")
-        return min((each for each in reaches if each is not None), default=math.inf)
+        return largest if limits else math.inf
 
     def forbid(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> None:
         """Refuses a release that breaks a policy."""

@@ -59,8 +59,6 @@ def draw_choice(choice: Choice) -> Figure:
 
     Shaded is what the limits admit; the filled mark is the recommended epsilon, open ones are half and twice it.
     """
-    from cellrisk.decide.choosing import CHOICE_NOTE
-
     with house_style():
         strips = len(choice.options) > 1 and choice.trade_off is None
         panel = 3.0 if choice.trade_off is None else 3.5
@@ -70,7 +68,7 @@ def draw_choice(choice: Choice) -> Figure:
         write = _draw_panel(choice, grid[0], grid[-1], inside=False)
         if strips:
             _draw_strips(grid[1], choice)
-        note = f"{NOTE} {CHOICE_NOTE}"
+        note = f"{NOTE} {choice.choice_note}"
         finish(figure, title=_title(choice), subtitle=_subtitle(choice), caption=choice.headline, note=note)
         write()
         return figure

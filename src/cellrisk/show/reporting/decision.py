@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cellrisk.decide.choosing import Alternative, Choice, choose_within, weigh
-from cellrisk.decide.figure_limits import FigureLimit
+from cellrisk.decide.choosing import WITHIN, Alternative, Choice, choose_within, limits_use_data, say_broken, weigh
+from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData
 from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from cellrisk.publish.noisy_risk import PublishedRisk
     from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 
-WITHIN = "within every limit"
-"""What `weigh` says of an epsilon that breaks none."""
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 """Where no epsilon will do, those that are shown instead."""
 UNBOUND = "the end of the range, not recommended"
@@ -99,7 +97,15 @@ class Decision:
 
     @property
     def shown_epsilon(self) -> float:
-        return self.candidates[self.shown].epsilon if self.candidates else float(self.request.epsilon or 0.0)
+        return self.candidates[self.shown].epsilon if self.candidates else float(self.epsilon or 0.0)
+
+    @property
+    def verdict(self) -> str:
+        """Which limits the epsilon that is shown breaks, in words."""
+        if self.candidates:
+            return self.candidates[self.shown].verdict
+        mechanism = self.setting.at(self.shown_epsilon)
+        return say_broken([each.about for each in self.request.figure_limits if each.breach((), mechanism) is not None])
 
     @property
     def described_risk(self) -> str:
@@ -108,8 +114,14 @@ class Decision:
 
     @property
     def chosen_from_data(self) -> bool:
-        """Whether the epsilon was chosen, and not given beforehand."""
-        return self.request.epsilon is None and self.epsilon is not None
+        """Whether the records had a say in which epsilon it is."""
+        told = self.limits_use_data or self.request.delta_from_data
+        return self.request.epsilon is None and self.epsilon is not None and told
+
+    @property
+    def limits_use_data(self) -> bool:
+        """Whether it tells something about the records that the limits are kept."""
+        return limits_use_data(self.request.conditions, self.request.figure_limits, self.request.tvd_limit)
 
     @property
     def why_none(self) -> str:
@@ -122,6 +134,8 @@ class Decision:
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
     """Which epsilon is to be approved, and what would stricter and looser ones mean?"""
     conditions, limits, setting, asked_for = request.conditions, request.figure_limits, request.setting, request.epsilon
+    if request.public and not limits_use_data(conditions, limits, request.tvd_limit):
+        return _decide_without_data(request)
     choice = None
     if conditions or limits:
         choice = choose_within(
@@ -140,8 +154,6 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
         measured = request.risk.of(request.table)
         trade_off = _find_trade_off(request, measured, progress)
     limited = bool(conditions or limits or trade_off is not None)
-    if request.public and asked_for is not None and not limited:
-        return Decision(request, "open", asked_for, measured, None, None, (), 0)  # nothing depends on the records
     if asked_for is not None:
         stricter, asked, looser = weigh(measured, setting, asked_for, conditions, trade_off, limits)
         kind = "open" if not limited else "kept" if asked.verdict == WITHIN else "broken"
@@ -151,6 +163,20 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
         return _none(request, measured, choice, trade_off)
     choice = choice.rounded()
     return Decision(request, "recommended", choice.epsilon, measured, choice, trade_off, choice.alternatives, 1)
+
+
+def _decide_without_data(request: ReportRequest) -> Decision:
+    """For the public, where no limit looks at the records: no record has a say, not even whether there is one."""
+    limits, setting, epsilon = request.figure_limits, request.setting, request.epsilon
+    kind = "open"
+    if epsilon is None:
+        reach = ReachWithoutData.of(limits, setting)
+        kind = "none" if reach.largest is None else "recommended" if reach.binds else "unbound"
+        epsilon = round_down(reach.largest or 0.0) if kind == "recommended" else None
+    decision = Decision(request, kind, epsilon, request.risk.of(request.table), None, None, (), 0)
+    if limits and request.epsilon is not None:
+        return replace(decision, kind="kept" if decision.verdict == WITHIN else "broken")
+    return decision
 
 
 def _find_trade_off(request: ReportRequest, measured: MeasuredRisk, progress: Progress | None) -> TradeOff | None:

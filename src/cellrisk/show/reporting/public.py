@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cellrisk.decide.choosing import WITHOUT_DATA
 from cellrisk.decide.policy import CHECKED
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import Precision, find_precision
@@ -29,6 +30,7 @@ CHOSEN = (
     "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
     "not cover it."
 )
+GIVEN = "Epsilon was given beforehand."
 PROMISE = (
     "{}: whatever is read in {} would be almost as likely if one record {}. That holds against every attack, with any "
     "knowledge, for ever; it does not say that nothing can be learnt about people in general, which is what a table "
@@ -146,13 +148,14 @@ def _withheld_section(decision: Decision) -> Section:
     notes = []
     if decision.chosen_from_data:
         notes.append(CHOSEN)
-    elif decision.kind != "open":
+    elif decision.limits_use_data:
         notes.append(CHECKED)
     notes += decision.request.disclosures
     unprotected = list_unprotected(decision)
     withheld = WITHHELD if decision.request.published is None else f"{WITHHELD} {EXCEPT_FIGURE}"
     more = () if unprotected is None else (Facts((("Not covered by the guarantee", unprotected),)),)
-    return withheld_section(withheld, notes, "Epsilon was given beforehand.", *more)
+    otherwise = GIVEN if decision.request.epsilon is not None else WITHOUT_DATA
+    return withheld_section(withheld, notes, otherwise, *more)
 
 
 def withheld_section(withheld: str, notes: Sequence[str], otherwise: str, *more: Block) -> Section:

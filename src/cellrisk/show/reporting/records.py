@@ -71,7 +71,7 @@ def list_unprotected(decision: Decision) -> str | None:
         parts.append("which cells hold records")
     if decision.chosen_from_data:
         parts.append("epsilon, which was chosen from the data")
-    elif decision.kind != "open":
+    elif decision.limits_use_data:
         parts.append("whether the limits are kept, which was found from the data")
     if decision.request.delta_from_data:
         parts.append("delta, which was set from the number of records")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cellrisk.decide.choosing import Alternative, Choice
+from cellrisk.decide.choosing import WITHIN, Alternative, Choice
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
-from cellrisk.show.reporting.decision import KEEPS_RISK, WITHIN, Decision
+from cellrisk.show.reporting.decision import KEEPS_RISK, Decision
 from cellrisk.system.text import about_people, make_sentence, percent, whole_people
 
 
@@ -61,11 +61,10 @@ def _title(decision: Decision) -> str:
     if decision.epsilon is None:
         return "Not recommended: no epsilon keeps the limits"
     epsilon = f"{decision.epsilon:.12g}"
-    verdict = decision.candidates[decision.shown].verdict if decision.candidates else ""
     return {
         "recommended": f"Recommended: epsilon {epsilon}",
         "kept": f"Limits kept: epsilon {epsilon} is within every limit",
-        "broken": f"Limits broken: epsilon {epsilon} {verdict}",
+        "broken": f"Limits broken: epsilon {epsilon} {decision.verdict}",
         "open": f"For the board to judge: no limit was set for epsilon {epsilon}",
     }[decision.kind]
 
