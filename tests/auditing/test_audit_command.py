@@ -73,6 +73,27 @@ def test_our_own_release(people: Path, capsys: Capture) -> None:
     assert json.loads(out)["decision"]["mechanism"] is None
 
 
+def test_a_description_is_believed_of_its_own_file_only(people: Path, capsys: Capture) -> None:
+    """What was rounded, sorted or exchanged after the release was not made by the mechanism that is named beside it."""
+    pytest.importorskip("opendp", reason="OpenDP is not installed; run: pip install 'cellrisk[release]'")
+    declared = ["--levels", "sex=f|m", "--levels", f"job=a|b|{SECRET}"]
+    assert run(capsys, "release", people, *BASIC, *declared, "--epsilon", "1", "--output", "released.csv")[0] == 0
+    written = Path("released.csv").read_bytes()
+    for content, changed in ((written, False), (written.replace(b"\n", b"\r\n"), True)):
+        Path("released.csv").write_bytes(content)
+        code, out, _ = run(capsys, "audit", people, "released.csv", *BASIC, "--released-count", "count", "--json")
+        assert code == 0
+        found = json.loads(out)
+        assert (found["decision"]["mechanism"] is None) == changed
+        assert any("another sha256" in note for note in found["notes"]) == changed
+        given = ("--mechanism", "laplace", "--epsilon", "2", "--json")
+        code, out, _ = run(capsys, "audit", people, "released.csv", *BASIC, "--released-count", "count", *given)
+        assert code == 0
+        found = json.loads(out)
+        assert found["decision"]["mechanism"]["name"] == ("laplace" if changed else "geometric")
+        assert any("another sha256" in note for note in found["notes"]) == changed
+
+
 def test_records(people: Path, capsys: Capture) -> None:
     frame = pd.read_csv(people)
     frame.sample(60, random_state=1).to_csv("synthetic.csv", index=False)

@@ -38,21 +38,25 @@ def percent(share: float) -> str:
 def whole_people(number: float) -> str:
     """A number of people without decimals: never a 0 beside a share that is above it.
 
-    >>> whole_people(997.48), whole_people(0.195), whole_people(0.0)
-    ('997', 'fewer than 1', '0')
+    A difference below zero that rounds to none keeps a digit.
+
+    >>> whole_people(997.48), whole_people(0.195), whole_people(0.0), whole_people(-0.31), whole_people(-4.1)
+    ('997', 'fewer than 1', '0', '-0.3', '-4')
     """
     told = f"{round(number):,}"
-    return "fewer than 1" if told == "0" and number > 0 else told
+    if told != "0" or number == 0:
+        return told
+    return "fewer than 1" if number > 0 else f"{number:.1g}"
 
 
 def about_people(number: float) -> str:
     """The same in a sentence.
 
-    >>> about_people(997.48), about_people(0.195), about_people(0.0)
-    ('about 997', 'fewer than 1', 'about 0')
+    >>> about_people(997.48), about_people(0.195), about_people(0.0), about_people(-0.31)
+    ('about 997', 'fewer than 1', 'about 0', 'about -0.3')
     """
     told = whole_people(number)
-    return f"about {told}" if told[0].isdigit() else told
+    return told if told.startswith("fewer") else f"about {told}"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -78,8 +78,8 @@ def audit(
         As for `tabulate`, of the release.
     mechanism
         What made the release, as an object, or as its name with ``epsilon`` beside it. May be left out for the answer
-        of `release` and for its files, which say it themselves and are believed. Where it is not known, or the release
-        holds records, what an attacker can be sure of is not known either.
+        of `release` and for its files as they were written, which say it themselves and are believed. Where it is not
+        known, or the release holds records, what an attacker can be sure of is not known either.
     epsilon, delta, neighbours, threshold
         Those of a mechanism that is named.
     perturbation
@@ -119,7 +119,7 @@ def audit(
                 "a perturbation makes counts, and the published table holds records",
                 fix="name the column of counts (--released-count), or leave the perturbation out",
             )
-        made = MadeBy(records=True)
+        made = MadeBy(records=True, changed=made.changed)
     kept, left_out = leave_out_missing(read, original.missing)
     both = compare_tables(original.cells(attribute.name), kept, attribute.missing_level)
     shares = attribute.levels.shares
@@ -140,6 +140,11 @@ def _take_notes(released: ReleasedCounts, both: TableComparison, left_out: int, 
     notes = []
     if made.contradicted:
         notes.append("The release says itself how it was made: that is believed, and not the mechanism that was given.")
+    if made.changed:
+        notes.append(
+            "The file is not the one that the description beside it was written for (another sha256): nothing that it "
+            "says is believed."
+        )
     count = released.count
     negative, fractional = int((count < 0).sum()), int((count != np.floor(count)).sum())
     if negative:

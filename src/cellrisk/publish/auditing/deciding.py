@@ -47,18 +47,22 @@ class MadeBy:
     """Whether it holds records, and not counts."""
     contradicted: bool = False
     """Whether another mechanism was given than the one that the release itself names."""
+    changed: bool = False
+    """Whether the file is another than the one that the description beside it was written for."""
 
     @staticmethod
     def of(released: Any) -> MadeBy:
         """What the answer of `release`, or the description beside its file, says."""
         from cellrisk.publish.releasing.release_result import Release
-        from cellrisk.publish.releasing.saving import read_description
+        from cellrisk.publish.releasing.saving import is_described, read_description
 
         if isinstance(released, Release):
             return MadeBy(released.mechanism, clamped=released.clamp, adjusted=released.parents is not None)
         described = read_description(released) if isinstance(released, str | os.PathLike) else None
         if described is None:
             return MadeBy()
+        if not is_described(released, described):
+            return MadeBy(changed=True)
         try:
             words = ("epsilon", "delta", "neighbours", "threshold")
             said = {word: described["mechanism"][word] for word in words if word in described["mechanism"]}
@@ -84,12 +88,12 @@ class MadeBy:
                     "the release says itself that it was made by a mechanism, and not by a perturbation",
                     fix="leave perturbation= out (--perturbation)",
                 )
-            return MadeBy(perturbation=read_perturbation(perturbation))
+            return replace(self, perturbation=read_perturbation(perturbation))
         if mechanism is None and all(value is None for value in beside.values()):
             return self
         given = read_mechanism(USUAL_MECHANISM if mechanism is None else mechanism, **beside)
         if self.mechanism is None:
-            return MadeBy(given, clamped=self.clamped, adjusted=self.adjusted)
+            return replace(self, mechanism=given)
         return replace(self, contradicted=given != self.mechanism)
 
 

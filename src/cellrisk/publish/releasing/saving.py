@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,6 +16,8 @@ from typing import Any
 from cellrisk.errors import InvalidInput
 from cellrisk.system.stopping import note_outcome, unfinished
 from cellrisk.system.writing import check_writable, make_last, public_mode, refuse_inputs, write_through
+
+CHUNK = 1 << 20
 
 
 def sidecar_of(path: str | os.PathLike[str]) -> Path:
@@ -33,6 +36,20 @@ def read_description(path: str | os.PathLike[str]) -> dict[str, Any] | None:
         return dict(described) if described["file"] == Path(path).name else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def is_described(path: str | os.PathLike[str], described: Mapping[str, Any]) -> bool:
+    """Whether the file is, byte for byte, the one that the description was written for."""
+    digest = hashlib.sha256()
+    if not Path(path).is_file():  # to open a pipe would wait for ever
+        return False
+    try:
+        with open(path, "rb") as stream:
+            while part := stream.read(CHUNK):
+                digest.update(part)
+    except OSError:
+        return False
+    return digest.hexdigest() == described.get("sha256")
 
 
 def find_count_column(path: str | os.PathLike[str]) -> str | None:

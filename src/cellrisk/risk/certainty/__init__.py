@@ -20,6 +20,7 @@ from cellrisk.risk.certainty.table_belief import name_by_table
 from cellrisk.risk.certainty.two_labels import name_two, odds_against
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array
+from cellrisk.system.text import whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -89,14 +90,16 @@ class NamedPeople:
         '1 person'
         >>> NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
         '12 to 14 people'
+        >>> NamedPeople(0.95, "negbin", 0.2, 0.3, 1, 1).people
+        'fewer than 1 person'
         """
-        return f"{self.number} {'person' if self.number == '1' else 'people'}"
+        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
 
     @property
     def number(self) -> str:
         """Their number in words."""
         low, high = round(self.right_low), round(self.right_high)
-        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        return whole_people(self.right_high) if low == high else f"{low:,} to {high:,}"
 
     def to_dict(self) -> dict[str, Any]:
         """What stands under ``certainty`` in JSON."""
