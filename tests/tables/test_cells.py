@@ -209,6 +209,16 @@ def test_rows_of_codes_are_numbered_in_their_order(rows: int, largest: int) -> N
     assert np.unique(key, return_inverse=True)[1].tolist() == number.tolist()
 
 
+@pytest.mark.parametrize("same", [0, 1, 7, 11, 12])
+def test_rows_are_numbered_in_their_order_however_late_they_differ(same: int) -> None:
+    codes = np.random.default_rng(same).integers(0, 2**40, (20, 12))
+    codes[1::2, :same] = codes[::2, :same]
+    listed = [tuple(row) for row in codes.tolist()]
+    ranks = {row: place for place, row in enumerate(sorted(set(listed)))}
+    key = number_keys(codes.T, [2**40] * 12)
+    assert np.unique(key, return_inverse=True)[1].tolist() == [ranks[row] for row in listed]
+
+
 @pytest.mark.parametrize("largest", [1, 2**52])
 def test_equal_vectors_of_counts_become_one_however_large_they_are(largest: int) -> None:
     draw = np.random.default_rng(largest)

@@ -29,6 +29,8 @@ def number_keys(columns: Iterable[Integers], widths: Iterable[int]) -> Integers:
         if bound * width >= LARGEST_KEY:  # beyond 64 bits, so the numbers are taken that occur
             distinct, key = np.unique(key, return_inverse=True)
             bound = len(distinct)
+            if bound == len(column):  # rows that all differ stay as they are, whatever the other columns hold
+                return key
         if bound * width >= LARGEST_KEY:
             distinct, column = np.unique(column, return_inverse=True)
             width = len(distinct)

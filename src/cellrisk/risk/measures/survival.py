@@ -218,9 +218,7 @@ def each_alone(vanish: Sequence[Floats], survive: Sequence[Floats]) -> list[Floa
     [0.125, 0.375]
     """
     if len(vanish) > MANY_LABELS:
-        below = np.cumprod([np.ones_like(vanish[0]), *vanish[:-1]], axis=0)
-        above = np.cumprod([np.ones_like(vanish[0]), *vanish[:0:-1]], axis=0)[::-1]
-        return list(np.asarray(survive) * below * above)
+        return list(_each_alone_of_many(np.asarray(vanish), np.asarray(survive)))
     found = list(survive)
     before, after = np.ones_like(vanish[0]), np.ones_like(vanish[0])
     for place in range(len(found)):
@@ -236,7 +234,16 @@ def each_alone_in_rows(vanish: Floats, survive: Floats) -> Floats:
     >>> each_alone_in_rows(np.array([[0.5, 0.25]]), np.array([[0.5, 0.75]])).tolist()
     [[0.125, 0.375]]
     """
+    if vanish.shape[1] > MANY_LABELS:
+        return _each_alone_of_many(vanish.T, survive.T).T
     return np.stack(each_alone(list(vanish.T), list(survive.T)), axis=1)
+
+
+def _each_alone_of_many(vanish: Floats, survive: Floats) -> Floats:
+    found = survive.copy()
+    found[1:] *= np.cumprod(vanish[:-1], axis=0)
+    found[:-1] *= np.cumprod(vanish[:0:-1], axis=0)[::-1]
+    return found
 
 
 def _exactly_one_of_many(none: Floats, one: Floats) -> Floats:
