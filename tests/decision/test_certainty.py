@@ -35,8 +35,8 @@ from cellrisk.risk.certainty import (
     read_certainties,
 )
 from cellrisk.risk.certainty import channel as channel_module
-from cellrisk.risk.certainty.beliefs import TableBelief
-from cellrisk.risk.certainty.channel import Channel
+from cellrisk.risk.certainty.beliefs import CountBelief, TableBelief
+from cellrisk.risk.certainty.channel import Channel, expected_counts
 from tests.decision import oracle
 from tests.near import near
 
@@ -149,10 +149,8 @@ def test_belief_in_the_table(kind: str, threshold: float) -> None:
 def test_people_expected_behind_a_value(
     shape: float, theta: float, noise: Noise, threshold: float, values: list[int], last: int
 ) -> None:
-    from cellrisk.risk.certainty.channel import Channel, expected_counts
-
     channel = Channel(noise, threshold)
-    found = expected_counts(shape, theta, channel, np.arange(channel.zero, max(values) + 1))
+    found = expected_counts(CountBelief(shape, theta), channel, np.arange(channel.zero, max(values) + 1))
     for value in values:
         expected = float(oracle.expected_behind(value, shape, theta, noise, threshold, last))
         assert found[max(value - channel.zero, 0)] == pytest.approx(expected, rel=1e-10, abs=1e-30)
@@ -381,7 +379,7 @@ def test_words_and_json() -> None:
 def test_sums_that_start_far_from_0_are_those_over_all_counts(shape: float, theta: float, noise: Noise) -> None:
     """Of large values the attacker's expectation leaves out counts far below; nobody at all may still matter."""
     values = np.arange(99_900, 100_101)
-    found = channel_module._by_near_recursion(shape, theta, Channel(noise, 0.5), values)
+    found = channel_module._by_near_recursion(CountBelief(shape, theta), noise, values)
     counts = np.arange(105_001.0)
     law = special.gammaln(shape + counts) - special.gammaln(counts + 1.0) + counts * math.log(theta)
     for place in (0, 17, 200):

@@ -18,7 +18,7 @@ from cellrisk.cli import main
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.certainty import NegativeBinomial, read_belief
-from cellrisk.risk.certainty.beliefs import TableBelief
+from cellrisk.risk.certainty.beliefs import CountBelief, TableBelief
 from cellrisk.risk.measures import Dirichlet, Expected, Local, Marginal, MarginalShrinkage, Shrinkage, Survival
 from cellrisk.risk.measures.sizes import PoissonSizes
 from cellrisk.risk.perturbed import assess_perturbation, find_ceiling, sum_caused
@@ -210,8 +210,8 @@ def test_the_ceiling_of_many_different_rows_is_a_bound(monkeypatch: pytest.Monke
 
 
 def test_a_label_that_nobody_is_believed_to_have() -> None:
-    assert expect_behind(ODD, 0.0, 0.5, 5) == {}
-    expected = expect_behind(read_perturbation("round:4"), 0.5, 0.3, 5)
+    assert expect_behind(ODD, CountBelief(0.0, 0.5), 5) == {}
+    expected = expect_behind(read_perturbation("round:4"), CountBelief(0.5, 0.3), 5)
     assert expected[4] > expected[0]
 
 

@@ -179,9 +179,9 @@ class BayesAttacker:
             belief = fit_negative_binomial(levels, table.n_cells) if beliefs is None else beliefs[number]
             channel = Channel(each.mechanism.noise, each.mechanism.threshold)
             own = []
-            for label, shape in enumerate(belief.shapes):
+            for label, believed in enumerate(belief.by_label):
                 values = channel.values(counts[:, label])
-                behind = expected_counts(shape, belief.theta, channel, values)
+                behind = expected_counts(believed, channel, values)
                 own.append(CountTerm(channel, values, np.log(np.maximum(behind, 1e-300))))
             terms.append(tuple(own))
         stacked = np.concatenate(

@@ -12,9 +12,9 @@ import numpy as np
 from cellrisk.counts.counting import MOST_LABELS
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, GeometricNoise, LaplaceNoise, Noise, NoNoise
+from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, check_belief, read_belief
-from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
+from cellrisk.risk.certainty.channel import Channel, TwoSided, expected_counts
 from cellrisk.risk.certainty.many_labels import name_many
 from cellrisk.risk.certainty.table_belief import name_by_table
 from cellrisk.risk.certainty.two_labels import name_two, odds_against
@@ -216,8 +216,8 @@ def _name_labels(
 ) -> tuple[Floats, Floats]:
     """How likely each label of each vector is named with each certainty: two ends, equal for two labels."""
     behind = [
-        expected_counts(shape, belief.theta, channel, channel.values(column))
-        for shape, column in zip(belief.shapes, vectors.counts.T, strict=True)
+        expected_counts(believed, channel, channel.values(column))
+        for believed, column in zip(belief.by_label, vectors.counts.T, strict=True)
     ]
     if vectors.n_levels == 2:
         found = name_two(vectors, channel, behind, certainties)
@@ -289,8 +289,8 @@ def _most_learnt(vectors: LabelledCounts, noise: Noise, belief: Belief) -> float
     left out.
     """
     if isinstance(belief, NegativeBinomial):
-        largest = max(last_likely(shape, belief.theta, 30.0) for shape in belief.shapes if shape > 0)
+        largest = max(believed.last_likely(30.0) for believed in belief.by_label)
     else:
         largest = float(vectors.counts.max())
-    steepness = 1.0 if isinstance(noise, LaplaceNoise | GeometricNoise) else 10.0
+    steepness = 1.0 if isinstance(noise, TwoSided) else 10.0
     return 2.0 * steepness * largest / noise.scale

@@ -19,6 +19,31 @@ LEAST_SHAPE, LARGEST_SHAPE = 1e-9, 1e6
 """The shape of all labels together: below, no cell holds two labels; above, counts are Poisson."""
 LEAST_LOG_ODDS, LARGEST_LOG_ODDS = -30.0, 27.0
 """The logarithm of the odds of theta: to within 1e-12 of 0 and 1."""
+FAR_COUNT = 1e5
+"""Past this many, and this many times its shape a, G(a + n)/n! is (n + a/2)^(a - 1) to about 1e-9."""
+
+
+@dataclass(frozen=True)
+class CountBelief:
+    """What a `NegativeBinomial` says of the count of one label: n has probability G(a + n)/(G(a) n!) (1 - t)^a t^n."""
+
+    shape: float
+    theta: float
+
+    def log_chance(self, counts: Floats) -> Floats:
+        """The logarithm of the probability of each count, but for (1 - t)^a; the shape is above 0."""
+        shape = self.shape
+        rising = special.gammaln(shape + counts) - special.gammaln(counts + 1.0)
+        if shape < 0.01 * FAR_COUNT:  # of large counts the difference would be lost in rounding
+            with np.errstate(divide="ignore", invalid="ignore"):
+                far = (shape - 1.0) * np.log(counts + 0.5 * shape)
+            rising = np.where(counts > FAR_COUNT * max(1.0, shape), far, rising)
+        return np.asarray(rising - special.gammaln(shape) + counts * math.log(self.theta))
+
+    def last_likely(self, far: float) -> float:
+        """A count that is exceeded with a probability below e^-far."""
+        mean, rest = self.shape * self.theta / (1.0 - self.theta), -math.log(self.theta)
+        return mean + math.sqrt(2.0 * far * mean / (1.0 - self.theta)) + far / rest + 1.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +70,11 @@ class NegativeBinomial:
     @property
     def name(self) -> str:
         return "negbin" if self.fitted else "given"
+
+    @property
+    def by_label(self) -> tuple[CountBelief, ...]:
+        """What is believed of the count of each label."""
+        return tuple(CountBelief(shape, self.theta) for shape in self.shapes)
 
     def describe(self) -> str:
         """What is believed, in words."""

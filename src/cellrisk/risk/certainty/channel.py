@@ -21,16 +21,17 @@ from cellrisk.noise.distributions import (
     NoNoise,
     first_value,
 )
+from cellrisk.risk.certainty.beliefs import CountBelief
 from cellrisk.system.arrays import Floats, Integers
 
+TwoSided = GeometricNoise | LaplaceNoise
+"""Rounded noise that is j with probability c b^|j|, but at 0."""
 NUMBERS_AT_ONCE = 1 << 20
 FAR = 100.0
 """Terms below e^-FAR of the largest are left out of a posterior mean."""
 LARGEST_LOG = 600.0
 NONE = 1e-40
 """Noise that changes a count with less probability than this changes none."""
-FAR_COUNT = 1e5
-"""Past this many, and this many times its shape a, G(a + n)/n! is (n + a/2)^(a - 1) to about 1e-9."""
 MOST_COUNTS = 1 << 22
 """Counts that a recursion goes through; past them the counts near enough to matter are summed."""
 TRIED = 65
@@ -99,57 +100,40 @@ class Channel:
         return np.concatenate([[self.zero], *runs]).astype(np.int64)
 
 
-def expected_counts(shape: float, theta: float, channel: Channel, values: Integers) -> Floats:
+def expected_counts(believed: CountBelief, channel: Channel, values: Integers) -> Floats:
     """w(v) = E[N | v]: how many people the attacker expects behind each released value.
 
-    N is negative binomial: w(v) = sum_n n p(n) P(v | n) / sum_n p(n) P(v | n). All terms are positive. It rises with v,
-    because the noise is log-concave.
+    w(v) = sum_n n p(n) P(v | n) / sum_n p(n) P(v | n), p what is believed. All terms are positive. It rises with v,
+    because the noise is log-concave. The first of the values is the ``zero`` of the channel.
 
-    >>> from cellrisk.noise.distributions import GeometricNoise
-    >>> expected_counts(0.5, 0.8, Channel(GeometricNoise(1.0), 0.5), np.array([0, 1, 5])).round(6).tolist()
+    >>> channel = Channel(GeometricNoise(1.0), 0.5)
+    >>> expected_counts(CountBelief(0.5, 0.8), channel, np.array([0, 1, 5])).round(6).tolist()
     [0.20852, 0.762045, 4.288137]
     """
-    if shape == 0:
+    if believed.shape == 0:
         return np.zeros(len(values))
     found = np.empty(len(values))
-    found[0] = _behind_zero(shape, theta, channel)
+    found[0] = _behind_zero(believed, channel)
     shown = values[1:]
     if len(shown):
-        tails = isinstance(channel.noise, GeometricNoise | LaplaceNoise)
-        direct = _by_recursion(shape, theta, channel, shown) if tails else None
-        found[1:] = _by_windows(shape, theta, channel, shown) if direct is None else direct
+        direct = _by_recursion(believed, channel.noise, shown) if isinstance(channel.noise, TwoSided) else None
+        found[1:] = _by_windows(believed, channel.noise, shown) if direct is None else direct
     return np.maximum.accumulate(found)
 
 
-def _log_prior(shape: float, theta: float, counts: Floats) -> Floats:
-    """log of G(a + n) / (G(a) n!) t^n: the law of a count, but for a constant."""
-    rising = special.gammaln(shape + counts) - special.gammaln(counts + 1.0)
-    if shape < 0.01 * FAR_COUNT:  # of large counts the difference would be lost in rounding
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = (shape - 1.0) * np.log(counts + 0.5 * shape)
-        rising = np.where(counts > FAR_COUNT * max(1.0, shape), far, rising)
-    return np.asarray(rising - special.gammaln(shape) + counts * math.log(theta))
-
-
-def last_likely(shape: float, theta: float, far: float = FAR) -> float:
-    """A count past which less than e^-far is left of the prior."""
-    mean, rest = shape * theta / (1.0 - theta), -math.log(theta)
-    return mean + math.sqrt(2.0 * far * mean / (1.0 - theta)) + far / rest + 1.0
-
-
-def _behind_zero(shape: float, theta: float, channel: Channel) -> float:
+def _behind_zero(believed: CountBelief, channel: Channel) -> float:
     """E[N | released as zero]."""
 
     def logs(counts: Floats) -> Floats:
-        return _log_prior(shape, theta, counts) + _log_at_most(channel.noise, channel.zero - counts)
+        return believed.log_chance(counts) + _log_at_most(channel.noise, channel.zero - counts)
 
-    likely = last_likely(shape, theta)
-    if shape > 1.0:
+    likely = believed.last_likely(FAR)
+    if believed.shape > 1.0:
         first, last = _span(logs, likely)
     else:
         first, last = 0, math.ceil(min(likely, channel.zero + _distance(channel.noise)))
     counts = np.arange(first, last + 1.0)
-    return float(_mean(logs(counts)[None], counts[None])[0])
+    return float(weighted_mean(logs(counts), counts))
 
 
 def _span(logs: Callable[[Floats], Floats], top: float) -> tuple[int, int]:
@@ -171,30 +155,31 @@ def _span(logs: Callable[[Floats], Floats], top: float) -> tuple[int, int]:
     return below, last(mode, end, lambda counts: logs(counts) >= least)
 
 
-def _mean(logs: Floats, counts: Floats) -> Floats:
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray((weights * counts).sum(axis=1) / weights.sum(axis=1))
+def weighted_mean(logs: Floats, counts: Floats) -> Floats:
+    """The mean of the counts, the logarithms of whose weights are given: one, or one for each row of weights."""
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return np.asarray((weights * counts).sum(axis=-1) / weights.sum(axis=-1))
 
 
 def _distance(noise: Noise) -> float:
     """Rounded noise goes farther with a probability below e^-FAR."""
-    return noise.scale * (FAR if isinstance(noise, GeometricNoise | LaplaceNoise) else math.sqrt(2.0 * FAR)) + 2.0
+    return noise.scale * (FAR if isinstance(noise, TwoSided) else math.sqrt(2.0 * FAR)) + 2.0
 
 
-def _by_recursion(shape: float, theta: float, channel: Channel, values: Integers) -> Floats | None:
+def _by_recursion(believed: CountBelief, noise: TwoSided, values: Integers) -> Floats | None:
     """The same for noise with P(j) = c b^|j| but at 0: sums from either side follow from each other, value by value.
 
     L(v) = sum_{n <= v} g(n) b^(v - n) = b L(v - 1) + g(v), and U(v) = sum_{n > v} g(n) b^(n - v) from above; both are
     kept over m^v, m = max(b, theta), which keeps them in range. None where they do not stay there.
     """
-    b, centre = _tails(channel.noise)
-    m = max(b, theta)
-    last = int(values[-1])
-    end = last + math.ceil(max(-FAR / math.log(b * m), last_likely(shape, b * theta))) + 1
+    b, centre = _tails(noise)
+    m = max(b, believed.theta)
+    falling = CountBelief(believed.shape, b * believed.theta)
+    end = int(values[-1]) + math.ceil(max(-FAR / math.log(b * m), falling.last_likely(FAR))) + 1
     if end > MOST_COUNTS:
         return None
     counts = np.arange(end + 1.0)
-    logs = _log_prior(shape, theta, counts) - counts * math.log(m)
+    logs = believed.log_chance(counts) - counts * math.log(m)
     if logs.max() > LARGEST_LOG:
         return None
     total = np.exp(logs)
@@ -204,19 +189,19 @@ def _by_recursion(shape: float, theta: float, channel: Channel, values: Integers
     return np.asarray(sums[1] / sums[0])
 
 
-def _by_near_recursion(shape: float, theta: float, channel: Channel, values: Integers) -> Floats | None:
+def _by_near_recursion(believed: CountBelief, noise: TwoSided, values: Integers) -> Floats | None:
     """The same of consecutive values: sums start at the first count that matters to them, which may be far from 0.
 
     Both are kept over m^v, m between b and 1/b and as near as it may be to the slope of the prior.
     """
-    b, centre = _tails(channel.noise)
+    b, centre = _tails(noise)
     low, high = int(values[0]), int(values[-1])
-    first = min(_find_window(shape, theta, channel.noise, float(low))[0], low)
-    end = max(_find_window(shape, theta, channel.noise, float(high))[1], high + 1)
+    first = min(_find_window(believed, noise, float(low))[0], low)
+    end = max(_find_window(believed, noise, float(high))[1], high + 1)
     if end - first > MOST_COUNTS:
         return None
     beyond = np.arange(end - first + 1.0)
-    prior = _log_prior(shape, theta, first + beyond)
+    prior = believed.log_chance(first + beyond)
     log_m = float(np.clip((prior[-1] - prior[0]) / len(prior), math.log(b), -math.log(b)))
     logs = prior - beyond * log_m
     largest = float(logs.max())
@@ -225,8 +210,8 @@ def _by_near_recursion(shape: float, theta: float, channel: Channel, values: Int
     part, m, here = np.exp(logs - largest), math.exp(log_m), values - first
     sums = [_from_both_sides(each, b, m, centre)[here] for each in (part, part * beyond)]
     nobody = np.zeros(len(values))
-    if first > 0 and shape <= 1.0:  # nobody is likelier by far than somebody
-        logs = _log_prior(shape, theta, np.zeros(1)) + values * math.log(b) - largest - here * log_m
+    if first > 0 and believed.shape <= 1.0:  # nobody is likelier by far than somebody
+        logs = believed.log_chance(np.zeros(1)) + values * math.log(b) - largest - here * log_m
         nobody = np.exp(np.minimum(logs, 700.0))
     return np.asarray((sums[1] + first * sums[0]) / (sums[0] + nobody))
 
@@ -250,8 +235,8 @@ def _running(ratio: float, terms: Floats) -> Floats:
     return np.asarray(blas.dtbsv(1, diagonals, terms, lower=1, diag=1))
 
 
-def _tails(noise: Noise) -> tuple[float, float]:
-    """b of c b^|j|, and what there is at 0, in units of c: 1 of geometric noise, 2/(1 + e^(1/(2 scale))) of Laplace.
+def _tails(noise: TwoSided) -> tuple[float, float]:
+    """b of c b^|j|, and what there is at 0, in units of c: 1 of geometric noise, 2/(1 + e^h) of Laplace.
 
     P(0) = 1 - e^-h and c = sinh h of rounded Laplace noise, h = 1/(2 scale).
     """
@@ -260,56 +245,59 @@ def _tails(noise: Noise) -> tuple[float, float]:
     return b, 1.0 if isinstance(noise, GeometricNoise) else 2.0 * fall / (1.0 + fall)
 
 
-def _by_windows(shape: float, theta: float, channel: Channel, values: Integers) -> Floats:
+def _by_windows(believed: CountBelief, noise: Noise, values: Integers) -> Floats:
     """The same for any noise, over the counts near enough to matter."""
     found = np.empty(len(values))
-    kinked = isinstance(channel.noise, GeometricNoise | LaplaceNoise)  # at whole numbers: nothing to interpolate
     for run in _runs(values):
         part = values[run].astype(np.float64)
-        near = _by_near_recursion(shape, theta, channel, values[run]) if kinked and len(part) > NODES else None
+        near = None
+        if isinstance(noise, TwoSided) and len(part) > NODES:
+            near = _by_near_recursion(believed, noise, values[run])
         if near is not None:
             found[run] = near
-        elif kinked or len(part) * channel.noise.scale < 2.0 * NODES * (len(part) + channel.noise.scale):
-            found[run] = _by_window(shape, theta, channel, part)
+        elif isinstance(noise, TwoSided) or len(part) * noise.scale < 2.0 * NODES * (len(part) + noise.scale):
+            # Two-sided noise has its kink at a whole number, where nothing can be interpolated.
+            found[run] = _by_window(believed, noise, part)
         else:
-            nodes, edges = _lay_nodes(part, channel.noise.scale)
-            at_nodes = _by_window(shape, theta, channel, np.sort(nodes.reshape(-1))).reshape(nodes.shape)[:, ::-1]
+            nodes, edges = _lay_nodes(part, noise.scale)
+            at_nodes = _by_window(believed, noise, np.sort(nodes.reshape(-1))).reshape(nodes.shape)[:, ::-1]
             found[run] = _interpolate(part, nodes, at_nodes, edges)
     return found
 
 
-def _by_window(shape: float, theta: float, channel: Channel, values: Floats) -> Floats:
+def _by_window(believed: CountBelief, noise: Noise, values: Floats) -> Floats:
+    """The same for values that ascend, near ones together: from the counts that matter to the first and the last."""
     found = np.empty(len(values))
     start = 0
     while start < len(values):
         low = float(values[start])
-        first, last = _find_window(shape, theta, channel.noise, low)
+        first, last = _find_window(believed, noise, low)
         near = low + max((last - first) / 4.0, 16.0)
         stop = int(np.searchsorted(values, near, side="right"))
-        last = _find_window(shape, theta, channel.noise, float(values[stop - 1]))[1]
-        counts, times = _sample_counts(first, last, shape, theta, channel.noise)
-        if first > 0 and shape <= 1.0:  # nobody is likelier by far than somebody
+        last = _find_window(believed, noise, float(values[stop - 1]))[1]
+        counts, times = _sample_counts(first, last, believed, noise)
+        if first > 0 and believed.shape <= 1.0:  # nobody is likelier by far than somebody
             counts, times = np.concatenate([[0.0], counts]), np.concatenate([[1.0], times])
-        prior = _log_prior(shape, theta, counts) + np.log(times)
+        prior = believed.log_chance(counts) + np.log(times)
         stop = min(stop, start + max(1, NUMBERS_AT_ONCE // len(counts)))
-        found[start:stop] = _mean(_log_mass(channel.noise, values[start:stop, None] - counts) + prior, counts[None])
+        found[start:stop] = weighted_mean(_log_mass(noise, values[start:stop, None] - counts) + prior, counts)
         start = stop
     return found
 
 
-def _sample_counts(first: int, last: int, shape: float, theta: float, noise: Noise) -> tuple[Floats, Floats]:
+def _sample_counts(first: int, last: int, believed: CountBelief, noise: Noise) -> tuple[Floats, Floats]:
     """Points that stand for the counts from the first to the last, and for how many of them each stands.
 
     Under wide Gaussian noise 16 points stand for a panel of consecutive counts. A panel is at most as long as the noise
     and the prior are wide, as its first count is large, and as neither changes by more than e^8: there the sum is right
     to about 1e-12.
     """
-    if isinstance(noise, GeometricNoise | LaplaceNoise) or min(last - first, noise.scale) < 4 * NODES:
+    if isinstance(noise, TwoSided) or min(last - first, noise.scale) < 4 * NODES:
         return np.arange(first, last + 1.0), np.ones(last - first + 1)
     points, times = [], []
-    start = first
+    shape, start = believed.shape, first
     while start <= last:
-        slope = abs(math.log(theta) + math.log((shape + start) / (start + 1.0)))
+        slope = abs(math.log(believed.theta) + math.log((shape + start) / (start + 1.0)))
         width = math.sqrt((start + 1.0) * (start + shape) / (shape - 1.0)) if shape > 1.0 else math.inf
         longest = min(noise.scale, start, width, 8.0 / max(slope, 1e-300), last + 1.0 - start)
         if longest < 4 * NODES:
@@ -341,20 +329,20 @@ def _sum_rule(length: int) -> tuple[Floats, Floats]:
     return points + 0.5 * (length - 1), length * vectors[0] ** 2
 
 
-def _find_window(shape: float, theta: float, noise: Noise, value: float) -> tuple[int, int]:
+def _find_window(believed: CountBelief, noise: Noise, value: float) -> tuple[int, int]:
     """The counts that matter behind a value: both ends rise with it."""
     reach = _distance(noise)
-    if shape > 1.0:
+    if believed.shape > 1.0:
 
         def logs(counts: Floats) -> Floats:
-            return _log_prior(shape, theta, counts) + _log_mass(noise, value - counts)
+            return believed.log_chance(counts) + _log_mass(noise, value - counts)
 
-        return _span(logs, max(last_likely(shape, theta), value) + reach)
+        return _span(logs, max(believed.last_likely(FAR), value) + reach)
     last = math.ceil(value + reach)
-    if not isinstance(noise, GeometricNoise | LaplaceNoise):
-        return max(0, math.floor(value - reach + noise.scale**2 * math.log(theta))), last
+    if not isinstance(noise, TwoSided):
+        return max(0, math.floor(value - reach + noise.scale**2 * math.log(believed.theta))), last
     # Below the value the terms go as (theta/b)^n: up to it, or down from the first.
-    slope = math.log(theta) + 1.0 / noise.scale
+    slope = math.log(believed.theta) + 1.0 / noise.scale
     away = FAR / max(abs(slope), FAR / MOST_COUNTS)
     return (max(0, math.floor(value - away)), last) if slope > 0 else (0, math.ceil(min(last, away)))
 
@@ -400,18 +388,10 @@ def _log_mass(noise: Noise, distance: Floats) -> Floats:
         return np.asarray(upper + np.log(-np.expm1(np.minimum(lower - upper, -1e-300))))
     if isinstance(noise, DiscreteGaussianNoise):
         return np.asarray(-0.5 * (distance / noise.scale) ** 2)  # but for a constant, which a mean does not see
-    if isinstance(noise, GeometricNoise | LaplaceNoise):
-        return np.asarray(-np.abs(distance) / noise.scale + np.where(distance == 0, _log_at_zero(noise), 0.0))
+    if isinstance(noise, TwoSided):
+        return np.asarray(-np.abs(distance) / noise.scale + np.where(distance == 0, math.log(_tails(noise)[1]), 0.0))
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(noise.mass(distance)))
-
-
-def _log_at_zero(noise: Noise) -> float:
-    """log of the probability at 0 over c, of noise that is c b^|j| elsewhere: (1 - e^-h)/sinh h, h = 1/(2 scale)."""
-    if isinstance(noise, GeometricNoise):
-        return 0.0
-    half = 0.5 / noise.scale
-    return math.log(2.0 * -math.expm1(-half) / -math.expm1(-2.0 * half)) - half
 
 
 def _log_at_most(noise: Noise, distance: Floats) -> Floats:
@@ -421,7 +401,7 @@ def _log_at_most(noise: Noise, distance: Floats) -> Floats:
     found = noise.at_most(distance)
     with np.errstate(divide="ignore"):
         logs = np.log(found)
-    if isinstance(noise, GeometricNoise | LaplaceNoise):
+    if isinstance(noise, TwoSided):
         # In the lower tail the logarithm is a straight line.
         known = float(np.log(noise.at_most(np.array([-1.0]))[0]))
         return np.asarray(np.where(distance < -1, known + (distance + 1.0) / noise.scale, logs))

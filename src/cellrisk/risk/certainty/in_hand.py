@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import NoNoise
+from cellrisk.noise.distributions import Noise, NoNoise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.certainty import WIDEST, NamedPeople
-from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial
-from cellrisk.risk.certainty.channel import Channel, expected_counts, last_likely
+from cellrisk.risk.certainty.beliefs import Belief, CountBelief, NegativeBinomial
+from cellrisk.risk.certainty.channel import FAR, Channel, expected_counts, weighted_mean
 from cellrisk.risk.certainty.table_belief import find_shares
 from cellrisk.risk.certainty.two_labels import TIE
 from cellrisk.system.arrays import Floats, Integers
@@ -87,42 +86,33 @@ def name_in_hand(
 def _share(belief: NegativeBinomial, channel: Channel, released: Integers, clamped: bool) -> Floats:
     """What the attacker believes of a person in each cell: (cells, labels). Nothing where nobody is believed to be."""
     behind = np.empty(released.shape)
-    for label, shape in enumerate(belief.shapes):
+    seen = channel if clamped else Channel(channel.noise, 0.5)
+    for label, believed in enumerate(belief.by_label):
         values, place = np.unique(released[:, label], return_inverse=True)
-        if shape == 0 and isinstance(channel.noise, NoNoise) and values[-1] > channel.zero:
+        if believed.shape == 0 and isinstance(channel.noise, NoNoise) and values[-1] > channel.zero:
             raise InvalidInput(
                 "the release is impossible under this belief: it gives the shape 0 to a label that is shown",
                 fix="give that label a shape above 0, or use the belief negbin",
             )
-        low = values[values < 1] if not clamped else values[:0]
-        high = values[len(low) :]
-        listed = np.concatenate([[max(channel.zero, 0)], high[high > max(channel.zero, 0)]])
-        known = expected_counts(shape, belief.theta, channel if clamped else _from_one(channel), listed)
-        usual = known if len(listed) == len(high) else known[1:]
-        below = [_behind_negative(shape, belief.theta, channel, int(value)) for value in low]
-        behind[:, label] = np.concatenate([below, usual])[place.reshape(-1)]
+        low, high = values[values <= seen.zero], values[values > seen.zero]
+        zero, *rest = expected_counts(believed, seen, np.concatenate([[seen.zero], high])).tolist()
+        below = [zero if clamped else _behind_negative(believed, channel.noise, value) for value in low.tolist()]
+        behind[:, label] = np.array(below + rest)[place.reshape(-1)]
     total = behind.sum(axis=1, keepdims=True)
     return np.asarray(behind / np.where(total > 0, total, 1.0))
 
 
-def _from_one(channel: Channel) -> Channel:
-    """The same noise, for values from 1 on, which are themselves."""
-    return Channel(channel.noise, 0.5)
-
-
-def _behind_negative(shape: float, theta: float, channel: Channel, value: int) -> float:
+def _behind_negative(believed: CountBelief, noise: Noise, value: int) -> float:
     """E[N | a released value that was not clamped], up to 0: sum n p(n) f(v - n) / sum p(n) f(v - n)."""
-    if shape == 0 or isinstance(channel.noise, NoNoise):
+    if believed.shape == 0 or isinstance(noise, NoNoise):
         return 0.0
-    last = min(last_likely(shape, theta), value + 750.0 * channel.noise.scale + 10.0)
+    last = min(believed.last_likely(FAR), value + 750.0 * noise.scale + 10.0)
     counts = np.arange(max(math.ceil(last), 1) + 1.0)
-    logs = special.gammaln(shape + counts) - special.gammaln(counts + 1.0) + counts * math.log(theta)
     with np.errstate(divide="ignore"):
-        logs = logs + np.log(channel.noise.mass(value - counts))
+        logs = believed.log_chance(counts) + np.log(noise.mass(value - counts))
     if not np.isfinite(logs).any():
         raise InvalidInput(
             "a released count is impossible under this mechanism",
             fix="give the mechanism that made the release",
         )
-    weights = np.exp(logs - logs.max())
-    return float(weights @ counts / weights.sum())
+    return float(weighted_mean(logs, counts))

@@ -12,7 +12,7 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.certainty import Belief, NamedPeople, NegativeBinomial, why_unknown
-from cellrisk.risk.certainty.channel import last_likely
+from cellrisk.risk.certainty.beliefs import CountBelief
 from cellrisk.risk.perturbed.figures import TIE
 from cellrisk.system.arrays import Floats, Integers
 
@@ -35,7 +35,7 @@ def why_unsure(attribute: Attribute, perturbation: Perturbation, belief: Belief 
     if sum(sizes) > MOST_OUTCOMES:
         return "too many labels to go through all that may be published"
     if isinstance(belief, NegativeBinomial) and perturbation.period:
-        reach = max(last_likely(shape, belief.theta, 50.0) for shape in belief.shapes if shape > 0)
+        reach = max(believed.last_likely(50.0) for believed in belief.by_label)
         if max(reach, int(vectors.counts.max())) > MOST_COUNTS:
             return "counts are too large to go through all that the attacker believes in"
     return None
@@ -149,22 +149,19 @@ def _expect_all(
     perturbation: Perturbation, belief: NegativeBinomial, vectors: LabelledCounts
 ) -> list[dict[int, float]]:
     return [
-        expect_behind(perturbation, shape, belief.theta, int(column.max()))
-        for shape, column in zip(belief.shapes, vectors.counts.T, strict=True)
+        expect_behind(perturbation, believed, int(column.max()))
+        for believed, column in zip(belief.by_label, vectors.counts.T, strict=True)
     ]
 
 
-def expect_behind(perturbation: Perturbation, shape: float, theta: float, largest: int) -> dict[int, float]:
-    """How many people the attacker expects behind each published value, for counts believed negative binomial."""
-    from scipy import special
-
-    if shape == 0:
+def expect_behind(perturbation: Perturbation, believed: CountBelief, largest: int) -> dict[int, float]:
+    """How many people the attacker expects behind each published value."""
+    if believed.shape == 0:
         return {}
-    end = max(math.ceil(last_likely(shape, theta, 50.0)), largest)
+    end = max(math.ceil(believed.last_likely(50.0)), largest)
     if not perturbation.period:
         end = min(end, perturbation.last)
-    counts = np.arange(end + 1.0)
-    logs = special.gammaln(shape + counts) - special.gammaln(counts + 1.0) + counts * math.log(theta)
+    logs = believed.log_chance(np.arange(end + 1.0))
     prior = np.exp(logs - logs.max())
     top: dict[int, float] = {}
     bottom: dict[int, float] = {}
