@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +15,11 @@ from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
 from cellrisk.risk.certainty.beliefs import Belief, NegativeBinomial, check_belief, read_belief
 from cellrisk.risk.certainty.channel import Channel, TwoSided, expected_counts
 from cellrisk.risk.certainty.many_labels import name_many
+from cellrisk.risk.certainty.named_people import NamedPeople
 from cellrisk.risk.certainty.table_belief import name_by_table
 from cellrisk.risk.certainty.two_labels import name_two, odds_against
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array
-from cellrisk.system.text import whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -47,72 +46,6 @@ __all__ = [
     "read_certainties",
     "why_unknown",
 ]
-
-
-@dataclass(frozen=True)
-class NamedPeople:
-    """The people whose value the attacker names with at least a given certainty: expected numbers over releases."""
-
-    certainty: float
-    belief: str
-    right_low: float
-    right_high: float
-    """Between these lies the number of people whose own value is named; equal where the figure is exact."""
-    named_low: float
-    named_high: float
-    """Between these lies the number of people in whose cell some value is named, theirs or not."""
-    error: float | None = None
-    """The standard error of ``right``, where it was simulated."""
-
-    @property
-    def right(self) -> float:
-        return 0.5 * (self.right_low + self.right_high)
-
-    @property
-    def named(self) -> float:
-        return 0.5 * (self.named_low + self.named_high)
-
-    @property
-    def precision(self) -> float | None:
-        """How often a named value is right; None where none is named."""
-        return self.right / self.named if self.named > 0 else None
-
-    @property
-    def overconfident(self) -> bool:
-        """Whether the attacker is right less often than he believes: his belief does not fit this table."""
-        return self.precision is not None and self.right_high < (self.certainty - 1e-6) * self.named_low
-
-    @property
-    def people(self) -> str:
-        """People named rightly, in words: both ends where they differ in the digits shown.
-
-        >>> NamedPeople(0.95, "negbin", 1.2, 1.4, 2, 2).people
-        '1 person'
-        >>> NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
-        '12 to 14 people'
-        >>> NamedPeople(0.95, "negbin", 0.2, 0.3, 1, 1).people
-        'fewer than 1 person'
-        """
-        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
-
-    @property
-    def number(self) -> str:
-        """Their number in words."""
-        low, high = round(self.right_low), round(self.right_high)
-        return whole_people(self.right_high) if low == high else f"{low:,} to {high:,}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """What stands under ``certainty`` in JSON."""
-        found: dict[str, Any] = {
-            "certainty": self.certainty,
-            "belief": self.belief,
-            "right": self.right,
-            "named": self.named,
-            "precision": self.precision,
-        }
-        if self.right_high > self.right_low or self.named_high > self.named_low:
-            found |= {"right_ends": [self.right_low, self.right_high], "named_ends": [self.named_low, self.named_high]}
-        return found if self.error is None else {**found, "standard_error": self.error}
 
 
 def read_certainties(given: float | Sequence[float]) -> tuple[float, ...]:
@@ -160,28 +93,14 @@ def find_certainty(
     channel = Channel(noise, threshold)
     if _drowned(channel, vectors):
         return _without_knowledge(vectors, certainties, belief, _most_learnt(vectors, noise, belief))
-    errors = None
     if not isinstance(belief, NegativeBinomial):
-        right, named, errors = name_by_table(vectors, channel, certainties)
-        ends = right, right, named, named
-    else:
-        low, high = _name_labels(vectors, channel, certainties, belief)
-        own, everybody = vectors.cells[:, None] * vectors.counts, vectors.cells * vectors.sizes
-        ends = (
-            *(np.einsum("vk,vkt->t", own, chance) for chance in (low, high)),
-            *(np.einsum("v,vkt->t", everybody, chance) for chance in (low, high)),
-        )
+        return name_by_table(vectors, channel, certainties)
+    low, high = _name_labels(vectors, channel, certainties, belief)
+    own, everybody = vectors.cells[:, None] * vectors.counts, vectors.cells * vectors.sizes
+    right = [np.einsum("vk,vkt->t", own, chance).tolist() for chance in (low, high)]
+    named = [np.einsum("v,vkt->t", everybody, chance).tolist() for chance in (low, high)]
     return tuple(
-        NamedPeople(
-            certainty,
-            belief.name,
-            float(ends[0][place]),
-            float(ends[1][place]),
-            float(ends[2][place]),
-            float(ends[3][place]),
-            error=None if errors is None else float(errors[0, place]),
-        )
-        for place, certainty in enumerate(certainties)
+        NamedPeople(certainty, belief.name, *ends) for certainty, *ends in zip(certainties, *right, *named, strict=True)
     )
 
 

@@ -11,11 +11,11 @@ from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise, NoNoise
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.risk.certainty import WIDEST, NamedPeople
+from cellrisk.risk.certainty import WIDEST
 from cellrisk.risk.certainty.beliefs import Belief, CountBelief, NegativeBinomial
 from cellrisk.risk.certainty.channel import FAR, Channel, expected_counts, weighted_mean
+from cellrisk.risk.certainty.named_people import NamedPeople, name_where_sure
 from cellrisk.risk.certainty.table_belief import find_shares
-from cellrisk.risk.certainty.two_labels import TIE
 from cellrisk.system.arrays import Floats, Integers
 
 DROWNED = "its noise is so wide that it has all but drowned the counts"
@@ -72,15 +72,7 @@ def name_in_hand(
             raise InvalidInput("the belief 'table' needs the counts of the table")
         distinct, place = np.unique(released, axis=0, return_inverse=True)
         shares = find_shares(vectors, channel, distinct)[place.reshape(-1)]
-    best = np.argmax(shares, axis=1)
-    surest = np.take_along_axis(shares, best[:, None], axis=1)[:, 0]
-    has, everybody = np.take_along_axis(original, best[:, None], axis=1)[:, 0], original.sum(axis=1)
-    found = []
-    for certainty in certainties:
-        sure = surest >= certainty - TIE
-        right, named = float(has[sure].sum()), float(everybody[sure].sum())
-        found.append(NamedPeople(certainty, belief.name, right, right, named, named))
-    return tuple(found)
+    return name_where_sure([(original, shares)], certainties, belief.name)
 
 
 def _share(belief: NegativeBinomial, channel: Channel, released: Integers, clamped: bool) -> Floats:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.errors import InvalidInput
+from cellrisk.risk.certainty.beliefs import TableBelief
 from cellrisk.risk.certainty.channel import Channel
-from cellrisk.risk.certainty.two_labels import TIE
+from cellrisk.risk.certainty.named_people import TIE, NamedPeople, tell_exactly
 from cellrisk.system.arrays import Floats, Integers
 
 MOST_PAIRS = 20_000_000
@@ -20,44 +22,42 @@ NUMBERS_AT_ONCE = 1 << 22
 SEED = 95
 
 
-def name_by_table(
-    vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]
-) -> tuple[Floats, Floats, Floats | None]:
-    """People named rightly, people named, and the standard error of both where they were simulated.
+def name_by_table(vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]) -> tuple[NamedPeople, ...]:
+    """How many people's value does the attacker name? Exact for two labels and few values; else simulated.
 
-    Each (certainties,); the errors (2, certainties), None where the figures are exact. The prior is the joint one: a
-    cell has vector u with a probability in proportion to the cells c_u that have it, and a person of label k lies there
-    in proportion to c_u u_k. So P(k | r) is num_k(r) / sum_j num_j(r), num_k(r) = sum_u c_u u_k prod_j P(r_j | u_j).
+    The prior is the joint one: a cell has vector u with a probability in proportion to the cells c_u that have it, and
+    a person of label k lies there in proportion to c_u u_k. So P(k | r) is num_k(r) / sum_j num_j(r), num_k(r) = sum_u
+    c_u u_k prod_j P(r_j | u_j).
     """
     values = [channel.values(column) for column in vectors.counts.T]
     if vectors.n_levels == 2 and len(values[0]) * len(values[1]) <= MOST_PAIRS:
-        return *_exactly(vectors, channel, values, certainties), None
+        return _name_exactly(vectors, channel, values, certainties)
     return _simulate(vectors, channel, certainties)
 
 
-def _exactly(
+def _name_exactly(
     vectors: LabelledCounts, channel: Channel, values: Sequence[Integers], certainties: Sequence[float]
-) -> tuple[Floats, Floats]:
+) -> tuple[NamedPeople, ...]:
     """Two labels: num_k at every pair of released values, by two products of matrices."""
     chances = []
     for column, shown in zip(vectors.counts.T, values, strict=True):
         distinct, place = np.unique(column, return_inverse=True)
         chances.append(channel.chance(distinct, shown)[place])
-    right, named = np.zeros(len(certainties)), np.zeros(len(certainties))
+    right, named = [0.0] * len(certainties), [0.0] * len(certainties)
     step = max(1, NUMBERS_AT_ONCE // len(values[1]))
     for start in range(0, len(values[0]), step):
         part = chances[0][:, start : start + step]
-        numbers = [(part * (vectors.cells * vectors.counts[:, label])[:, None]).T @ chances[1] for label in (0, 1)]
+        numbers = [(part * (vectors.cells * own)[:, None]).T @ chances[1] for own in vectors.counts.T]
         total = numbers[0] + numbers[1]
         for number in numbers:
             for row, certainty in enumerate(certainties):
                 sure = number >= (certainty - TIE) * total
                 right[row] += float(number[sure].sum())
                 named[row] += float(total[sure].sum())
-    return right, named
+    return tell_exactly(certainties, TableBelief.name, right, named)
 
 
-def _simulate(vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]) -> tuple[Floats, Floats, Floats]:
+def _simulate(vectors: LabelledCounts, channel: Channel, certainties: Sequence[float]) -> tuple[NamedPeople, ...]:
     """Any number of labels: people and releases are drawn, and each cell's share is computed from all vectors."""
     draws = min(DRAWS, MOST_WORK // (len(vectors) * vectors.n_levels))
     if draws < FEWEST_DRAWS:
@@ -73,15 +73,14 @@ def _simulate(vectors: LabelledCounts, channel: Channel, certainties: Sequence[f
     released = np.maximum(vectors.counts[target] + noise.astype(np.int64), channel.zero)
     shares = find_shares(vectors, channel, released)
     best = shares.max(axis=1)
-    right, named, errors = [], [], []
-    records = vectors.n_records
+    found = []
     for certainty in certainties:
         sure = best >= certainty - TIE
-        parts = np.where(sure, best, 0.0), sure.astype(np.float64)
-        right.append(records * float(parts[0].mean()))
-        named.append(records * float(parts[1].mean()))
-        errors.append([records * float(part.std(ddof=1)) / np.sqrt(draws) for part in parts])
-    return np.array(right), np.array(named), np.array(errors).T
+        rightly = vectors.n_records * np.where(sure, best, 0.0)
+        right, named = float(rightly.mean()), vectors.n_records * float(sure.mean())
+        error = float(rightly.std(ddof=1)) / math.sqrt(draws)
+        found.append(NamedPeople(certainty, TableBelief.name, right, right, named, named, error))
+    return tuple(found)
 
 
 def find_shares(vectors: LabelledCounts, channel: Channel, released: Integers) -> Floats:

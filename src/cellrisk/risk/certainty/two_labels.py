@@ -9,6 +9,7 @@ import numpy as np
 from cellrisk.counts.profiles import LabelledCounts
 from cellrisk.risk.attacks.lattice import split_near
 from cellrisk.risk.certainty.channel import NUMBERS_AT_ONCE, Channel
+from cellrisk.risk.certainty.named_people import TIE
 from cellrisk.system.arrays import Floats, Integers
 
 COUNTS_AT_ONCE = 128
@@ -16,8 +17,6 @@ MOST_NUMBERS = 1 << 23
 SMALL_PRODUCT, SMALL_SUM = 1 << 18, 1 << 27
 """Products of matrices with fewer multiplications are done by one thread; sums that are short enough are made of such:
 threads that wait for each other on a busy machine cost more than they save."""
-TIE = 1e-12
-"""Shares that fall short of a certainty by no more than this have it: that is rounding."""
 
 
 def odds_against(certainty: float) -> float:

@@ -13,7 +13,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.certainty import Belief, NamedPeople, NegativeBinomial, why_unknown
 from cellrisk.risk.certainty.beliefs import CountBelief
-from cellrisk.risk.perturbed.figures import TIE
+from cellrisk.risk.certainty.named_people import name_where_sure
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:
@@ -52,17 +52,7 @@ def find_perturbed_certainty(
     vectors, unsure = attribute.vectors, why_unsure(attribute, perturbation, belief)
     if vectors is None or unsure is not None:
         raise InvalidInput(f"no certainty can be told for '{attribute.name}'", got=unsure or "")
-    right, named = np.zeros(len(certainties)), np.zeros(len(certainties))
-    for people, shares in _outcomes(vectors, perturbation, belief):
-        everybody = people.sum(axis=1)
-        for place, certainty in enumerate(certainties):
-            sure = shares >= certainty - TIE
-            right[place] += float(people[sure].sum())
-            named[place] += float((everybody[:, None] * sure).sum())
-    return tuple(
-        NamedPeople(certainty, belief.name, float(r), float(r), float(n), float(n))
-        for certainty, r, n in zip(certainties, right, named, strict=True)
-    )
+    return name_where_sure(_outcomes(vectors, perturbation, belief), certainties, belief.name)
 
 
 def _outcomes(vectors: LabelledCounts, perturbation: Perturbation, belief: Belief) -> Iterator[tuple[Floats, Floats]]:
@@ -136,13 +126,7 @@ def name_published(
         for number, row in enumerate(distinct.tolist()):
             if tuple(row) in at:
                 shares[number] = people[at[tuple(row)]] / people[at[tuple(row)]].sum()
-    shares, everybody = shares[place.reshape(-1)], original.sum(axis=1)
-    found = []
-    for certainty in certainties:
-        sure = shares >= certainty - TIE
-        right, named = float(original[sure].sum()), float((everybody[:, None] * sure).sum())
-        found.append(NamedPeople(certainty, belief.name, right, right, named, named))
-    return tuple(found)
+    return name_where_sure([(original, shares[place.reshape(-1)])], certainties, belief.name)
 
 
 def _expect_all(

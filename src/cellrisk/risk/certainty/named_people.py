@@ -1,0 +1,109 @@
+"""The people whose value an attacker names with some certainty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.text import whole_people
+
+TIE = 1e-12
+"""Shares that fall short of a certainty by no more than this have it: that is rounding."""
+
+
+@dataclass(frozen=True)
+class NamedPeople:
+    """The people whose value the attacker names with at least a given certainty: expected numbers over releases."""
+
+    certainty: float
+    belief: str
+    right_low: float
+    right_high: float
+    """Between these lies the number of people whose own value is named; equal where the figure is exact."""
+    named_low: float
+    named_high: float
+    """Between these lies the number of people in whose cell some value is named, theirs or not."""
+    error: float | None = None
+    """The standard error of ``right``, where it was simulated."""
+
+    @property
+    def right(self) -> float:
+        return 0.5 * (self.right_low + self.right_high)
+
+    @property
+    def named(self) -> float:
+        return 0.5 * (self.named_low + self.named_high)
+
+    @property
+    def precision(self) -> float | None:
+        """How often a named value is right; None where none is named."""
+        return self.right / self.named if self.named > 0 else None
+
+    @property
+    def overconfident(self) -> bool:
+        """Whether the attacker is right less often than he believes: his belief does not fit this table."""
+        return self.precision is not None and self.right_high < (self.certainty - 1e-6) * self.named_low
+
+    @property
+    def people(self) -> str:
+        """People named rightly, in words: both ends where they differ in the digits shown.
+
+        >>> NamedPeople(0.95, "negbin", 1.2, 1.4, 2, 2).people
+        '1 person'
+        >>> NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
+        '12 to 14 people'
+        >>> NamedPeople(0.95, "negbin", 0.2, 0.3, 1, 1).people
+        'fewer than 1 person'
+        """
+        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
+
+    @property
+    def number(self) -> str:
+        """Their number in words."""
+        low, high = round(self.right_low), round(self.right_high)
+        return whole_people(self.right_high) if low == high else f"{low:,} to {high:,}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What stands under ``certainty`` in JSON."""
+        found: dict[str, Any] = {
+            "certainty": self.certainty,
+            "belief": self.belief,
+            "right": self.right,
+            "named": self.named,
+            "precision": self.precision,
+        }
+        if self.right_high > self.right_low or self.named_high > self.named_low:
+            found |= {"right_ends": [self.right_low, self.right_high], "named_ends": [self.named_low, self.named_high]}
+        return found if self.error is None else {**found, "standard_error": self.error}
+
+
+def name_where_sure(
+    parts: Iterable[tuple[Floats | Integers, Floats]], certainties: Sequence[float], belief: str
+) -> tuple[NamedPeople, ...]:
+    """How many people's value does an attacker name who gives each label of each cell a known share? Exact.
+
+    Each of the parts has the people of some cells by label, and the shares that he gives: both (cells, labels). A
+    certainty is above one half, so that he names one label of a cell at most.
+    """
+    right, named = [0.0] * len(certainties), [0.0] * len(certainties)
+    for people, shares in parts:
+        everybody = people.sum(axis=1)
+        for place, certainty in enumerate(certainties):
+            cell, label = np.nonzero(shares >= certainty - TIE)
+            right[place] += float(people[cell, label].sum())
+            named[place] += float(everybody[cell].sum())
+    return tell_exactly(certainties, belief, right, named)
+
+
+def tell_exactly(
+    certainties: Sequence[float], belief: str, right: Sequence[float], named: Sequence[float]
+) -> tuple[NamedPeople, ...]:
+    """The people named with each certainty, where their numbers are exact."""
+    return tuple(
+        NamedPeople(certainty, belief, rightly, rightly, somehow, somehow)
+        for certainty, rightly, somehow in zip(certainties, right, named, strict=True)
+    )
