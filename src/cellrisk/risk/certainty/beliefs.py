@@ -159,12 +159,8 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     """
     from scipy.optimize import minimize_scalar
 
-    shares = levels.shares
-    records = float(levels.totals.sum())
-    seen = levels.count, levels.cells, shares[levels.level]
-
     def loss(log_shape: float) -> float:
-        return -_log_likelihood(math.exp(log_shape), records, n_cells, *seen)[0]
+        return -_log_likelihood(math.exp(log_shape), levels, n_cells)[0]
 
     grid = np.linspace(math.log(LEAST_SHAPE), math.log(LARGEST_SHAPE), 61)
     values = [loss(float(point)) for point in grid]
@@ -173,27 +169,27 @@ def fit_negative_binomial(levels: LevelCounts, n_cells: int) -> NegativeBinomial
     found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-10})
     log_shape = float(found.x) if float(found.fun) <= values[best] else float(grid[best])
     shape = math.exp(log_shape)
-    theta = _log_likelihood(shape, records, n_cells, *seen)[1]
-    return NegativeBinomial(tuple((shape * shares).tolist()), theta, fitted=True)
+    theta = _log_likelihood(shape, levels, n_cells)[1]
+    return NegativeBinomial(tuple((shape * levels.shares).tolist()), theta, fitted=True)
 
 
-def _log_likelihood(
-    shape: float, records: float, n_cells: float, count: Any, cells: Any, shares: Floats
-) -> tuple[float, float]:
+def _log_likelihood(shape: float, levels: LevelCounts, n_cells: int) -> tuple[float, float]:
     """The largest log likelihood of one A, and the theta that gives it.
 
     For a fixed A it is an exponential family in the total, so that theta solves mean size = A t/(1 - t) / (1 -
     (1 - t)^A).
     """
+    records = float(levels.totals.sum())
     log_odds = _solve_odds(shape, records / n_cells)
     log_theta, log_rest = -math.log1p(math.exp(-log_odds)), -math.log1p(math.exp(log_odds))
-    rising = float(cells @ (special.gammaln(shape * shares + count) - special.gammaln(shape * shares)))
+    shapes = shape * levels.shares[levels.level]
+    rising = float(levels.cells @ (special.gammaln(shapes + levels.count) - special.gammaln(shapes)))
     log_some = math.log(-math.expm1(shape * log_rest))
     return rising + records * log_theta + n_cells * (shape * log_rest - log_some), math.exp(log_theta)
 
 
 def _solve_odds(shape: float, mean: float) -> float:
-    """log(theta/(1 - theta)) at which non-empty cells have that mean size."""
+    """The log(theta/(1 - theta)) at which non-empty cells have that mean size."""
     from scipy.optimize import brentq
 
     def excess(log_odds: float) -> float:

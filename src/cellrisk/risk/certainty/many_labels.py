@@ -109,15 +109,17 @@ class _Spread:
     terms: Integers
     """(vectors, labels): the number of each count among the different counts of all labels, one label after another."""
     count: Integers
-    """Of each term: its count,"""
+    """(terms,): the count that each term is."""
     start: Integers
-    """and where its values begin,"""
+    """(terms,): where in ``values`` those that the count may be released as begin."""
     stop: Integers
-    """and end, among those of all labels, one label after another."""
+    """(terms,): the place after the last of them."""
     values: Integers
+    """The values of all labels, one label after another."""
     behind: Floats
+    """The people expected behind each of ``values``."""
     begins: Integers
-    """Where the values of each label begin, and the end of all."""
+    """(labels + 1,): where in ``values`` those of each label begin, and the end of all."""
 
     @staticmethod
     def of(counts: Integers, channel: Channel, behind: Sequence[Floats]) -> _Spread:

@@ -22,11 +22,13 @@ class NamedPeople:
     certainty: float
     belief: str
     right_low: float
+    """At least so many people's own value is named."""
     right_high: float
-    """Between these lies the number of people whose own value is named; equal where the figure is exact."""
+    """At most so many people's own value is named; equal to ``right_low`` where the figure is exact."""
     named_low: float
+    """For at least so many people some value of their cell is named, theirs or not."""
     named_high: float
-    """Between these lies the number of people in whose cell some value is named, theirs or not."""
+    """For at most so many people some value of their cell is named."""
     error: float | None = None
     """The standard error of ``right``, where it was simulated."""
 
@@ -63,7 +65,7 @@ class NamedPeople:
 
     @property
     def number(self) -> str:
-        """Their number in words."""
+        """The number of people named rightly, in words."""
         low, high = round(self.right_low), round(self.right_high)
         return whole_people(self.right_high) if low == high else f"{low:,} to {high:,}"
 

@@ -50,9 +50,9 @@ class Coarsening:
     quasi_identifier: str
     how: str
     labels: int
-    """Values that are left,"""
+    """How many values are left."""
     labels_before: int
-    """of so many."""
+    """How many there were."""
     cells: int
     risk: float
     change: float

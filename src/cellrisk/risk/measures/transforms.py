@@ -139,9 +139,9 @@ class _Kinds:
     size: int
     table: SurvivalTable
     first: Integers
-    """Where the counts of each start,"""
+    """Where the counts of each start."""
     last: Integers
-    """and where they end."""
+    """Where the counts of each end."""
     masses: Floats
     """The sum of each b_j over q(0); 0 for one that never vanishes."""
     moments: Floats
