@@ -64,7 +64,7 @@ def test_zeros_are_given_to_those_that_take_them_alone() -> None:
     profiles, survival = Profiles.from_cells(made_cells(), N_LEVELS), Survival(NOISES)
     law = PoissonSizes(3.0, truncated=True, source="given")
     for measure, zeros in ((Local(), True), (Marginal(law), True), *((guess(), False) for guess in GUESSES.values())):
-        assert any((block.counts == 0).any() for block in measure._pieces(profiles, survival)) == zeros
+        assert any((block.counts == 0).any() for block in measure.pieces(profiles, survival)) == zeros
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=["geometric", "laplace"])

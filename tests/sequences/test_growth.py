@@ -16,7 +16,7 @@ import cellrisk as cr
 from cellrisk.counts.cells import Cells, Domain
 from cellrisk.repeat.sequences import RiskSequence, Step, assess_sequence
 from cellrisk.repeat.sequences.risks_so_far import SharedCells
-from cellrisk.risk.explanation.risky_cells import ProfiledCells, find_risks
+from cellrisk.risk.explanation.risky_cells import CellRisks, ProfiledCells
 from cellrisk.risk.measures import MEASURES, Local, Survival
 from cellrisk.system.arrays import number_keys
 from tests.examples import examples
@@ -267,4 +267,4 @@ def test_many_noises_at_once_give_each_cell_what_one_gives(table: cr.FrequencyTa
     profiled = ProfiledCells.of(cells)
     every = profiled.risk(Local(), Survival(tuple(noises)), form)[profiled.place]
     for column, noise in enumerate(noises):
-        assert every[:, column] == pytest.approx(find_risks(cells, Survival((noise,)), [form])[form], rel=1e-14, abs=0)
+        assert every[:, column] == pytest.approx(CellRisks(cells, Survival((noise,)), form).risk, rel=1e-14, abs=0)

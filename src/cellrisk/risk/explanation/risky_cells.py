@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.profiles import Block
+from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import Pivots
 from cellrisk.risk.measures import Local, Measure, Survival
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats, Integers, find_distinct
 from cellrisk.system.results import NOT_KEPT, LeavesKeys
 
 SIZES: tuple[tuple[int, int | None], ...] = ((1, 1), (2, 2), (3, 5), (6, 10), (11, None))
@@ -136,12 +136,14 @@ class LevelRisk(LeavesKeys):
 
 @dataclass(frozen=True, eq=False)
 class CellRisks:
-    """Every cell with its risk in one form, and with the people whom it is expected to expose.
+    """Every cell with its local risk in one form, exact, and with the people whom it is expected to expose.
 
     >>> from cellrisk import Laplace
     >>> from cellrisk.counts.cells import Domain
     >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
+    >>> CellRisks.at(Laplace(epsilon=1.0), cells, "exact").risk.round(4).tolist()
+    [0.3472, 0.6681]
     >>> risks = CellRisks.at(Laplace(epsilon=1.0), cells, "tight")
     >>> [(found.key, found.records, round(found.people, 4)) for found in risks.riskiest(1)]
     [({'sex': 'm'}, 3, 2.0044)]
@@ -157,24 +159,28 @@ class CellRisks:
         return cls(cells, Survival((mechanism.noise,), mechanism.threshold), form)
 
     @cached_property
-    def _by_form(self) -> dict[str, Floats]:
-        return find_risks(self.cells, self.survival, tuple(dict.fromkeys((self.form, "tight"))))
+    def _profiled(self) -> ProfiledCells:
+        return ProfiledCells.of(self.cells)
 
-    @property
+    def _find(self, survival: Survival, form: str) -> Floats:
+        return np.asarray(self._profiled.risk(Local(), survival, form)[self._profiled.place, 0])
+
+    @cached_property
     def risk(self) -> Floats:
-        """The risk of each cell, in the chosen form."""
-        return self._by_form[self.form]
+        """How likely each released cell gives away its label, in the chosen form."""
+        return self._find(self.survival, self.form)
 
     @cached_property
     def people(self) -> Floats:
         """Expected number in each cell whose value is read off the release correctly."""
-        return np.asarray(self.cells.sizes * self._by_form["tight"])
+        tight = self.risk if self.form == "tight" else self._find(self.survival, "tight")
+        return np.asarray(self.cells.sizes * tight)
 
     @cached_property
     def caused(self) -> Floats:
         """Expected number in each cell who are given away only because of their own record."""
         pivots = Pivots(self.survival.noises, self.survival.threshold)
-        return np.asarray(self.cells.sizes * find_risks(self.cells, pivots, ("tight",))["tight"])
+        return np.asarray(self.cells.sizes * self._find(pivots, "tight"))
 
     @cached_property
     def levels(self) -> Integers:
@@ -269,28 +275,13 @@ class CellRisks:
                 )
 
 
-def find_risks(cells: Cells, survival: Survival, forms: Sequence[str]) -> dict[str, Floats]:
-    """How likely does each released cell give away its label? The local risk of every cell, exact, for each form.
-
-    >>> from cellrisk import Laplace
-    >>> from cellrisk.counts.cells import Domain
-    >>> codes, cell, level = np.array([[0], [1]]), np.array([0, 0, 1]), np.array([0, 1, 1])
-    >>> cells = Cells("job", ("cook", "smith"), (Domain("sex", ("f", "m")),), codes, cell, level, np.array([1, 2, 3]))
-    >>> find_risks(cells, Survival((Laplace(epsilon=1.0).noise,)), ["exact"])["exact"].round(4).tolist()
-    [0.3472, 0.6681]
-    """
-    found = ProfiledCells.of(cells)
-    return {form: found.risk(Local(), survival, form)[found.place, 0] for form in forms}
-
-
 @dataclass(frozen=True, eq=False)
 class ProfiledCells:
-    """Each multiset of counts that occurs, once, and which one every cell has: on that alone its risk depends."""
+    """The profiles of a table, and which of them every cell has: on that alone its risk depends."""
 
-    n_levels: int
-    blocks: tuple[Block, ...]
+    profiles: Profiles
     place: Integers
-    """For each cell, the place of its multiset among those of all blocks, one block after the other."""
+    """For each cell, the place of its profile among those of all blocks, one block after the other."""
 
     @staticmethod
     def of(cells: Cells) -> ProfiledCells:
@@ -300,21 +291,14 @@ class ProfiledCells:
         for length in np.unique(present):
             rows = np.flatnonzero(present == length)
             counts = -np.sort(-cells.count[cells.offsets[rows][:, None] + np.arange(length)], axis=1)
-            order = np.lexsort(counts.T)
-            counts = counts[order]
-            new = np.ones(len(counts), bool)
-            new[1:] = (counts[1:] != counts[:-1]).any(axis=1)
-            times = np.diff(np.append(np.flatnonzero(new), len(counts)))
-            place[rows[order]] = before + np.cumsum(new) - 1
-            blocks.append(Block(counts[new], times, times * counts[new].sum(axis=1)))
-            before += len(times)
-        return ProfiledCells(len(cells.levels), tuple(blocks), place)
+            first, which = find_distinct(counts.T, (counts.max(axis=0) + 1).tolist())
+            counts, times = counts[first], np.bincount(which)
+            blocks.append(Block(counts, times, times * counts.sum(axis=1)))
+            place[rows] = before + which
+            before += len(first)
+        return ProfiledCells(Profiles(len(cells.levels), tuple(blocks)), place)
 
     def risk(self, measure: Measure, survival: Survival, form: str) -> Floats:
-        """The risk of each multiset under each noise: (multisets, noises)."""
-        found = []
-        for block in self.blocks:
-            step = measure.rows_at_once(block, survival)
-            pieces = (block[start : start + step] for start in range(0, len(block), step))
-            found += [measure.risk(piece, self.n_levels, survival, [form])[form] for piece in pieces]
-        return np.concatenate(found)
+        """The risk of each profile under each noise: (profiles, noises)."""
+        n_levels, pieces = self.profiles.n_levels, measure.pieces(self.profiles, survival)
+        return np.concatenate([measure.risk(piece, n_levels, survival, [form])[form] for piece in pieces])

@@ -45,13 +45,13 @@ class Expected(Measure):
     def rows_at_once(self, block: Block, survival: Survival) -> int:
         return max(1, ROWS_AT_ONCE // len(survival))
 
-    def _pieces(self, profiles: Profiles, survival: Survival) -> Iterator[Block]:
+    def pieces(self, profiles: Profiles, survival: Survival) -> Iterator[Block]:
         """Cells of many labels together, however many each has, so that those with labels in common share the work."""
         few = tuple(block for block in profiles.blocks if block.counts.shape[1] <= MANY)
-        yield from super()._pieces(Profiles(profiles.n_levels, few), survival)
+        yield from super().pieces(Profiles(profiles.n_levels, few), survival)
         many = [block for block in profiles.blocks if block.counts.shape[1] > MANY]
         if many:
-            yield from super()._pieces(Profiles(profiles.n_levels, (side_by_side(many),)), survival)
+            yield from super().pieces(Profiles(profiles.n_levels, (side_by_side(many),)), survival)
 
     def labels_present(self, block: Block) -> tuple[Floats, Floats]:
         """Label k is drawn at least once with probability 1 - (1 - p_k)^n."""

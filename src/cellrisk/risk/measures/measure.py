@@ -80,7 +80,8 @@ class Measure(ABC):
         """How many profiles to work on together."""
         return max(1, NUMBERS_AT_ONCE // len(survival))
 
-    def _pieces(self, profiles: Profiles, survival: Survival) -> Iterator[Block]:
+    def pieces(self, profiles: Profiles, survival: Survival) -> Iterator[Block]:
+        """All profiles in their order, as many together as are worked on together."""
         for block in join_blocks(profiles) if self.joins else profiles.blocks:
             step = self.rows_at_once(block, survival)
             for start in range(0, len(block), step):
@@ -114,7 +115,7 @@ class Measure(ABC):
                 for key, risks in self._average(profiles, survival.some(some.tolist()), summed).items():
                     totals[key][some] = risks
             return totals
-        for block in self._pieces(profiles, survival):
+        for block in self.pieces(profiles, survival):
             for form, risk in find(block, profiles.n_levels, survival, forms).items():
                 totals[form, "uniform"] += block.cells @ risk
                 totals[form, "records"] += block.records @ risk
