@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -149,12 +149,18 @@ class Explanation(Result):
             f"{self.people:,.1f}, of them only because of their own record: {self.caused:,.1f}; exposed by the raw "
             f"table: {percent(self.raw_share)}"
         )
-        tables = [_show_cells(self.riskiest), _show_levels(self.by_level), _show_removals(self.without)]
+        tables = [
+            _show_cells("Riskiest cells", self.riskiest, "risk", (percent(cell.risk) for cell in self.riskiest)),
+            _show_levels(self.by_level),
+            _show_removals(self.without),
+        ]
         if self.coarser:
             tables.append(_show_coarsenings(self.coarser))
         tables += [_show_sizes(self.caused_by_size), _show_caused_levels(self.by_level)]
         if self.caused_cells:
-            tables.append(_show_caused(self.caused_cells))
+            amounts = (f"{cell.caused:.3f}" for cell in self.caused_cells)
+            title = "Cells with most people exposed only because of their own record"
+            tables.append(_show_cells(title, self.caused_cells, "caused", amounts))
         if self.mechanism is not None:
             tables.append(_show_settings(self.mechanism, self.caused, self.people, self.settings))
         if self.steps is not None:
@@ -279,14 +285,15 @@ def explain(
     require_table(table)
     beside = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "threshold": threshold}
     made = read_method(mechanism, perturbation, beside)
+    perturbed = made if isinstance(made, Perturbation) else None
     require_word("form", form, FORMS)
     require_word("weights", weights, WEIGHTS)
     top = require_whole_number("top", top, 1)
     chosen = {} if merge is None else merge
     _check_merge(chosen)
     cells = table.cells(sensitive)
-    if isinstance(made, Perturbation):
-        made.check_reach(int(cells.count.max()))
+    if perturbed is not None:
+        perturbed.check_reach(int(cells.count.max()))
     survival = Survival((made.noise,), made.threshold)
     remedies = Remedies(cells, survival, form, weights)
     given = [remedies.merge(name, groups) for name, groups in chosen.items()]
@@ -313,17 +320,14 @@ def explain(
         caused_cells=tuple(risks.most_caused(top)),
         caused_by_size=tuple(risks.caused_by_size()),
         settings=() if isinstance(made, Perturbation) else tuple(try_settings(cells.profiles(), made)),
-        perturbation=made if isinstance(made, Perturbation) else None,
-        steps=risks.walk_through(made) if isinstance(made, Perturbation) else None,
+        perturbation=perturbed,
+        steps=None if perturbed is None else risks.walk_through(perturbed),
     )
 
 
 def _check_merge(merge: Any) -> None:
     """Refuses what is no mapping of mappings of lists, or has a new value that is no text."""
-    every = merge.values() if isinstance(merge, Mapping) else [merge]
-    right = all(isinstance(groups, Mapping) for groups in every) and isinstance(merge, Mapping)
-    pairs = [pair for groups in every for pair in groups.items()] if right else []
-    if not right or not all(isinstance(new, str) and _is_list(old) for new, old in pairs):
+    if not isinstance(merge, Mapping) or not all(map(_are_groups, merge.values())):
         raise InvalidInput(
             "merge must say which values of a quasi-identifier become one",
             got=f"a {type(merge).__name__}",
@@ -331,8 +335,10 @@ def _check_merge(merge: Any) -> None:
         )
 
 
-def _is_list(given: object) -> bool:
-    return isinstance(given, Sequence) and not isinstance(given, str)
+def _are_groups(given: object) -> bool:
+    return isinstance(given, Mapping) and all(
+        isinstance(new, str) and isinstance(old, Sequence) and not isinstance(old, str) for new, old in given.items()
+    )
 
 
 def _join(key: Mapping[str, str]) -> str:
@@ -345,14 +351,14 @@ def _points(change: float) -> str:
     return "0.0" if text in ("+0.0", "-0.0") else text
 
 
-def _show_cells(cells: Sequence[RiskyCell]) -> str:
+def _show_cells(title: str, cells: Sequence[RiskyCell | CausedCell], column: str, amounts: Iterable[str]) -> str:
+    """Cells with their keys, and in one column what they are listed for."""
     names = list(cells[0].key)
     rows = [
-        [*cell.key.values(), f"{cell.records:,}", f"{cell.levels:,}", percent(cell.risk), f"{cell.people:,.1f}"]
-        for cell in cells
+        [*cell.key.values(), f"{cell.records:,}", f"{cell.levels:,}", amount, f"{cell.people:,.1f}"]
+        for cell, amount in zip(cells, amounts, strict=True)
     ]
-    table = aligned([*names, "records", "levels", "risk", "people exposed"], rows, left=len(names))
-    return f"Riskiest cells\n{table}"
+    return f"{title}\n{aligned([*names, 'records', 'levels', column, 'people exposed'], rows, left=len(names))}"
 
 
 def _show_steps(steps: CellSteps) -> str:
@@ -426,16 +432,6 @@ def _show_coarsenings(coarsenings: Sequence[Coarsening]) -> str:
     ]
     header = ["quasi-identifier", "merged", "values", "cells", "risk", "change (points)", "caused"]
     return f"With coarser quasi-identifiers\n{aligned(header, rows, left=2)}"
-
-
-def _show_caused(cells: Sequence[CausedCell]) -> str:
-    names = list(cells[0].key)
-    rows = [
-        [*cell.key.values(), f"{cell.records:,}", f"{cell.levels:,}", f"{cell.caused:.3f}", f"{cell.people:,.1f}"]
-        for cell in cells
-    ]
-    table = aligned([*names, "records", "levels", "caused", "people exposed"], rows, left=len(names))
-    return f"Cells with most people exposed only because of their own record\n{table}"
 
 
 def _show_sizes(sizes: Sequence[CausedBySize]) -> str:
