@@ -36,7 +36,16 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import CURATOR_NOTE, aligned, make_sentence, percent, round_down, show_down, whole_people
+from cellrisk.system.text import (
+    CURATOR_NOTE,
+    aligned,
+    claim,
+    make_sentence,
+    percent,
+    round_down,
+    show_down,
+    whole_people,
+)
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
 
 if TYPE_CHECKING:
@@ -536,4 +545,4 @@ def _numbers(option: Option) -> list[str]:
 
 def _name_noise(setting: Setting) -> str:
     """After "with"."""
-    return f"{setting.name} noise" if setting.pure else f"{setting.name} noise (delta {setting.delta:g})"
+    return f"{setting.name} noise" if setting.pure else f"{setting.name} noise (delta {claim(setting.delta)})"

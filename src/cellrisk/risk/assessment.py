@@ -22,7 +22,7 @@ from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, claim, number_of, percent
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
@@ -420,9 +420,9 @@ def _describe_confidence(exposure: Exposure, mechanism: Mechanism) -> str:
 
 def _describe_mechanism(mechanism: Mechanism) -> str:
     suppressed = "" if mechanism.threshold == 0.5 else f", counts below {mechanism.threshold:g} suppressed"
-    delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
+    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
     return (
-        f"{mechanism.name}, epsilon {mechanism.epsilon:g}{delta}, noise scale {mechanism.scale:.4g}, "
+        f"{mechanism.name}, epsilon {claim(mechanism.epsilon)}{delta}, noise scale {mechanism.scale:.4g}, "
         f"neighbours {mechanism.neighbours}{suppressed}"
     )
 

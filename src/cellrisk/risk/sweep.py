@@ -19,6 +19,7 @@ from cellrisk.risk.measures import Local, Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
+from cellrisk.system.text import claim
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Setting:
         return MECHANISMS[self.name].pure
 
     def describe(self) -> str:
-        return self.name if self.pure else f"{self.name}, delta {self.delta:g}"
+        return self.name if self.pure else f"{self.name}, delta {claim(self.delta)}"
 
     def noises(self, epsilons: Iterable[float]) -> tuple[Noise, ...]:
         """The noise at each epsilon."""

@@ -24,7 +24,7 @@ from cellrisk.publish.simulation.releases import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting, usual_delta
-from cellrisk.system.text import make_sentence, percent
+from cellrisk.system.text import claim, make_sentence, percent
 from cellrisk.web import answer_models, request_models
 from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import Job
@@ -412,7 +412,7 @@ def _tell_budget(asked: DownloadRequest, mechanism: Mechanism, settings: Setting
 
 def mechanism_cost(mechanism: Mechanism) -> str:
     """What a release costs, in words."""
-    return f"epsilon {mechanism.epsilon:g}" + ("" if mechanism.pure else f", delta {mechanism.delta:g}")
+    return f"epsilon {claim(mechanism.epsilon)}" + ("" if mechanism.pure else f", delta {claim(mechanism.delta)}")
 
 
 def _as_sentence(words: str) -> str:

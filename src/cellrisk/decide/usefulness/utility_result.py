@@ -12,7 +12,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, percent
 from cellrisk.system.words import NoisyCells, list_words, require_word
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Utility(Result):
         rows = []
         for (place, way), spread in self._spreads.items():
             given = [getattr(self.mechanisms[place], name) for name in shown]
-            words = [value if isinstance(value, str) else f"{value:g}" for value in given]
+            words = [value if isinstance(value, str) else claim(value) for value in given]
             numbers = [f"{number:.4f}" for number in (spread.mean, spread.median, spread.low, spread.high)]
             rows.append([*words, f"{way}", f"{len(self._rows(way)):,}", *numbers])
         header = ["mechanism", *shown[1:], "way", "marginals", "mean", "median", "5%", "95%"]

@@ -320,7 +320,7 @@ def _say_what_was_mixed(counts: Counter[str], flavour: str) -> str:
 
 def _say_which_delta(losses: Sequence[Loss], delta: float) -> str:
     deltas = add_up([loss.delta for loss in losses])
-    compared = f"All operators are compared at delta {delta:g}"
+    compared = f"All operators are compared at delta {claim(delta)}"
     if delta == deltas:
         return f"{compared}, the sum of the losses' deltas."
-    return f"{compared}; the losses' own add up to {deltas:g}."
+    return f"{compared}; the losses' own add up to {claim(deltas)}."

@@ -16,7 +16,7 @@ from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, claim, number_of, percent, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -190,7 +190,7 @@ class Averaging(Result):
         named = f"the cumulative loss by {rule.operator} composition"
         if rule.mechanism is None or risk is None:
             return f"The rule of {named} has no answer: {rule.why}."
-        loss = f"epsilon {rule.epsilon:.4g}" + (f" and delta {rule.delta:.4g}" if rule.delta else "")
+        loss = f"epsilon {claim(rule.epsilon or 0.0)}" + (f" and delta {claim(rule.delta)}" if rule.delta else "")
         said = f"The rule of {named}, {loss}, says {percent(risk)}"
         theirs, ours = MeanNoise.of(rule.mechanism.noise, 1).deviation, self.noise.deviation
         if larger == "equal":

@@ -277,7 +277,7 @@ class RiskSequence(Result):
         body = [
             [
                 *(f"{row.number}", row.name, row.loss.describe(), claim(row.cumulative.epsilon)),
-                *(f"{row.cumulative.delta:.3g}", row.cumulative.chosen.operator, f"{row.cells:,}"),
+                *(claim(row.cumulative.delta), row.cumulative.chosen.operator, f"{row.cells:,}"),
                 "-" if row.records is None else f"{row.records:.4f}",
                 *(f"{value:.4f}" for value in vars(row.overall).values()),
             ]

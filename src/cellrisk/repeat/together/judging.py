@@ -8,7 +8,7 @@ from cellrisk.decide.figure_limits import CausedLimit, CeilingLimit, CertainLimi
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.requirement import Requirement
 from cellrisk.repeat.together.together_result import TogetherAssessment, say_people
-from cellrisk.system.text import percent
+from cellrisk.system.text import claim, percent
 
 NAMED = "people whom elimination names rightly"
 
@@ -82,4 +82,4 @@ def find_policy_breaches(found: TogetherAssessment, policies: Policies) -> Itera
             yield f"{line}; by {named}"
         most = policy.largest_delta(found.records)
         if most is not None and found.cost.delta > most:
-            yield f"asked for was a delta of at most {most:g}; the set has {found.cost.delta:g}; by {named}"
+            yield f"asked for was a delta of at most {most:g}; the set has {claim(found.cost.delta)}; by {named}"

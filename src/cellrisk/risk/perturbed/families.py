@@ -20,7 +20,7 @@ from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsu
 from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
 from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, percent, whole_people
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class EqualNumber:
 
     def sentence(self, family: Family, mechanism: Mechanism) -> str:
         what = "because of their own record" if self.by == "caused" else "to an attacker who is sure of them"
-        noise = f"{mechanism.name.capitalize()} noise at epsilon {mechanism.epsilon:g}"
+        noise = f"{mechanism.name.capitalize()} noise at epsilon {claim(mechanism.epsilon)}"
         given = (
             f"{noise} gives away the {self.sensitive} of {whole_people(self.figure)} people {what}, and lies "
             f"{percent(self.mechanism_distance)} of the records away from the true table"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.show.pictures.curves import FORM_DASHES, WEIGHT_COLOURS, WEIGHT_WORDS, title_of_risks
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import GREY, INK, SMALL, brief, finish, house_style, percent_axis, start_figure
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import claim, number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -188,7 +188,7 @@ def _subtitle(assessment: Assessment) -> str:
     told = next(iter(_leading(assessment).values()))[0]
     words = [f"{told.measure.replace('_', ' ')} risk", told.form, WEIGHT_WORDS[told.weights]]
     attack = "" if told.attack == "homogeneity" else f", {told.attack} attack"
-    delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
+    delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
     about = f"{mechanism.name}{delta}; {number_of(table.n_records, 'record')} in {number_of(table.n_cells, 'cell')}"
     alone = len(assessment.risks) == len(table.sensitive)
     start = ", ".join(words) + attack

@@ -18,10 +18,9 @@ from cellrisk.show.pictures.style import (
     finish,
     house_style,
     percent_axis,
-    plain,
     start_figure,
 )
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import claim, number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,8 +118,8 @@ def _subtitle(explanation: Explanation) -> str:
     weights = {"records": "by records", "uniform": "each cell alike"}[explanation.weights]
     mechanism, how = explanation.mechanism, "" if explanation.perturbation is None else explanation.perturbation.name
     if mechanism is not None:
-        delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
-        how = f"{mechanism.name}, epsilon {plain(mechanism.epsilon)}{delta}"
+        delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
+        how = f"{mechanism.name}, epsilon {claim(mechanism.epsilon)}{delta}"
     return (
         f"local risk, {explanation.form}, {weights}; {how}; "
         f"{number_of(explanation.records, 'record')} in {number_of(explanation.cells, 'cell')}"

@@ -9,7 +9,7 @@ import numpy as np
 from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import COLOURS, INK, TINY, finish, house_style, plain, start_figure
-from cellrisk.system.text import number_of
+from cellrisk.system.text import claim, number_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def _groups(mechanisms: tuple[Mechanism, ...]) -> dict[str, list[int]]:
     """Places of the settings that differ in epsilon alone, by what they share in words."""
     found: dict[str, list[int]] = {}
     for place, mechanism in enumerate(mechanisms):
-        words = mechanism.name if mechanism.pure else f"{mechanism.name}, delta {mechanism.delta:g}"
+        words = mechanism.name if mechanism.pure else f"{mechanism.name}, delta {claim(mechanism.delta)}"
         if len({each.neighbours for each in mechanisms}) > 1:
             words += f", {mechanism.neighbours}"
         if len({each.threshold for each in mechanisms}) > 1:

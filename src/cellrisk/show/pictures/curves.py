@@ -32,12 +32,11 @@ from cellrisk.show.pictures.style import (
     epsilon_axis,
     finish,
     house_style,
-    plain,
     risk_axis,
     sample,
     start_figure,
 )
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import claim, number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -453,13 +452,13 @@ def title_of_risks(epsilon: float, told: Sequence[tuple[str, float, Limits]], mo
     if len(told) == 1:
         ((who, risk, ends),) = told
         return (
-            f"At epsilon {plain(epsilon)} the risk for {who} is {percent(risk)} "
+            f"At epsilon {claim(epsilon)} the risk for {who} is {percent(risk)} "
             f"(chance {percent(ends.chance)}, raw table {percent(ends.raw)})"
         )
     if len(told) > most:
         least, greatest = (percent(choose(risk for _, risk, _ in told)) for choose in (min, max))
-        return f"At epsilon {plain(epsilon)} the risk lies between {least} and {greatest}"
-    return f"Risk at epsilon {plain(epsilon)}: {'; '.join(f'{who} {percent(risk)}' for who, risk, _ in told)}"
+        return f"At epsilon {claim(epsilon)} the risk lies between {least} and {greatest}"
+    return f"Risk at epsilon {claim(epsilon)}: {'; '.join(f'{who} {percent(risk)}' for who, risk, _ in told)}"
 
 
 def _ends(lines: Sequence[Line]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, finish, house_style, sample, start_figure
-from cellrisk.system.text import percent
+from cellrisk.system.text import claim, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def _draw(axes: Axes, equal: EqualRisk) -> None:
     if equal.epsilon is not None:
         axes.plot([equal.epsilon], [equal.figure], "o", color=ALARM, markersize=5)
         at = (equal.epsilon, equal.figure)
-        write_beside(axes, f"epsilon {equal.epsilon:g}", at, (-6, 6), ha="right", size=TEXT)
+        write_beside(axes, f"epsilon {claim(equal.epsilon or 0.0)}", at, (-6, 6), ha="right", size=TEXT)
     axes.set_ylabel("people")
     axes.set_ylim(0, 1.12 * max(*people, equal.figure, 1.0))
     axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -62,7 +62,7 @@ def _draw(axes: Axes, equal: EqualRisk) -> None:
 def _title(equal: EqualRisk) -> str:
     if equal.epsilon is None:
         return f"No epsilon of {equal.mechanism} noise gives away as many"
-    return f"{equal.mechanism.capitalize()} noise at epsilon {equal.epsilon:g} gives away as many"
+    return f"{equal.mechanism.capitalize()} noise at epsilon {claim(equal.epsilon or 0.0)} gives away as many"
 
 
 def _subtitle(found: PerturbedAssessment, equal: EqualRisk) -> str:

@@ -25,12 +25,11 @@ from cellrisk.show.pictures.style import (
     finish,
     house_style,
     percent_axis,
-    plain,
     risk_axis,
     start_figure,
 )
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import percent
+from cellrisk.system.text import claim, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -307,13 +306,13 @@ def title_of_figures(curve: RiskCurve) -> str:
         return "The figures to decide by, along epsilon"
     epsilon = min(common, key=lambda each: abs(float(np.log(each))))
     if len(figures) == 1:
-        return f"At epsilon {plain(epsilon)}, {_tell(figures[0], figures[0].place(epsilon), short=False)}"
+        return f"At epsilon {claim(epsilon)}, {_tell(figures[0], figures[0].place(epsilon), short=False)}"
     several, mixed = (len({getattr(each, part) for each in figures}) > 1 for part in ("sensitive", "setting"))
     told = []
     for each in figures:
         who = [*([each.sensitive] if several else []), *([each.setting.describe()] if mixed else [])]
         told.append(f"{', '.join(who)} {_tell(each, each.place(epsilon), short=True)}")
-    return f"{_subject(figures[0])} at epsilon {plain(epsilon)}: {'; '.join(told)}"
+    return f"{_subject(figures[0])} at epsilon {claim(epsilon)}: {'; '.join(told)}"
 
 
 def _subject(lines: FigureLines) -> str:
@@ -371,7 +370,7 @@ def draw_asked(lines: FigureLines, epsilon: float) -> Figure:
         finish(
             figure,
             title=f"What {lines.setting.name} noise leaves of {brief(lines.sensitive, 30)} to be given away",
-            subtitle=f"At epsilon {epsilon:.5g}, marked: {told}. Exposed by chance alone: {percent(chance)}",
+            subtitle=f"At epsilon {claim(epsilon)}, marked: {told}. Exposed by chance alone: {percent(chance)}",
             note="",
         )
         spread_right(axes, texts)
@@ -382,5 +381,5 @@ def mark_asked(figure: Figure, epsilon: float) -> None:
     """Marks the epsilon that is asked for in every panel of a picture along epsilon."""
     for axes in figure.axes:
         axes.axvline(epsilon, color=GREY, linewidth=0.7, linestyle=(0, (3, 2)), zorder=1.5)
-        words, at = f"asked for: {epsilon:.5g}", (epsilon, 1.0)
+        words, at = f"asked for: {claim(epsilon)}", (epsilon, 1.0)
         write_beside(axes, words, at, (3, -3), xycoords=("data", "axes fraction"), va="top")

@@ -26,7 +26,7 @@ from cellrisk.show.pictures.style import (
     start_figure,
 )
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import claim, number_of, percent
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
@@ -168,10 +168,10 @@ def _key(sequence: RiskSequence) -> list[Any]:
 
 def _title(sequence: RiskSequence) -> str:
     last = sequence.rows[-1]
-    delta = f", delta {last.cumulative.delta:g}" if last.cumulative.delta else ""
+    delta = f", delta {claim(last.cumulative.delta)}" if last.cumulative.delta else ""
     return (
         f"After {number_of(len(sequence.rows), 'release')}, at a cumulative epsilon of "
-        f"{last.cumulative.epsilon:.4g}{delta}, the overall risk is {percent(last.overall.max_records)}"
+        f"{claim(last.cumulative.epsilon)}{delta}, the overall risk is {percent(last.overall.max_records)}"
     )
 
 

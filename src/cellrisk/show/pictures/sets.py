@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import COLOURS, INK, PALE, bar_axis, brief, finish, house_style, start_figure
-from cellrisk.system.text import percent
+from cellrisk.system.text import claim, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +77,8 @@ def _title(found: TogetherAssessment) -> str:
 
 
 def _subtitle(found: TogetherAssessment) -> str:
-    delta = f" at delta {found.cost.delta:g}" if found.cost.delta else ""
+    delta = f" at delta {claim(found.cost.delta)}" if found.cost.delta else ""
     share = percent(found.rule().caused / found.records)
-    return f"{brief(found.sensitive, 40)}; {share} of the people; the set costs epsilon {found.cost.epsilon:g}{delta}"
+    return (
+        f"{brief(found.sensitive, 40)}; {share} of the people; the set costs epsilon {claim(found.cost.epsilon)}{delta}"
+    )

@@ -12,6 +12,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Section, TableBlock, Words
 from cellrisk.show.reporting.decision import Decision, ReportRequest
 from cellrisk.show.reporting.particulars import preparation_block
+from cellrisk.system.text import claim
 from cellrisk.system.version import __version__
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def mechanism_section(decision: Decision) -> Section:
     ]
     if not setting.pure:
         rule = ", one over the number of records, rounded down to one digit"
-        pairs.append(("Delta", f"{setting.delta:g}{rule if decision.request.delta_from_data else ''}"))
+        pairs.append(("Delta", f"{claim(setting.delta)}{rule if decision.request.delta_from_data else ''}"))
     pairs.append(("Can it be released?", RELEASED if setting.name in RELEASABLE else NOT_RELEASED))
     pairs.append(("Neighbours", setting.neighbours))
     pairs.append(("Threshold", f"{setting.threshold:g}"))

@@ -28,7 +28,7 @@ from cellrisk.show.reporting.records import list_fields
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import alternatives_section, board_verdict, describe_decision
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, claim, number_of, percent, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -177,7 +177,7 @@ def board_page(findings: Findings) -> Page:
 def risk_section(findings: Findings) -> Section:
     """Section 2: before, after, by chance."""
     decision, exposures = findings.decision, findings.assessment.exposures
-    at = f"epsilon {decision.shown_epsilon:.5g}"
+    at = f"epsilon {claim(decision.shown_epsilon)}"
     chances = {
         lines.sensitive: lines.caused.exposed_limits.chance for lines in findings.figures.figures if lines.caused
     }
@@ -246,7 +246,7 @@ def curve_section(findings: Findings) -> Section:
 def _say_along(line: Line, asked: float) -> str:
     """The risk at the epsilon that is asked for, and ten times below and above it."""
     shown = sorted({line.nearest(epsilon) for epsilon in (asked / 10, asked, 10 * asked)})
-    risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {epsilon:.4g}" for epsilon in shown)
+    risks = ", ".join(f"{percent(line.at(epsilon))} at epsilon {claim(epsilon)}" for epsilon in shown)
     return (
         f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; {line.setting.lower_end} is "
         f"{percent(line.limits.chance)}, the raw table {percent(line.limits.raw)}."
@@ -263,7 +263,7 @@ def utility_section(findings: Findings) -> Section:
         return Section("utility", title, (lead,), at_epsilon)
     at, limit = decision.candidates[decision.shown], trade_off.limit
     lead = (
-        f"At epsilon {at.epsilon:.5g}, a {limit.way}-way marginal of a release differs from the true one by a "
+        f"At epsilon {claim(at.epsilon)}, a {limit.way}-way marginal of a release differs from the true one by a "
         f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is at most {limit.max_tvd:g}, which "
         f"takes epsilon {trade_off.describe_least()}."
     )
@@ -286,7 +286,7 @@ def _usefulness_blocks(found: Utility | str) -> tuple[Block, ...]:
         return ()
     (mechanism,) = found.mechanisms
     table = make_table(
-        f"At epsilon {mechanism.epsilon:.5g}: total variation distance (TVD) of marginals from the true ones",
+        f"At epsilon {claim(mechanism.epsilon)}: total variation distance (TVD) of marginals from the true ones",
         found.ways,
         {
             "Columns of a marginal": str,

@@ -12,7 +12,7 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Section, Words
 from cellrisk.show.reporting.registry import TO_FILL
-from cellrisk.system.text import number_of
+from cellrisk.system.text import claim, number_of
 
 if TYPE_CHECKING:
     from cellrisk.repeat.accounting.composition import Composition
@@ -132,8 +132,8 @@ def _fits(ledger: Ledger, cohort: str, loss: Loss | str, new: bool) -> str:
 
 
 def _say_spent(spent: Composition) -> str:
-    delta = f", delta {spent.delta:.3g}" if spent.delta else ""
-    return f"epsilon {spent.chosen.epsilon:.5g}{delta}"
+    delta = f", delta {claim(spent.delta)}" if spent.delta else ""
+    return f"epsilon {claim(spent.epsilon)}{delta}"
 
 
 def list_digests(

@@ -17,7 +17,7 @@ from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section,
 from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.records import list_unprotected
 from cellrisk.show.reporting.verdict import public_verdict
-from cellrisk.system.text import make_sentence
+from cellrisk.system.text import claim, make_sentence
 
 FOR_THE_PUBLIC = "For the public: figures computed from the raw data are withheld."
 WITHHELD = (
@@ -46,7 +46,7 @@ def public_page(decision: Decision) -> Page:
     mechanism = None if decision.epsilon is None else decision.setting.at(decision.epsilon)
     used: tuple[Section, ...] = ()
     if mechanism is not None:
-        loss = f"epsilon {mechanism.epsilon:.12g}{'' if mechanism.pure else f' and delta {mechanism.delta:g}'}"
+        loss = f"epsilon {mechanism.epsilon:.12g}{'' if mechanism.pure else f' and delta {claim(mechanism.delta)}'}"
         meant = guarantee_section("The table keeps", loss, "it", mechanism.neighbours, ceiling(mechanism))
         used = (meant, _use_section(mechanism))
     limit = request.describe_limits() or "none"
@@ -72,7 +72,7 @@ def _describe(decision: Decision) -> str:
     setting, table = decision.setting, decision.request.table_name
     if decision.epsilon is None:
         return f"The frequency table of {table} was not published: {decision.why_none}."
-    delta = "" if setting.pure else f" and delta {setting.delta:g}"
+    delta = "" if setting.pure else f" and delta {claim(setting.delta)}"
     return (
         f"The frequency table of {table}, with {setting.name} noise on every count, at epsilon "
         f"{decision.epsilon:.12g}{delta}."

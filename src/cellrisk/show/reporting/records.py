@@ -6,6 +6,7 @@ from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold, read_domains
 from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, remark_on
+from cellrisk.system.text import claim
 
 
 def list_fields(decision: Decision) -> tuple[Field, ...]:
@@ -24,9 +25,9 @@ def list_fields(decision: Decision) -> tuple[Field, ...]:
         "privacy_loss.privacy_unit_details": NEIGHBOURS[setting.neighbours],
         "privacy_loss.number_of_privacy_units": None if request.public else f"{table.n_records:,}",
         "privacy_loss.privacy_parameters.epsilon": None if epsilon is None else f"{epsilon:.12g}",
-        "privacy_loss.privacy_parameters.delta": NOT_APPLICABLE if setting.pure else f"{setting.delta:g}",
+        "privacy_loss.privacy_parameters.delta": NOT_APPLICABLE if setting.pure else claim(setting.delta),
         "privacy_loss.privacy_parameters.rho": (
-            f"{mechanism.rho:.6g}" if isinstance(mechanism, DiscreteGaussian) else NOT_APPLICABLE
+            claim(mechanism.rho) if isinstance(mechanism, DiscreteGaussian) else NOT_APPLICABLE
         ),
         "privacy_loss.privacy_parameters_details": _explain_epsilon(decision),
         "implementation.preprocessing_and_hyperparameter_tuning": _describe_steps(decision),

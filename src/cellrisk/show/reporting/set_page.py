@@ -23,7 +23,7 @@ from cellrisk.show.reporting.particulars import limit_facts, preparation_block, 
 from cellrisk.show.reporting.phrases import join_names
 from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, registry_section, remark_on
 from cellrisk.show.reporting.set_request import KEPT, NOT_JUDGED, SetRequest, name_set_table
-from cellrisk.system.text import CURATOR_NOTE, make_sentence, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, claim, make_sentence, number_of, percent
 
 MOST_ON_FRONT = 7
 """Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""
@@ -122,7 +122,7 @@ def _figures_table(request: SetRequest, found: TogetherAssessment) -> TableBlock
     """The three figures of the whole set, and of each table alone."""
     every = "The table" if len(found.tables) == 1 else f"All {len(found.tables)} tables together"
     whole = _figures(found.rule(), found.records)
-    rows = [(every, f"{request.cost.epsilon:.6g}", *whole, say_ceiling(request.ceiling))]
+    rows = [(every, claim(request.cost.epsilon), *whole, say_ceiling(request.ceiling))]
     shown = found.tables if len(found.tables) > 1 else ()
     mixed = len({table.mechanism.name for table in request.tables}) > 1
     if len(shown) > MOST_ON_FRONT:
@@ -131,7 +131,7 @@ def _figures_table(request: SetRequest, found: TogetherAssessment) -> TableBlock
     for each in shown:
         mechanism = each.table.mechanism
         figures = _figures(each.alone, each.records)
-        noise = f"{mechanism.epsilon:.6g}{f', {mechanism.name}' if mixed else ''}"
+        noise = f"{claim(mechanism.epsilon)}{f', {mechanism.name}' if mixed else ''}"
         rows.append((name_set_table(each.table), noise, *figures, say_ceiling(ceiling(mechanism))))
     left = len(found.tables) - len(shown) if len(found.tables) > 1 else 0
     more = f"; {number_of(left, 'more table')} in section 2" if left else ""
@@ -339,7 +339,7 @@ def precision_table(request: SetRequest) -> TableBlock:
     for table in request.tables:
         found = find_precision(table.mechanism)
         sizes = (f"{found.sd:.3g}", f"{found.within:,}", f"{found.at_zero:.3g}")
-        rows.append((name_set_table(table), f"{table.mechanism.epsilon:.6g}", *sizes))
+        rows.append((name_set_table(table), claim(table.mechanism.epsilon), *sizes))
     header = ("Table", "Epsilon", "Standard deviation", "95% are within", "A true zero becomes, on average")
     return TableBlock("Error of a published count, from the noise alone", header, tuple(rows))
 
@@ -437,7 +437,7 @@ def mechanisms_section(request: SetRequest) -> Section:
                 "Table": lambda table: f"{table.number}",
                 "Mechanism": lambda table: table.mechanism.name,
                 "Epsilon": lambda table: f"{table.mechanism.epsilon:.12g}",
-                "Delta": lambda table: "-" if table.mechanism.pure else f"{table.mechanism.delta:g}",
+                "Delta": lambda table: "-" if table.mechanism.pure else claim(table.mechanism.delta),
                 "Scale": lambda table: basis.describe_scale(table.mechanism).removesuffix(", in counts"),
             },
             texts=(0, 1, 4),
@@ -472,7 +472,7 @@ def list_set_fields(request: SetRequest, public: bool = False) -> tuple[Field, .
         "privacy_loss.privacy_unit_details": basis.NEIGHBOURS[tables[0].mechanism.neighbours],
         "privacy_loss.number_of_privacy_units": None if public or found is None else f"{found.records:,}",
         "privacy_loss.privacy_parameters.epsilon": f"{cost.epsilon:.12g}",
-        "privacy_loss.privacy_parameters.delta": f"{cost.delta:g}" if cost.delta else NOT_APPLICABLE,
+        "privacy_loss.privacy_parameters.delta": claim(cost.delta) if cost.delta else NOT_APPLICABLE,
         "privacy_loss.privacy_parameters.rho": NOT_APPLICABLE,
         "privacy_loss.privacy_parameters_details": (
             f"Given beforehand; checked for {limits}" if limits else "Given beforehand"

@@ -17,7 +17,7 @@ from cellrisk.repeat.together.together_result import TogetherAssessment
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting.particulars import Particulars
 from cellrisk.show.reporting.phrases import join_names
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import claim, number_of, percent
 
 OWN_NOISE, BY_ELIMINATION = "each table of a set brings its own", "a set is judged by elimination"
 ONE_TABLE = "a figure that may be published is about one table"
@@ -109,7 +109,7 @@ class SetRequest(Particulars):
     @property
     def epsilon(self) -> str:
         """What the set costs, as a sentence has it."""
-        delta = f" and delta {self.cost.delta:g}" if self.cost.delta else ""
+        delta = f" and delta {claim(self.cost.delta)}" if self.cost.delta else ""
         return f"epsilon {self.cost.epsilon:.12g}{delta}"
 
     @property
@@ -162,7 +162,7 @@ def _judge_policy(found: TogetherAssessment, each: Obeyed) -> Iterator[JudgedLim
     most = policy.largest_delta(found.records)
     if most is not None:
         state = BROKEN if found.cost.delta > most else KEPT
-        yield JudgedLimit(f"a delta of at most {most:g}", named, f"delta is {found.cost.delta:g}", state)
+        yield JudgedLimit(f"a delta of at most {most:g}", named, f"delta is {claim(found.cost.delta)}", state)
 
 
 def _judge_all(

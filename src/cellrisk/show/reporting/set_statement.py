@@ -17,6 +17,7 @@ from cellrisk.show.reporting.public import (
 )
 from cellrisk.show.reporting.set_page import ATTACK, basis_facts, describe_set, mechanisms_section, precision_table
 from cellrisk.show.reporting.set_request import SetRequest, name_set_table
+from cellrisk.system.text import claim
 
 WITHHELD = (
     "Figures computed from the raw data are withheld, because they are not differentially private: the numbers of "
@@ -60,7 +61,7 @@ def _list_tables(request: SetRequest) -> TableBlock:
     rows = []
     for table in request.tables:
         mechanism = table.mechanism
-        delta = "" if mechanism.pure else f", delta {mechanism.delta:g}"
+        delta = "" if mechanism.pure else f", delta {claim(mechanism.delta)}"
         rows.append((name_set_table(table), mechanism.name, f"{mechanism.epsilon:.12g}{delta}"))
     return TableBlock(f"The tables of {request.sensitive}", ("Table", "Noise", "Epsilon"), tuple(rows), texts=(0, 1, 2))
 

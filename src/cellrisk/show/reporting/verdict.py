@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from cellrisk.decide.choosing import WITHIN, Alternative, Choice
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.decision import KEEPS_RISK, Decision
-from cellrisk.system.text import about_people, make_sentence, percent, whole_people
+from cellrisk.system.text import about_people, claim, make_sentence, percent, whole_people
 
 
 def describe_decision(decision: Decision) -> str:
     """What the board is asked to decide."""
     setting, table = decision.setting, decision.request.table_name
     if decision.epsilon is None:
-        at = "" if setting.pure else f" at delta {setting.delta:g}"
+        at = "" if setting.pure else f" at delta {claim(setting.delta)}"
         return f"Decide how to go on with the frequency table of {table}: {decision.why_none}{at}."
-    delta = "" if setting.pure else f" and delta {setting.delta:g}"
+    delta = "" if setting.pure else f" and delta {claim(setting.delta)}"
     return (
         f"Approve publication of the frequency table of {table} with {setting.name} noise at epsilon "
         f"{decision.epsilon:.12g}{delta}."
@@ -94,7 +94,7 @@ def _say_needed(decision: Decision, at: Alternative) -> str:
         allowed += f" and {about_people(max(people.mean for people in at.people))} people exposed on average"
     if at.role == KEEPS_RISK and at.tvd is not None:
         allowed = f"a TVD of about {at.tvd:.3g}"
-    return f"to allow {allowed}, for epsilon {at.epsilon:.5g}"
+    return f"to allow {allowed}, for epsilon {claim(at.epsilon)}"
 
 
 def _say_people(decision: Decision, at: Alternative) -> str:
@@ -136,7 +136,7 @@ def _name_candidates(decision: Decision, usual: str, nearest: str = "What comes 
 def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
     at = decision.candidates[place]
     yield make_sentence(at.role, end="")
-    yield f"{at.epsilon:.5g}"
+    yield claim(at.epsilon)
     yield f"{decision.setting.at(at.epsilon).scale:.4g}"
     yield percent(at.risk)
     for people in at.people:
