@@ -17,7 +17,7 @@ from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.ceilings import advantage_cap
 from cellrisk.risk.measures import Local, MarginalShrinkage, Measure, Shrinkage, Survival
 from cellrisk.risk.people import TAIL, shown_alone, split_profiles
-from cellrisk.risk.totals import Law, find_interval
+from cellrisk.risk.totals import Law, find_interval, find_moments
 from cellrisk.system.arrays import Floats, Integers
 
 
@@ -116,10 +116,8 @@ def count_caused_on_average(
 
 
 def _on_average(laws: Sequence[Law], profiles: Profiles, mechanism: Mechanism, exposed: float) -> Caused:
-    mean = sum(float(law.cells @ law.mean) for law in laws)
-    variance = sum(float(law.cells @ law.variance) for law in laws)
-    bounds = _bounds(profiles, mechanism, exposed)
-    return Caused(mean, profiles.n_records, exposed, *bounds, math.sqrt(variance))
+    mean, variance = find_moments(laws)
+    return Caused(mean, profiles.n_records, exposed, *_bounds(profiles, mechanism, exposed), math.sqrt(variance))
 
 
 def _find_laws(profiles: Profiles, mechanism: Mechanism) -> list[Law]:

@@ -16,7 +16,7 @@ from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
 from cellrisk.risk.measures.survival import each_alone_in_rows
-from cellrisk.risk.totals import Law, find_interval
+from cellrisk.risk.totals import Law, find_interval, find_moments
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import about_people
 
@@ -81,16 +81,14 @@ def count_people(profiles: Profiles, mechanism: Mechanism | Perturbation, attack
             chance = shown_alone(block, profiles.n_levels, survival)
         whole = np.maximum(chance.sum(axis=1, keepdims=True), 1.0)  # above 1 by rounding alone
         laws.append(Law(block.counts, chance / whole, block.cells))
-    mean = sum(float(law.cells @ law.mean) for law in laws)
-    variance = sum(float(law.cells @ law.variance) for law in laws)
+    mean, variance = find_moments(laws)
     found = find_interval(laws, TAIL)
     return People(mean, math.sqrt(variance), found.low, found.high, found.exact)
 
 
 def shown_alone(block: Block, n_levels: int, survival: Survival) -> Floats:
     """For each profile and label present, the probability that the release shows this label alone, under one noise."""
-    vanish = survival.vanish(block.counts.reshape(-1))[:, 0].reshape(block.counts.shape)
-    survive = survival.survive(block.counts.reshape(-1))[:, 0].reshape(block.counts.shape)
+    vanish, survive = survival.vanish(block.counts)[..., 0], survival.survive(block.counts)[..., 0]
     absent = float(survival.vanish_empty[0]) ** (n_levels - block.counts.shape[1])
     return np.asarray(each_alone_in_rows(vanish, survive) * absent)
 

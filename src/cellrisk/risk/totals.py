@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft, special
 
 from cellrisk.system.arrays import Floats, Integers
@@ -57,6 +58,14 @@ class Law:
         """(kinds,): the variance of one cell, as a sum of squares, so that it is never negative."""
         mean, rest = self.mean, np.maximum(1.0 - self.chance.sum(axis=1), 0.0)
         return np.asarray((self.chance * (self.values - mean[:, None]) ** 2).sum(axis=1) + rest * mean**2)
+
+    def __getitem__(self, kinds: slice | Integers | NDArray[np.bool_]) -> Law:
+        return Law(self.values[kinds], self.chance[kinds], self.cells[kinds])
+
+
+def find_moments(laws: Sequence[Law]) -> tuple[float, float]:
+    """The mean and the variance of the total of all cells, which are independent."""
+    return sum(float(law.cells @ law.mean) for law in laws), sum(float(law.cells @ law.variance) for law in laws)
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ def _take_certain(laws: Sequence[Law]) -> tuple[int, list[Law]]:
         sure = certain[start : start + len(value)]
         start += len(value)
         fixed += int(law.cells[sure] @ value[sure])
-        rest.append(Law(law.values[~sure], law.chance[~sure], law.cells[~sure]))
+        rest.append(law[~sure])
     return fixed, [law for law in rest if len(law.cells)]
 
 
@@ -190,10 +199,7 @@ def _take_large(laws: list[Law]) -> tuple[_Atoms, list[Law]]:
             left[number][row] -= 1
         if left[number][row]:
             break
-    rest = [
-        Law(law.values[cells > 0], law.chance[cells > 0], cells[cells > 0])
-        for law, cells in zip(laws, left, strict=True)
-    ]
+    rest = [replace(law, cells=cells)[cells > 0] for law, cells in zip(laws, left, strict=True)]
     return atoms, [law for law in rest if len(law.cells)]
 
 
@@ -218,8 +224,7 @@ class _Bulk:
     def of(laws: list[Law]) -> _Bulk:
         if not laws:
             return _Bulk(0.0, 1.0, np.ones(1), np.ones(1), 0.0)
-        mean = sum(float(law.cells @ law.mean) for law in laws)
-        spread = sum(float(law.cells @ law.variance) for law in laws)
+        mean, spread = find_moments(laws)
         most = sum(int(law.cells @ law.values.max(axis=1)) for law in laws)
         reach = find_reach(spread, float(max(law.values.max() for law in laws)), OUTSIDE)
         start, stop = max(0, math.floor(mean - reach)), min(most, math.ceil(mean + reach))
@@ -333,15 +338,15 @@ def _multiply_out(
     for law in laws:
         step = max(1, NUMBERS_AT_ONCE // len(kept))
         for start in range(0, len(law.cells), step):
-            few = slice(start, start + step)
-            spent += len(kept) * law.values[few].size
+            few = law[start : start + step]
+            spent += len(kept) * few.values.size
             if spent > work:
                 return kept, spent, product
-            factor = np.ones((len(law.cells[few]), len(kept)), complex)
-            for values, chance in zip(law.values[few].T, law.chance[few].T, strict=True):
+            factor = np.ones((len(few.cells), len(kept)), complex)
+            for values, chance in zip(few.values.T, few.chance.T, strict=True):
                 factor += chance[:, None] * (_waves(values, turn, kept) - 1.0)
             with np.errstate(under="ignore"):
-                product *= _multiply(factor, law.cells[few])
+                product *= _multiply(factor, few.cells)
             matters = product.real**2 + product.imag**2 > NEGLIGIBLE**2
             if not matters.all():
                 kept, product = kept[matters], product[matters]
@@ -376,11 +381,7 @@ def _most_varied_first(laws: list[Law]) -> list[Law]:
     number = np.repeat(np.arange(len(laws)), [len(law.cells) for law in laws])
     ranks = (np.argsort(-each, kind="stable")[:VARIED] for each in (uncertain, spread))
     first = list(dict.fromkeys(np.stack(list(ranks), axis=1).ravel().tolist()))
-    alone = [_pick(laws[number[place]], places[place : place + 1]) for place in first]
+    alone = [laws[number[place]][places[place : place + 1]] for place in first]
     others = np.ones(len(spread), bool)
     others[first] = False
-    return alone + [_pick(law, places[others & (number == which)]) for which, law in enumerate(laws)]
-
-
-def _pick(law: Law, rows: Integers) -> Law:
-    return Law(law.values[rows], law.chance[rows], law.cells[rows])
+    return alone + [law[places[others & (number == which)]] for which, law in enumerate(laws)]
