@@ -186,7 +186,7 @@ def test_interpolation_is_as_good_as_its_bound(kind: type[Noise], n_levels: int)
         logs = np.concatenate([piece.places, piece.middle + piece.half * spot])
         noises = tuple(kind(math.exp(each)) for each in logs)
         risk = Local().average(profiles, Survival(noises), ("exact",))["exact", "uniform"]
-        series = piece._coefficients(risk[None, : piece.points])[:, 0]
+        series = piece.interpolate(risk[None, : piece.points])[:, 0]
         found = np.polynomial.chebyshev.chebval(spot, series)
         assert np.abs(found - risk[piece.points :]).max() < analytic.RESOLUTION
 
@@ -274,21 +274,21 @@ def test_where_interpolants_are_level_and_zero() -> None:
     """A cosine, and one that is nowhere zero, from -1 to 5; what lies outside, or is complex, is left out."""
     piece = analytic._Piece(2.0, 3.0, 40)
     x = piece.places
-    levels, zeros = piece.find_special(np.stack([np.cos(x), np.cosh(x - 2.0)]))
+    levels, zeros = piece.find_special(piece.interpolate(np.stack([np.cos(x), np.cosh(x - 2.0)])))
     assert np.sort(levels) == pytest.approx([-1.0, 0.0, 2.0, math.pi, 5.0], abs=1e-9)
     assert np.sort(zeros) == pytest.approx([0.5 * math.pi, 1.5 * math.pi], abs=1e-9)
-    levels, zeros = piece.find_special(np.full((1, 40), 0.7))
+    levels, zeros = piece.find_special(piece.interpolate(np.full((1, 40), 0.7)))
     assert (min(levels), max(levels), len(zeros)) == (-1.0, 5.0, 0)
 
 
 def test_where_the_largest_of_two_is_least() -> None:
     piece = analytic._Piece(2.0, 3.0, 40)
     x = piece.places
-    least, where = piece.find_least(np.stack([np.cos(x), 0.25 * x - 1.0]))
+    least, where = piece.find_least(piece.interpolate(np.stack([np.cos(x), 0.25 * x - 1.0])))
     dense = np.linspace(-1.0, 5.0, 600_001)
     largest = np.maximum(np.cos(dense), 0.25 * dense - 1.0)
     assert least == pytest.approx(float(largest.min()), abs=0.02)
     assert where == pytest.approx(float(dense[np.argmin(largest)]), abs=0.02)
     for sign, end in ((1.0, -1.0), (-1.0, 5.0)):  # a slope is least at an end, and nowhere beyond it
-        least, where = piece.find_least(sign * x[None, :])
+        least, where = piece.find_least(piece.interpolate(sign * x[None, :]))
         assert (least, where) == (pytest.approx(sign * end, abs=1e-9), pytest.approx(end, abs=1e-9))

@@ -42,12 +42,12 @@ def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: floa
     least, where = math.inf, 0.0
     start = 0
     for piece in pieces:
-        values = found[:, start : start + len(piece.places)]
-        start += len(piece.places)
-        levels, zeros = piece.find_special(values)
+        interpolants = piece.interpolate(found[:, start : start + piece.points])
+        start += piece.points
+        levels, zeros = piece.find_special(interpolants)
         special.append(levels)
         crossings.append(zeros)
-        closest, nearest = piece.find_least(values)
+        closest, nearest = piece.find_least(interpolants)
         if closest < least:
             least, where = closest, nearest
     marked = np.unique(np.concatenate([*special, *crossings, [where]]))
@@ -106,29 +106,29 @@ class _Piece:
     def places(self) -> Floats:
         return self.middle + self.half * chebyshev.chebpts1(self.points)
 
-    def find_special(self, values: Floats) -> tuple[Floats, Floats]:
+    def interpolate(self, values: Floats) -> Floats:
+        """The Chebyshev series through the values at ``places``: (limits, points) to (points, limits)."""
+        terms = chebyshev.chebvander(chebyshev.chebpts1(self.points), self.points - 1)
+        norms = np.full(self.points, 2.0 / self.points)
+        norms[0] = 1.0 / self.points
+        return np.asarray(norms[:, None] * (terms.T @ values.T))
+
+    def find_special(self, interpolants: Floats) -> tuple[Floats, Floats]:
         """The places where an interpolant is level, with both ends; and those where one is zero."""
         levels, zeros = [np.array([-1.0, 1.0])], [np.zeros(0)]
-        for coefficients in self._coefficients(values).T:
+        for coefficients in interpolants.T:
             for series, found in ((chebyshev.chebder(coefficients), levels), (coefficients, zeros)):
                 kept = chebyshev.chebtrim(series, 1e-15 * float(np.abs(series).max()))
                 roots = chebyshev.chebroots(kept) if len(kept) > 1 else np.zeros(0)
                 found.append(roots.real[(np.abs(roots.imag) < NEARLY_REAL) & (np.abs(roots.real) <= 1.0)])
         return self.middle + self.half * np.concatenate(levels), self.middle + self.half * np.concatenate(zeros)
 
-    def find_least(self, values: Floats) -> tuple[float, float]:
+    def find_least(self, interpolants: Floats) -> tuple[float, float]:
         """The smallest of the largest excess, and where it is."""
         dense = np.linspace(-1.0, 1.0, DENSE)
-        largest = chebyshev.chebval(dense, self._coefficients(values)).max(axis=0)
+        largest = chebyshev.chebval(dense, interpolants).max(axis=0)
         least = int(np.argmin(largest))
         return float(largest[least]), self.middle + self.half * float(dense[least])
-
-    def _coefficients(self, values: Floats) -> Floats:
-        """(points, limits): of the Chebyshev series through these values."""
-        series = chebyshev.chebvander(chebyshev.chebpts1(self.points), self.points - 1)
-        norms = np.full(self.points, 2.0 / self.points)
-        norms[0] = 1.0 / self.points
-        return np.asarray(norms[:, None] * (series.T @ values.T))
 
 
 def _cut(low: float, high: float, kind: type[Noise], n_levels: int) -> list[_Piece]:
