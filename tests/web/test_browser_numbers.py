@@ -13,7 +13,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.publish.simulation import SCENARIOS
-from cellrisk.system.text import percent
+from cellrisk.system.text import claim, percent
 from tests.web.conftest import Running
 from tests.web.walking import (
     epsilon,
@@ -296,3 +296,27 @@ class TestDecisions:
         assert risks[1] == figures(page)[EXPOSED]
         coarser = cr.tabulate("people.csv", ["sex"], "job")
         assert risks[2] == percent(cr.assess(coarser, cr.Laplace(epsilon=float(epsilon(page)))).value())
+
+
+def test_the_page_promises_no_less_than_the_command(page: Any) -> None:
+    """What is spent is rounded up, to six digits, as everywhere else."""
+    numbers = [
+        1.0,
+        0.1 + 0.2,
+        1.2000004,
+        2.0 / 3.0,
+        123.4561,
+        99999.95,
+        0.00012345671,
+        1.0000004e-6,
+        3e-7,
+        9.9999991e-9,
+        0.5,
+    ]
+    script = "async (numbers) => numbers.map((await import('/static/numbers.js')).claim)"
+    shown = page.evaluate(script, numbers)
+    powers = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    read = [
+        float(text.replace(",", "").replace(" × 10", "e").replace("10⁻", "1e⁻").translate(powers)) for text in shown
+    ]
+    assert read == [float(claim(number)) for number in numbers]

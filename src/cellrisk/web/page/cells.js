@@ -1,7 +1,7 @@
 // Cells of the table, shown one by one: a sample before and after a release, and the riskiest ones.
 import { isWide } from "./charts.js";
 import { at, make, makeTable, showNote, write } from "./elements.js";
-import { count, percent, short } from "./numbers.js";
+import { claim, count, percent } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentPerturbation, presentSetting } from "./state.js";
 
@@ -42,7 +42,7 @@ export async function showGlimpse() {
   const asked = { ...presentSetting(), seed: page.seed, cells: isWide("main") ? 12 : 6 };
   const answer = await askCells(at("glimpse-status"), "glimpse", asked);
   if (!answer) return;
-  at("glimpse-epsilon").textContent = short(page.epsilon);
+  at("glimpse-epsilon").textContent = claim(page.epsilon);
   at("legend").replaceChildren(...answer.legend.map(({ scenario, text, exposes }) =>
     make("li", {}, badge(scenario), make("span", {}, text, exposes ? make("strong", {}, ": people are exposed") : null))));
   at("glimpse").tBodies[0].replaceChildren(...answer.cells.map((cell) => make("tr", {},
@@ -69,7 +69,7 @@ export async function showRiskiest() {
   if (!answer || (isPerturbed() && !page.perturbed)) return;
   page.riskiest = answer;
   if (isPerturbed()) write("riskiest-perturbed", `With ${page.perturbed.name}.`);
-  else at("riskiest-epsilon").textContent = short(page.epsilon);
+  else at("riskiest-epsilon").textContent = claim(page.epsilon);
   showSorted();
 }
 

@@ -1,7 +1,7 @@
 // Step 3: this setting beside another one.
 import { drawComparison } from "./charts.js";
 import { announce, at, make, makeTable, setOptions, write } from "./elements.js";
-import { count, percent, short, wholePeople } from "./numbers.js";
+import { claim, count, percent, short, wholePeople } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { named, page, presentSetting } from "./state.js";
 
@@ -31,7 +31,7 @@ export async function compareSettings() {
   at("compare-area").hidden = !page.compared;
   if (!page.compared) return;
   const { a, b, sentence } = page.compared;
-  const rows = [["cells", (side) => count(side.cells)], ["epsilon", (side) => short(side.at.epsilon)], ["risk", (side) => percent(side.at.risk)],
+  const rows = [["cells", (side) => count(side.cells)], ["epsilon", (side) => claim(side.at.epsilon)], ["risk", (side) => percent(side.at.risk)],
     ["people exposed", (side) => wholePeople(side.at.people)]];
   write("compare-sentence", sentence);
   at("compare-labels").replaceChildren(make("li", {}, `A: ${a.label}`), make("li", {}, `B: ${b.label}`));

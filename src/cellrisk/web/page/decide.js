@@ -2,7 +2,7 @@
 import { showCommands, showSetting } from "./act.js";
 import { drawLimits, drawMap, frameOf, mapMarks, placeHandles } from "./charts.js";
 import { announce, at, later, make, makeTable, setVerdict, write } from "./elements.js";
-import { inward, percent, short } from "./numbers.js";
+import { claim, inward, percent } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { LIMITS, hasLimit, isPerturbed, limitOf, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
@@ -73,7 +73,7 @@ export async function findAdmissible() {
   setVerdict(at("verdict"), kind, verdict, [epsilon === null ? why : sentence], answer.policy);
   const place = admissiblePlace();
   at("use-epsilon").hidden = place < 0 || epsilon === null;
-  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${short(page.positions.epsilons[place])}, the slider's step within the limits`;
+  if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${claim(page.positions.epsilons[place])}, the slider's step within the limits`;
   tell("decide", verdict);
   showSetting();
 }
@@ -125,7 +125,7 @@ export async function loadMap() {
   write("map-sentence", page.map.sentence);
   at("map-table").hidden = !mapMarks().length;
   at("map-table").replaceChildren(makeTable("Points of the map", ["setting"], ["epsilon", "risk", "distortion"],
-    mapMarks().map(([name, mark]) => [name, short(mark.epsilon), percent(mark.risk), mark.tvd === null ? "–" : mark.tvd.toFixed(3)])));
+    mapMarks().map(([name, mark]) => [name, claim(mark.epsilon), percent(mark.risk), mark.tvd === null ? "–" : mark.tvd.toFixed(3)])));
   drawMap();
   announce(page.map.sentence);
 }

@@ -2,6 +2,7 @@
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const threeDigits = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+const sixDigits = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
 const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
 export const count = (number) => whole.format(number);
@@ -35,9 +36,18 @@ export function percent(share) {
 }
 
 // Three significant digits, and a power of ten where zeros would be counted.
-export function short(number) {
-  if (number === 0 || (Math.abs(number) >= 1e-4 && Math.abs(number) < 1e6)) return threeDigits.format(number);
-  const [digits, power] = number.toExponential(2).split("e");
+export const short = (number) => write(number, 3, threeDigits);
+
+// An epsilon, delta or rho that is promised, as the command writes it: six digits, and no smaller than it is.
+export function claim(number) {
+  const [digits, power] = number.toExponential().split("e");
+  const nearest = Number(number.toPrecision(6));
+  return write(nearest >= number * (1 - 1e-12) ? nearest : Number(`${Math.ceil(digits * 1e5)}e${power - 5}`), 6, sixDigits);
+}
+
+function write(number, most, format) {
+  if (number === 0 || (Math.abs(number) >= 1e-4 && Math.abs(number) < 1e6)) return format.format(number);
+  const [digits, power] = number.toExponential(most - 1).split("e");
   const raised = [...String(Number(power))].map((sign) => SUPERSCRIPTS[sign]).join("");
   return Number(digits) === 1 ? `10${raised}` : `${Number(digits)} × 10${raised}`;
 }

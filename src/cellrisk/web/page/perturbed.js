@@ -5,7 +5,7 @@ import { showRiskiest } from "./cells.js";
 import { drawEqual, drawHistogram } from "./charts.js";
 import { checkBoxes, showLocks } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setVerdict, showNote, write } from "./elements.js";
-import { count, ofPeople, percent, short } from "./numbers.js";
+import { claim, count, ofPeople, percent } from "./numbers.js";
 import { loadPositions } from "./see.js";
 import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentPerturbation, titleOf } from "./state.js";
@@ -86,7 +86,7 @@ function showFigures() {
     ["Exposed: own value revealed", percent(people.mean / records), interval, "exposed"],
     ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by somebody who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],
     ["Exposed by the raw table", percent(decision.raw_share), "published as it is"],
-    ["Epsilon at equal risk", first.epsilon === null ? "none" : short(first.epsilon), first.epsilon === null ? "the sentence says why" : `of ${first.mechanism} noise`],
+    ["Epsilon at equal risk", first.epsilon === null ? "none" : claim(first.epsilon), first.epsilon === null ? "the sentence says why" : `of ${first.mechanism} noise`],
     ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; that noise ${percent(first.mechanism_distance)}`],
   ]);
   at("perturbed-numbers").replaceChildren(makeTable("Every measure", ["measure", "averaged", "revealed"], ["risk"], risks.map(({ measure, weights, form, risk }) =>

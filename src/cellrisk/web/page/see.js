@@ -5,7 +5,7 @@ import { showGlimpse, showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
-import { count, percent, short } from "./numbers.js";
+import { claim, count, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
 import { tell } from "./steps.js";
@@ -56,7 +56,7 @@ function showPositions(positions) {
   const sameDeltas = String(page.positions?.deltas) === String(deltas);
   page.positions = positions;
   if (!sameDeltas) {
-    setOptions(at("delta"), deltas.map((delta, place) => [place, delta === null ? "none" : short(delta)]), positions.default_index);
+    setOptions(at("delta"), deltas.map((delta, place) => [place, delta === null ? "none" : claim(delta)]), positions.default_index);
     fulfil("delta");
   }
   at("delta-field").hidden = deltas[0] === null;
@@ -76,7 +76,7 @@ function nearest(list, wanted) {
 
 // Another row of the same positions: measure, form, weights or delta.
 export function showRow() {
-  const delta = page.positions.deltas[0] === null ? "" : `, delta ${short(page.positions.deltas[Number(at("delta").value)])}`;
+  const delta = page.positions.deltas[0] === null ? "" : `, delta ${claim(page.positions.deltas[Number(at("delta").value)])}`;
   write("advanced-told", `${titleOf("mechanisms", page.shown.mechanism)}${delta}; ${titleOf("forms", at("form").value).toLowerCase()}`);
   for (const [id, list] of [["form", "forms"], ["measure", "measures"]]) {
     at(id).title = page.server[list].find(({ name }) => name === at(id).value)?.paper ?? "";
@@ -104,7 +104,7 @@ function showLines() {
 export function showPosition() {
   const place = presentIndex();
   page.epsilon = page.positions.epsilons[place];
-  at("epsilon-value").textContent = short(page.epsilon);
+  at("epsilon-value").textContent = claim(page.epsilon);
   page.figures = null;
   showNumbers();
   placeOverlays();
@@ -129,8 +129,8 @@ function showNumbers() {
     ["Exposed by chance", percent(row.chance), "where noise drowns every count"],
     ["Exposed by the raw table", percent(row.raw), "published without noise"],
   ]);
-  at("epsilon").setAttribute("aria-valuetext", `epsilon ${short(page.epsilon)}, ${percent(figures.caused[place])} because of their own record, ${percent(row[form][place])} exposed`);
-  tell("see", `epsilon ${short(page.epsilon)}: ${percent(figures.caused[place])} of people given away because of their own record, ${percent(row[form][place])} exposed`);
+  at("epsilon").setAttribute("aria-valuetext", `epsilon ${claim(page.epsilon)}, ${percent(figures.caused[place])} because of their own record, ${percent(row[form][place])} exposed`);
+  tell("see", `epsilon ${claim(page.epsilon)}: ${percent(figures.caused[place])} of people given away because of their own record, ${percent(row[form][place])} exposed`);
 }
 
 async function fillIn() {
@@ -155,7 +155,7 @@ function settle() {
 export function useAdmissible() {
   at("epsilon").value = admissiblePlace();
   showPosition();
-  showNote(at("limit-status"), `Epsilon is ${short(page.epsilon)} now, here and in every step.`);
+  showNote(at("limit-status"), `Epsilon is ${claim(page.epsilon)} now, here and in every step.`);
 }
 
 // The marker can be dragged too: the slider follows.

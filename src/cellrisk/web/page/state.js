@@ -1,6 +1,6 @@
 // What the page knows: the answers it shows, and what its controls say.
 import { at } from "./elements.js";
-import { short } from "./numbers.js";
+import { claim } from "./numbers.js";
 
 export const page = {
   server: null, // what /api/state says
@@ -70,5 +70,5 @@ export function presentSetting() {
 
 export function settingWords() {
   const { mechanism, delta, epsilon } = presentSetting();
-  return `${titleOf("mechanisms", mechanism)}, epsilon ${short(epsilon)}${delta === null ? "" : `, delta ${short(delta)}`}`;
+  return `${titleOf("mechanisms", mechanism)}, epsilon ${claim(epsilon)}${delta === null ? "" : `, delta ${claim(delta)}`}`;
 }
