@@ -19,6 +19,8 @@ NEGLIGIBLE = 1e-17
 """Sums stop where less probability than this is left on a side."""
 WIDE = 200.0
 """Noise of a larger scale has its masses computed directly, not as differences of its cdf."""
+USUAL_THRESHOLD = 0.5
+"""Only what is below 1 vanishes."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Noise(ABC):
         """The last count that may vanish at all, where that is known and q need not fall; None for added noise."""
         return None
 
-    def vanish(self, count: Any, threshold: float = 0.5) -> Floats:
+    def vanish(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         """q(m) = P(m + noise < threshold): the probability that a count m is released as zero.
 
         >>> round(float(LaplaceNoise(1.0).vanish(0)), 6)  # 1 - exp(-1/2)/2
@@ -62,7 +64,7 @@ class Noise(ABC):
         """
         return self.cdf(threshold - np.asarray(count, dtype=np.float64))
 
-    def survive(self, count: Any, threshold: float = 0.5) -> Floats:
+    def survive(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         """s(m) = P(m + noise > threshold), by symmetry a lower tail too, so never 1 - q.
 
         >>> round(float(LaplaceNoise(1.0).survive(0)), 6)
@@ -70,7 +72,7 @@ class Noise(ABC):
         """
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
 
-    def lose(self, count: Any, threshold: float = 0.5) -> Floats:
+    def lose(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         """d(m) = q(m - 1) - q(m): how much likelier a count m vanishes if one record less is in it.
 
         It is the probability that m is released as exactly the smallest value, so that nothing cancels.
@@ -126,7 +128,7 @@ def find_first(holds: Callable[[int], bool]) -> int:
 
 
 def _once(law: Callable[[Floats], Floats], distance: Floats) -> Floats:
-    """A law at whole numbers, each computed once where many of them are equal."""
+    """A law at whole numbers, each computed once where their range is less than half as long as the list of them."""
     low, high = float(distance.min()), float(distance.max())
     if 2.0 * (high - low) >= distance.size:
         return law(distance)
@@ -139,7 +141,7 @@ def first_value(threshold: float) -> int:
     >>> first_value(2.5)
     3
     """
-    if not (threshold > 0 and (threshold - 0.5).is_integer()):
+    if not (threshold >= 0.5 and (threshold - 0.5).is_integer()):
         raise InvalidInput("threshold must be a positive half-integer", got=threshold, allowed="0.5, 1.5, ...")
     return int(threshold + 0.5)
 
@@ -206,10 +208,9 @@ class GaussianNoise(Noise):
 
     def _wide_mass(self, distance: Floats) -> Floats:
         """The density integrated over a unit by three Gauss points: relative error (z/scale)^6 / 2e6, below 1e-14."""
-        points, weights = np.polynomial.legendre.leggauss(3)
         density = sum(
             (0.5 * weight * np.exp(-0.5 * ((distance + 0.5 * point) / self.scale) ** 2))
-            for point, weight in zip(points, weights, strict=True)
+            for point, weight in np.transpose(np.polynomial.legendre.leggauss(3))
         )
         return np.asarray(density / (self.scale * math.sqrt(2.0 * math.pi)))
 
@@ -254,11 +255,11 @@ class DiscreteGaussianNoise(Noise):
         """Sum of exp(-j^2/(2 scale^2)) over j >= first, for whole numbers first >= 1."""
         if self.scale > 1000:
             return self._smooth_tail_weights(np.asarray(first, dtype=np.float64))
-        underflow = math.ceil(39.0 * self.scale) + 1
+        underflow = math.ceil(39.0 * self.scale)
         first = np.minimum(first, underflow).astype(np.int64)
         start, last = int(np.min(first)), int(np.max(first))
-        end = min(underflow, last + math.ceil(9.5 * self.scale) + 1)
-        terms = np.exp(-0.5 * (np.arange(start, end + 1) / self.scale) ** 2)
+        end = min(underflow, last + math.ceil(9.5 * self.scale)) + 1
+        terms = np.exp(-0.5 * (np.arange(start, end) / self.scale) ** 2)
         sums = np.cumsum(terms[::-1])[::-1]  # smallest first
         return np.asarray(sums[first - start])
 
@@ -285,7 +286,7 @@ class DiscreteGaussianNoise(Noise):
         return np.asarray(np.exp(-0.5 * (distance / self.scale) ** 2) / (self.scale * math.sqrt(2.0 * math.pi)))
 
     def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        reach = math.ceil(9.5 * self.scale) + 1
+        reach = math.ceil(9.5 * self.scale)
         support = np.arange(-reach, reach + 1)
         weight = np.exp(-0.5 * (support / self.scale) ** 2)
         return generator.choice(support.astype(np.float64), size=shape, p=weight / weight.sum())

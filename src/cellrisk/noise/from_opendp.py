@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.noise.mechanisms import (
     NEIGHBOURS,
     SAFE,
-    USUAL_THRESHOLD,
     AnalyticGaussian,
     DiscreteGaussian,
     Geometric,
     Laplace,
     Mechanism,
+    find_smallest,
     gaussian_log_delta,
     zcdp_log_delta,
 )
@@ -26,6 +27,8 @@ from cellrisk.system.words import MechanismName, Neighbours, require_word
 
 TOLERANCE = 1e-9
 """Relative: OpenDP rounds its losses to the safe side."""
+SMALLEST_EPSILON = 1e-12
+"""Noise that meets a delta at this epsilon meets it at any."""
 COUNTS = ("make_count", "make_count_by", "make_count_by_categories")
 """Transformations after which each number is a count of records, and a record is in one of them."""
 LENGTHS = ("Frame Length", "Length")
@@ -52,9 +55,8 @@ class _NoiseOfCounts:
     gaussian: bool
     integer: bool
     scale: float
-    threshold: float = USUAL_THRESHOLD
-    keys_of_data: bool = False
-    """Whether only keys that occur in the data are published, above the threshold."""
+    threshold: float | None = None
+    """Where only keys that occur in the data are published: the threshold that their counts must pass."""
     delta: float | None = None
     """The one that its guarantee was stated at."""
 
@@ -124,7 +126,7 @@ def from_opendp(
         )
     else:
         _refuse("this object of OpenDP is no count query and no measurement", got=kind)
-    if noise.keys_of_data and not observed_keys:
+    if noise.threshold is not None and not observed_keys:
         _refuse(
             "the query publishes the keys of the data above a threshold: its guarantee has a delta for keys that one "
             "person alone has, which the figures would not tell of",
@@ -184,12 +186,12 @@ def _read_frame_query(query: Any) -> tuple[Any, _NoiseOfCounts]:
         _refuse("noise of this distribution is not known here", got=row["distribution"])
     if not float(row["scale"]) > 0:
         _refuse("the query adds no noise: a margin calls the counts themselves public")
+    noise = _NoiseOfCounts(law == "Gaussian", True, float(row["scale"]))
     threshold = row.get("threshold")
-    keys_of_data = threshold is not None and not math.isnan(float(threshold))
-    if not keys_of_data:
+    if threshold is None or math.isnan(float(threshold)):
         _check_keys_are_declared(query)
-    kept = float(threshold) + 0.5 if keys_of_data else USUAL_THRESHOLD  # what is above it is kept
-    return measurement, _NoiseOfCounts(law == "Gaussian", True, float(row["scale"]), kept, keys_of_data)
+        return measurement, noise
+    return measurement, replace(noise, threshold=float(threshold) + 0.5)  # what is above it is kept
 
 
 def _check_keys_are_declared(query: Any) -> None:
@@ -289,11 +291,12 @@ def _read_noise(name: str, values: Mapping[str, Any]) -> _NoiseOfCounts:
     if values.get("k") is not None:
         _refuse("noise on a grid of its own is not known here", got="k")
     integer = "T=i" in str(values["input_domain"]) or "T=u" in str(values["input_domain"])
-    keys_of_data = name.endswith("_threshold")
-    if keys_of_data and not integer:
+    noise = _NoiseOfCounts("gaussian" in name, integer, float(values["scale"]))
+    if not name.endswith("_threshold"):
+        return noise
+    if not integer:
         _refuse("a threshold on counts that are no whole numbers is not known here")
-    kept = float(values["threshold"]) - 0.5 if keys_of_data else USUAL_THRESHOLD  # from it on, counts are kept
-    return _NoiseOfCounts("gaussian" in name, integer, float(values["scale"]), kept, keys_of_data)
+    return replace(noise, threshold=float(values["threshold"]) - 0.5)  # from it on, counts are kept
 
 
 def _check_counts(transformation: Any) -> None:
@@ -343,11 +346,12 @@ def _check_loss(measurement: Any, noise: _NoiseOfCounts, neighbours: Neighbours)
 def _make(noise: _NoiseOfCounts, neighbours: Neighbours, delta: float | None) -> Mechanism:
     """The mechanism with that noise; for Gaussian noise, at the epsilon that the delta asks for."""
     l1 = 1.0 if neighbours == "add-remove" else 2.0
+    threshold = USUAL_THRESHOLD if noise.threshold is None else noise.threshold
     if not noise.gaussian:
         if delta is not None:
             _refuse("Laplace noise takes no delta", got=f"delta={delta!r}", fix="leave delta out")
         pure = Geometric if noise.integer else Laplace
-        return pure(epsilon=l1 / noise.scale, neighbours=neighbours, threshold=noise.threshold)
+        return pure(epsilon=l1 / noise.scale, neighbours=neighbours, threshold=threshold)
     if delta is None and noise.delta is None:
         _refuse("Gaussian noise is stated at a delta, and none is known", fix="give delta=1e-6, or your own")
     if delta is not None and noise.delta is not None and delta != noise.delta:
@@ -355,29 +359,21 @@ def _make(noise: _NoiseOfCounts, neighbours: Neighbours, delta: float | None) ->
     stated = require_within("delta", delta if noise.delta is None else noise.delta, above=0, below=1)
     sigma = noise.scale / math.sqrt(l1)
     limited = DiscreteGaussian if noise.integer else AnalyticGaussian
-    return limited(
-        epsilon=_find_epsilon(sigma, stated, noise.integer),
-        delta=stated,
-        neighbours=neighbours,
-        threshold=noise.threshold,
-    )
+    epsilon = _find_epsilon(sigma, stated, noise.integer)
+    return limited(epsilon=epsilon, delta=stated, neighbours=neighbours, threshold=threshold)
 
 
 def _find_epsilon(sigma: float, delta: float, integer: bool) -> float:
     """The epsilon of Gaussian noise on a count of sensitivity 1, by the same conversion that finds the noise."""
-    from scipy.optimize import brentq
 
     def excess(epsilon: float) -> float:
         log_delta = zcdp_log_delta(0.5 / sigma**2, epsilon) if integer else gaussian_log_delta(sigma, epsilon)
         return log_delta + SAFE - math.log(delta)
 
-    low, high = 1e-12, 1.0
-    if excess(low) <= 0:
+    if excess(SMALLEST_EPSILON) <= 0:
         _refuse(
             "so much noise meets this delta at any epsilon",
             got=f"scale {sigma:g} at delta {delta:g}",
             fix="state it at a smaller delta",
         )
-    while excess(high) > 0:
-        low, high = high, 2.0 * high
-    return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-14))
+    return find_smallest(excess)

@@ -13,6 +13,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
+    USUAL_THRESHOLD,
     DiscreteGaussianNoise,
     EndlessNoise,
     GaussianNoise,
@@ -29,7 +30,6 @@ from cellrisk.system.words import MechanismName, Neighbours, list_words, require
 
 NEIGHBOURS: tuple[Neighbours, ...] = list_words(Neighbours)
 LARGEST_EPSILON = 1e100
-USUAL_THRESHOLD = 0.5
 LARGEST_THRESHOLD = 1e12
 """More than any count; half-integers far above it have no place among the floating-point numbers."""
 USUAL_MECHANISM: MechanismName = "geometric"
@@ -83,7 +83,7 @@ class Mechanism(ABC):
                 fix="a common choice is 1 / number of records",
             )
         require_word("neighbours", self.neighbours, NEIGHBOURS)
-        if not (0 < self.threshold < LARGEST_THRESHOLD and (self.threshold - 0.5).is_integer()):
+        if not (0.5 <= self.threshold < LARGEST_THRESHOLD and (self.threshold - 0.5).is_integer()):
             raise InvalidInput(
                 "threshold must be a positive half-integer",
                 got=self.threshold,
@@ -480,7 +480,7 @@ def find_smallest(excess: Callable[[float], float]) -> float:
     """The smallest positive number at which a falling function is not above 0: the safe side of its root."""
     from scipy.optimize import brentq
 
-    low, high = 1.0, 1.0
+    low = high = 1.0
     while excess(high) > 0:
         low, high = high, high * 2.0
     while excess(low) <= 0:

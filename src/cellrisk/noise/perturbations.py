@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import Noise
+from cellrisk.noise.distributions import USUAL_THRESHOLD, Noise
 from cellrisk.system.arrays import Floats, Integers
 
 SUM_OF_ROW = 1e-6
@@ -55,7 +55,7 @@ class Perturbation:
     """The rows of the counts 0, 1, ..., ``last``."""
     period: int = 0
     """The last so many rows hold for larger counts too, shifted; 0 where nothing is known of larger counts."""
-    threshold: float = field(default=0.5, init=False)
+    threshold: float = field(default=USUAL_THRESHOLD, init=False)
     """The threshold of a mechanism which suppresses nothing more: what a perturbation leaves out, its rows say."""
 
     def __post_init__(self) -> None:
@@ -119,9 +119,8 @@ class PerturbedCounts(Noise):
 
     @cached_property
     def _vanish(self) -> Floats:
-        """q at the counts that have rows, and one period more; past them nothing vanishes."""
-        end = self.perturbation.last + self.perturbation.period
-        return np.array([_vanishing(self.perturbation.row(count)) for count in range(end + 1)])
+        """q at the counts that have rows; past them nothing vanishes, since rows that go on are shifted upwards."""
+        return np.array([_vanishing(row) for row in self.perturbation.rows])
 
     @cached_property
     def last_vanishing(self) -> int:
@@ -129,16 +128,16 @@ class PerturbedCounts(Noise):
         found = np.flatnonzero(self._vanish > 0)
         return int(found[-1]) if len(found) else 0
 
-    def vanish(self, count: Any, threshold: float = 0.5) -> Floats:
+    def vanish(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         counts = np.asarray(count, dtype=np.float64)
-        end = len(self._vanish) - 1
-        inside = np.clip(counts, 0, end).astype(np.int64)
-        return np.asarray(np.where(counts > end, 0.0, self._vanish[inside]))
+        last = self.perturbation.last
+        inside = np.clip(counts, 0, last).astype(np.int64)
+        return np.asarray(np.where(counts > last, 0.0, self._vanish[inside]))
 
-    def survive(self, count: Any, threshold: float = 0.5) -> Floats:
+    def survive(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         return np.asarray(1.0 - self.vanish(count, threshold))
 
-    def lose(self, count: Any, threshold: float = 0.5) -> Floats:
+    def lose(self, count: Any, threshold: float = USUAL_THRESHOLD) -> Floats:
         """d(m) = q(m - 1) - q(m): how much likelier a count vanishes without one record. It may be negative."""
         counts = np.asarray(count, dtype=np.float64)
         return np.asarray(self.vanish(counts - 1.0) - self.vanish(counts))
@@ -178,7 +177,7 @@ def read_perturbation(given: str | os.PathLike[str] | Perturbation) -> Perturbat
         return _add_by_keys(text, *_read_key_noise(text, words["cell-key"]))
     if set(words) == {"random-rounding"}:
         return _round_randomly(text, _whole(text, words["random-rounding"]))
-    if words and set(words) <= {"suppress-below", "round"}:
+    if set(words) <= {"suppress-below", "round"}:
         below, base = (_whole(text, words[word]) if word in words else 1 for word in ("suppress-below", "round"))
         return _suppress_and_round(text, below, base)
     file, suppressed, least = text.rpartition(",suppress-below:")
@@ -241,7 +240,7 @@ def _add_by_keys(name: str, most: int, variance: float) -> Perturbation:
     """p(v) = exp(a v + b v^2) / Z on max(-m, -D) <= v <= D, with mean 0 and variance V: the largest entropy of all."""
     rows: list[Row] = [(np.array([0]), np.ones(1))]
     for count in range(1, most + 1):
-        added = np.arange(-min(count, most), most + 1)
+        added = np.arange(-count, most + 1)
         rows.append((count + added, _spread_most(added, variance)))
     return Perturbation(name, tuple(rows), 1)
 
@@ -252,7 +251,7 @@ def _spread_most(values: Integers, variance: float) -> Floats:
     scale = float(np.abs(values).max())
     powers = np.stack([values / scale, (values / scale) ** 2])
     wanted = np.array([0.0, variance / scale**2])
-    start = math.log(variance / 2.0) if variance < 1.0 else -0.5 / variance
+    start = min(math.log(variance / 2.0), 0.0)
     at = np.array([0.0, start * scale**2])
 
     def law(place: Floats) -> tuple[Floats, float]:
@@ -418,7 +417,7 @@ def _in_order(found: Mapping[int, Mapping[int, float]]) -> tuple[Row, ...]:
         raise InvalidInput("the perturbation table has no rows")
     if min(found) < 0 or max(found) > LARGEST_COUNT:
         raise InvalidInput("counts of a perturbation table must be from 0 on", allowed=f"up to {LARGEST_COUNT:,}")
-    missing = next((count for count in range(max(found) + 1) if count not in found), None)
+    missing = next((count for count in range(max(found)) if count not in found), None)
     if missing is not None:
         raise InvalidInput("a count has no row in the perturbation table", got=f"{missing:,}", fix="add it")
     rows = []

@@ -48,15 +48,11 @@ def find_precision(mechanism: Mechanism) -> Precision:
         return np.asarray(noise.cdf(0.5 - least))
 
     beyond = find_first(lambda least: 2.0 * survive(np.array([float(least)]))[0] <= 1.0 - SHARE)
-    reach = 1.0
-    while survive(np.array([reach]))[0] > 1e-18:
-        reach *= 2.0
-    points = np.unique(np.round(np.linspace(1.0, reach, int(min(reach, TERMS)))))
+    points = np.unique(np.round(np.linspace(1.0, float(noise.reach), min(noise.reach, TERMS))))
     tails = survive(points)
     variance = 2.0 * _add_up((2.0 * points - 1.0) * tails, points)
     least = mechanism.threshold + 0.5
-    above = np.maximum(points + (least - 1.0), least)
-    at_zero = (least - 1.0) * survive(np.array([least]))[0] + _add_up(survive(above), points)
+    at_zero = (least - 1.0) * survive(np.array([least]))[0] + _add_up(survive(points + (least - 1.0)), points)
     return Precision(math.sqrt(variance), beyond - 1, float(at_zero))
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import USUAL_THRESHOLD
+from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.publish.releasing.saving import read_description
 from cellrisk.system.arrays import Floats, Integers

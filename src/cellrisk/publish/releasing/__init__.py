@@ -11,8 +11,8 @@ import numpy as np
 from cellrisk.counts.table import require_table
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import find_first
-from cellrisk.noise.mechanisms import USUAL_MECHANISM, USUAL_THRESHOLD, Mechanism
+from cellrisk.noise.distributions import USUAL_THRESHOLD, find_first
+from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import Rule, read_domain

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.noise.mechanisms import USUAL_THRESHOLD, Mechanism
+from cellrisk.noise.distributions import USUAL_THRESHOLD
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.matching import LabelledColumn, match_column
 from cellrisk.publish.releasing.consistency import MOST_TOTAL, Keys, project_whole
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts

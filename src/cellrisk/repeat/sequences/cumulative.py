@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import MECHANISMS, USUAL_THRESHOLD, Mechanism
+from cellrisk.noise.distributions import USUAL_THRESHOLD
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
 from cellrisk.repeat.accounting.composition import Composition, compose
 from cellrisk.repeat.accounting.loss import Loss
