@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
+from dataclasses import dataclass
+from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy import special
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import (
@@ -17,6 +21,8 @@ from cellrisk.noise.distributions import (
     LaplaceNoise,
     Noise,
     NoNoise,
+    find_first,
+    first_value,
 )
 from cellrisk.risk.measures import Survival
 from tests.measures import cases, oracle
@@ -65,7 +71,82 @@ def test_the_mass_of_one_value_keeps_its_digits_where_noise_is_wide(kind: type[N
     away = [0, 1, -1, 17, -round(scale), round(4 * scale), round(8 * scale)]
     exact = [mass_by_mpmath(kind, scale, each) for each in away]
     found = kind(scale).mass(np.array(away, dtype=float))
-    assert found == pytest.approx(exact, rel=1e-11 if scale > 200 else 1e-10, abs=0)
+    assert found == pytest.approx(exact, rel=2e-14 if scale > 200 else 1e-10, abs=0)  # a difference at 201 loses more
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_chance_of_at_most_a_value_is_a_sum_of_masses(kind: type[Noise]) -> None:
+    far = np.arange(-8.0, 9.0)
+    masses = {away: mass_by_mpmath(kind, 1.3, away) for away in range(-120, 9)}
+    exact = [math.fsum(mass for away, mass in masses.items() if away <= most) for most in far]
+    assert kind(1.3).at_most(far) == pytest.approx(exact, rel=1e-12, abs=0)
+
+
+@dataclass(frozen=True)
+class Logistic(Noise):
+    """A noise that the package does not have: all that a new one must bring is ``cdf`` and ``sample``."""
+
+    def cdf(self, x: Any) -> np.ndarray:
+        ASKED.append(np.size(x))
+        return np.asarray(special.expit(np.asarray(x) / self.scale))
+
+    def sample(self, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        return generator.logistic(0.0, self.scale, shape)
+
+
+ASKED: list[int] = []
+"""At how many places its cdf was asked, each time."""
+
+
+@pytest.mark.parametrize("scale", [0.8, 300.0])
+def test_a_new_noise_has_its_masses_from_its_cdf(scale: float) -> None:
+    away = np.array([0.0, 1.0, -1.0, 5.0, -40.0])
+    exact = math.sinh(0.5 / scale) / (np.cosh(away / scale) + math.cosh(0.5 / scale))
+    assert Logistic(scale).mass(away) == pytest.approx(exact, rel=1e-11, abs=0)
+    assert Logistic(scale).lose(np.array([1, 2])) == pytest.approx(exact[:2], rel=1e-11, abs=0)
+
+
+@pytest.mark.parametrize("low", [-1_000_000, -17, 0, 1_000_000])
+@pytest.mark.parametrize(
+    ("width", "computed"),
+    [(0, 1), (1, 2), (30, 31), (49, 50), (50, 100), (51, 100), (10**12, 100)],
+)
+def test_a_law_is_computed_once_for_many_equal_numbers(low: int, width: int, computed: int) -> None:
+    """A hundred numbers of a short range: a value for each number of it. Of a long one: a value for each of them."""
+    law, away = Logistic(3e5), low + np.resize([0.0, width, width // 2], 100)
+    exact = [float(law.cdf(each + 0.5)) for each in away]
+    ASKED.clear()
+    assert law.at_most(away) == near(exact)
+    assert [computed] == ASKED
+
+
+@pytest.mark.parametrize("answer", [1, 2, 3, 4, 5, 63, 64, 65, 1000, 10**30])
+def test_a_search_asks_no_more_than_twice_for_each_binary_digit(answer: int) -> None:
+    asked = []
+
+    def holds(number: int) -> bool:
+        asked.append(number)
+        return number >= answer
+
+    assert find_first(holds) == answer
+    assert len(asked) <= max(1, 2 * (answer - 1).bit_length())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [0.3, 2.0, 1500.0])
+def test_past_its_reach_there_is_next_to_no_noise(kind: type[Noise], scale: float) -> None:
+    law = kind(scale)
+    assert float(law.cdf(-0.5 - law.reach)) < 1e-17
+    assert law.reach == 1 or float(law.cdf(0.5 - law.reach)) >= 1e-17
+
+
+def test_thresholds_are_half_integers() -> None:
+    assert [first_value(threshold) for threshold in (0.5, 1.5, 10.5)] == [1, 2, 11]
+    for threshold in (0.0, -0.5, -1.5, 0.4, 1.0, math.nan, math.inf):
+        with pytest.raises(
+            InvalidInput, match=r"^threshold must be a positive half-integer; got .*; allowed: 0.5, 1.5, "
+        ):
+            LaplaceNoise(1.0).lose(1, threshold)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,8 +197,28 @@ def test_far_tail_of_a_wide_discrete_gaussian(scale: float, deviations: float) -
         assert abs(ours - expected) <= 1e-12 * expected
 
 
+@pytest.mark.parametrize(("counts", "deviations"), [([0, 1, 2], 10.0), ([0, 10**15], 40.0), ([10**15], 1.0)])
+def test_a_discrete_gaussian_sums_no_more_terms_than_count(counts: list[int], deviations: float) -> None:
+    """Nine and a half deviations past what is asked, and never past 39, where terms are 0; four arrays of them."""
+    law = DiscreteGaussianNoise(1000.0)
+    law.vanish(0)
+    tracemalloc.start()
+    found = law.vanish(np.array(counts))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4 * 8 * deviations * 1000.0
+    assert (found[-1] == 0.0) == (counts[-1] > 2)
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.01, 0.0255])
+def test_hardly_any_discrete_gaussian_noise_is_none(scale: float) -> None:
+    law, counts = DiscreteGaussianNoise(scale), np.array([0, 1, 2, 50])
+    assert law.vanish(counts).tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert law.survive(counts).tolist() == [0.0, 1.0, 1.0, 1.0]
+    assert float(law.vanish(1)) == 0.0
+
+
 def test_the_ends_of_noise() -> None:
-    assert (NoNoise().scale, EndlessNoise().scale) == (0.0, math.inf)
     """None at all, where every count is what it is; and more than any count, where each vanishes half of the time."""
     counts = np.array([0, 1, 2, 3, 1000])
     assert NoNoise().vanish(counts, 1.5).tolist() == [1, 1, 0, 0, 0]
@@ -125,6 +226,9 @@ def test_the_ends_of_noise() -> None:
     assert NoNoise().sample(np.random.default_rng(1), (2, 3)).tolist() == [[0.0] * 3] * 2
     assert (NoNoise().scale, EndlessNoise().scale) == (0.0, math.inf)
     assert EndlessNoise().vanish(counts).tolist() == EndlessNoise().survive(counts).tolist() == [0.5] * 5
+    assert NoNoise().mass(np.array([-1.0, 0.0, 1.0])).tolist() == [0.0, 1.0, 0.0]
+    assert EndlessNoise().mass(np.array([-1.0, 0.0, 1.0])).tolist() == [0.0, 0.0, 0.0]
+    assert NoNoise().cdf(np.array([-1e-9, 0.0, 1e-9])).tolist() == [0.0, 1.0, 1.0]
     for kind in (NoNoise, EndlessNoise):
         with pytest.raises(TypeError, match="takes 1 positional argument"):
             kind(1.0)  # type: ignore[call-arg]

@@ -28,10 +28,21 @@ def test_against_every_value(name: str, epsilon: float, threshold: float) -> Non
 
 
 def test_wide_noise_is_summed_in_time() -> None:
-    found = find_precision(cr.Geometric(epsilon=1e-5))
-    assert found.sd == pytest.approx(np.sqrt(2.0) * 1e5, rel=1e-3, abs=0)
-    assert found.within == pytest.approx(1e5 * np.log(20.0), rel=1e-3, abs=0)
-    assert found.at_zero == pytest.approx(0.5e5, rel=1e-3, abs=0)
+    """By the closed forms of the geometric law, a the ratio of neighbouring masses."""
+    found, a = find_precision(cr.Geometric(epsilon=1e-5)), np.exp(-1e-5)
+    assert found.sd == pytest.approx(np.sqrt(2.0 * a) / (1.0 - a), rel=1e-7, abs=0)
+    assert found.within == np.floor(1e5 * np.log(40.0 / (1.0 + a)))
+    assert found.at_zero == pytest.approx(a / (1.0 - a * a), rel=1e-7, abs=0)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 3.5])
+def test_hardly_any_noise(threshold: float) -> None:
+    """P(noise >= j) = a^j / (1 + a), of which all but the first terms are nothing."""
+    found, a = find_precision(cr.Geometric(epsilon=50.0, threshold=threshold)), np.exp(-50.0)
+    first = threshold + 0.5
+    assert found.sd == pytest.approx(np.sqrt(2.0 * a), rel=1e-9, abs=0)
+    assert found.within == 0
+    assert found.at_zero == pytest.approx(first * a**first, rel=1e-9, abs=0)
 
 
 def test_the_widest_noise_is_no_longer_a_sum() -> None:

@@ -11,6 +11,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
+from cellrisk.noise import perturbations
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.certainty import read_belief
 from cellrisk.risk.perturbed import sum_caused
@@ -51,6 +52,17 @@ def test_every_variance_that_is_allowed_has_keys(most: int) -> None:
             values, chances = made.row(count)
             assert chances @ (values - count) == pytest.approx(0.0, abs=1e-11 * most * share)
             assert chances @ (values - count) ** 2 == pytest.approx(most * share, rel=1e-11, abs=0)
+
+
+def test_keys_are_found_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step solves for two numbers; where many more were needed, the search began in the wrong place."""
+    monkeypatch.setattr(perturbations, "NEWTON_STEPS", 20)
+    for most in (1, 5, 30):
+        for share in (1e-300, 1e-100, 1e-12, 1e-3, 0.02, 0.05, 0.1, 0.3, 0.6, 0.9, 0.95):
+            assert read_perturbation(f"cell-key:{most}/{most * share!r}").last == most
+    monkeypatch.setattr(perturbations, "NEWTON_STEPS", 0)
+    with pytest.raises(InvalidInput, match=r"^no keys with this variance were found; got 2; choose another$"):
+        read_perturbation("cell-key:5/2")
 
 
 @pytest.mark.parametrize(

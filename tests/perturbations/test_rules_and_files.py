@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.perturbations import LARGEST_COUNT, Perturbation, read_perturbation
+from cellrisk.noise import perturbations
+from cellrisk.noise.distributions import NoNoise
+from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from tests.near import near
 
 
@@ -126,8 +130,18 @@ def test_what_a_file_shows_can_be_suppressed(tmp_path: Path) -> None:
         (PLAIN.replace("1,2,0.5", "1,2,nan"), "line 4"),
         (PLAIN.replace("1,2,0.5", "1,2,secret"), "line 4"),
         (PLAIN.replace("1,2,0.5", "1,2,1e400"), "line 4"),
-        (PLAIN.replace("2,2,1", f"{LARGEST_COUNT + 1},2,1"), f"up to {LARGEST_COUNT:,}"),
-        (PLAIN.replace("2,2,1", f"{LARGEST_COUNT},2,1"), "a count has no row in the perturbation table; got 2"),
+        (PLAIN.replace("2,2,1", "100001,2,1"), "must be from 0 on; allowed: up to 100,000"),
+        (PLAIN.replace("2,2,1", "100000,2,1"), "a count has no row in the perturbation table; got 2"),
+        (PLAIN.replace("0,0,1\n", ""), "a count has no row in the perturbation table; got 0"),
+        (PLAIN.replace("1,2,0.5", "1.5,2,0.5"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,2,0.5,0"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,1000000001,0.5"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "-1000000001,2,0.5"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,2,1000000001"), "line 4"),
+        (PLAIN.replace("1,2,0.5", "1,2,1000000000"), "must add up to 1; got 1e\\+09 in the row of 1"),
+        (PLAIN.replace("1,2,0.5", "1,2,0.4999989"), "must add up to 1; got 0.9999989 in the row of 1"),
+        (KEYS.replace(",0,", ",4,"), "from 0 on without a gap; got the row of 1, 4 keys"),
+        (KEYS.replace("1,3,0\n", "1,4,0\n"), "from 0 on without a gap; got the row of 1, 4 keys"),
         ("count,released,probability\n", "has no rows"),
         (PTABLE.replace("p_int_ub", "type"), "for magnitudes"),
         (KEYS.replace("1,3,0\n", ""), "every count needs every key"),
@@ -152,7 +166,7 @@ UNKNOWN = ("nothing.csv", "random-rounding:3,round:5", "")
     [
         *("random-rounding:0", "random-rounding:x", "random-rounding:", "round:-5", "suppress-below:1e9"),
         *("round:99999999999999999999", *UNKNOWN),
-        *(f"round:{'0' * 20}{LARGEST_COUNT + 1}", "random-rounding:" + "9" * 5000, "suppress-below:\u0663"),
+        *(f"round:{'0' * 20}100001", "random-rounding:" + "9" * 5000, "suppress-below:\u0663"),
     ],
 )
 def test_unknown_rules_are_refused(given: str) -> None:
@@ -213,3 +227,113 @@ def test_counts_of_a_file_begin_at_0(tmp_path: Path) -> None:
     path.write_text("count,released,probability\n-1,0,1\n0,0,1\n1,1,1\n")
     with pytest.raises(InvalidInput, match="must be from 0 on"):
         read_perturbation(path)
+
+
+def test_where_the_numbers_of_rules_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are held for each count up to the number of a rule: no more than 100,000, and 100 of a key."""
+    taken = []
+    for name in ("_round_randomly", "_suppress_and_round", "_add_by_keys"):
+        monkeypatch.setattr(perturbations, name, lambda text, *numbers: taken.append(numbers))
+    for rule in ("random-rounding:100000", "suppress-below:100000", "round:100000", "random-rounding:1"):
+        read_perturbation(rule)
+    read_perturbation("cell-key:100/95")
+    assert taken == [(100_000,), (100_000, 1), (1, 100_000), (1,), (100, 95.0)]
+    for rule in ("random-rounding:100001", "suppress-below:100001", "round:100001", "random-rounding:0"):
+        with pytest.raises(InvalidInput) as refusal:
+            read_perturbation(rule)
+        assert str(refusal.value) == (
+            f"the number of a rule must be a whole number above 0; got '{rule}'; allowed: up to 100,000; "
+            "give it, as in random-rounding:3; or an epsilon, to find the number at equal risk"
+        )
+
+
+def test_a_file_of_more_than_64_mb_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "large.csv"
+    path.touch()
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: PLAIN)
+    os.truncate(path, 64_000_000)
+    assert read_perturbation(path).last == 2
+    os.truncate(path, 64_000_001)
+    with pytest.raises(InvalidInput, match=r"^the perturbation table is too large; allowed: up to 64 MB$"):
+        read_perturbation(path)
+
+
+def test_the_largest_value_of_a_file(tmp_path: Path) -> None:
+    assert row_of(read(tmp_path, PLAIN.replace("1,2,0.5", "1,1000000000,0.5")), 1) == near({0: 0.5, 10**9: 0.5})
+
+
+def test_what_stands_between_the_columns(tmp_path: Path) -> None:
+    """Semicolons where the header has more of them than commas; names of columns may hold either."""
+    for header, between in (("count,released,probability,a;b;c;d", ","), ('count;released;probability;"a,b"', ";")):
+        lines = [header, *(between.join((line, "x")) for line in PLAIN.replace(",", between).split()[1:]), ""]
+        assert row_of(read(tmp_path, "\n".join(lines)), 1) == near({0: 0.5, 2: 0.5})
+
+
+def test_headers_and_lines_as_programs_write_them(tmp_path: Path) -> None:
+    """Capital letters, spaces, a byte order mark, other columns, empty lines, the ends of lines of Windows."""
+    text = "\ufeff Probability ,note, COUNT ,Released\r\n1,x,0,0\r\n\r\n0.5,x,1,0\r\n0.5,x,1,2\r\n1,x,2,2\r\n"
+    assert row_of(read(tmp_path, text), 1) == near({0: 0.5, 2: 0.5})
+    with pytest.raises(InvalidInput, match="line 6"):  # as an editor counts them
+        read(tmp_path, text.replace("1,x,2,2", "1,x,2,y"))
+
+
+def test_a_file_that_ends_while_counts_still_vanish() -> None:
+    """Every row up to the last counts, and past the last nothing is known to vanish."""
+    chances: dict[int, dict[int, float]] = {0: {0: 1.0}, 1: {0: 0.25, 2: 0.75}, 2: {0: 0.5, 3: 0.5}}
+    rows = tuple((np.array([*row]), np.array([*row.values()])) for row in chances.values())
+    ends = Perturbation("ends", rows)
+    assert ends.noise.vanish(np.array([0, 1, 2, 3, 9])).tolist() == [1.0, 0.25, 0.5, 0.0, 0.0]
+    assert ends.noise.lose(np.array([1, 2, 3])).tolist() == [0.75, -0.25, 0.5]
+    assert ends.noise.last_vanishing == 2
+    with pytest.raises(InvalidInput) as refusal:
+        ends.check_reach(2)
+    assert str(refusal.value) == (
+        "the last count of the perturbation table may still vanish, and nothing is known of larger ones; "
+        "got the row of 2; add rows up to a count that is always shown"
+    )
+    goes_on = Perturbation("goes on", rows, 1)
+    goes_on.check_reach(10**9)
+    assert row_of(goes_on, 5) == {3: 0.5, 6: 0.5}
+    assert goes_on.noise.vanish(np.array([2, 3, 4])).tolist() == [0.5, 0.0, 0.0]
+    shown = Perturbation("shown", (*rows, (np.array([1]), np.ones(1))))
+    shown.check_reach(3)
+    with pytest.raises(InvalidInput, match="ends before the largest count; got a last row for 3; add rows up to the"):
+        shown.check_reach(4)
+
+
+def test_how_many_rows_may_go_on() -> None:
+    rows = ((np.array([0]), np.ones(1)), (np.array([1]), np.ones(1)))
+    for period in (0, 1, 2):
+        assert Perturbation("some", rows, period).period == period
+    for period in (-1, 3):
+        with pytest.raises(InvalidInput, match="a row for each count from 0 on"):
+            Perturbation("some", rows, period)
+
+
+def test_a_rule_that_changes_nothing_is_no_noise() -> None:
+    nothing, counts = read_perturbation("round:1"), np.arange(1, 6)
+    for asked in ("vanish", "survive", "lose"):
+        found, expected = (getattr(law, asked)(counts, nothing.threshold) for law in (nothing.noise, NoNoise()))
+        assert found.tolist() == expected.tolist()
+    assert (nothing.noise.scale, nothing.threshold) == (NoNoise().scale, 0.5)
+    with pytest.raises(TypeError, match="positional arguments"):
+        Perturbation("with a threshold", nothing.rows, 1, 1.5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="positional arguments"):
+        type(nothing.noise)(2.0, nothing)  # type: ignore[call-arg,arg-type]
+
+
+@pytest.mark.parametrize("wrong", [[math.nan, 1.0], [math.inf, 0.5], [-0.5, 1.5]])
+def test_every_probability_of_a_row_is_looked_at(wrong: list[float]) -> None:
+    for chances in (wrong, wrong[::-1]):
+        with pytest.raises(InvalidInput, match=r"^probabilities must be numbers from 0 to 1; got the row of 0$"):
+            Perturbation("wrong", ((np.array([0, 1]), np.array(chances)),))
+
+
+def test_rows_are_spelt_out_until_none_is_left_out(tmp_path: Path) -> None:
+    read(tmp_path, PTABLE)
+    cut = read_perturbation(f"{tmp_path / 'table.csv'},suppress-below:3")
+    assert cut.to_dict() == {"name": "table.csv, below 3 left out", "last": 5, "period": 1}
+    read(tmp_path, PLAIN)
+    ends = read_perturbation(f"{tmp_path / 'table.csv'},suppress-below:2")
+    assert ends.to_dict() == {"name": "table.csv, below 2 left out", "last": 2, "period": 0}
+    assert [row_of(ends, count) for count in range(3)] == [{0: 1.0}, {0: near(0.5), 2: near(0.5)}, {2: 1.0}]
