@@ -317,6 +317,7 @@ def test_the_page_promises_no_less_than_the_command(page: Any) -> None:
     shown = page.evaluate(script, numbers)
     powers = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
     read = [
-        float(text.replace(",", "").replace(" × 10", "e").replace("10⁻", "1e⁻").translate(powers)) for text in shown
+        float(text.replace(",", "").replace(" \N{MULTIPLICATION SIGN} 10", "e").replace("10⁻", "1e⁻").translate(powers))
+        for text in shown
     ]
     assert read == [float(claim(number)) for number in numbers]
