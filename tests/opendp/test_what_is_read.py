@@ -15,8 +15,10 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import zcdp_log_delta
 from tests.near import near
 from tests.opendp.test_from_opendp import MARGINAL, contingency_table, count_labels, on_counts
+from tests.test_mechanisms import gaussian_delta
 
 DECLARED = """LEFT JOIN:
 LEFT PLAN ON: [col("age"), col("sick")]
@@ -288,6 +290,16 @@ def test_gaussian_noise_that_is_read_is_that_of_the_mechanism(neighbours: Any) -
             measurement = on_counts(dp.m.make_gaussian, scale, kind)
             found = cr.from_opendp(measurement, neighbours=neighbours, delta=1e-6)
             assert found.scale == pytest.approx(scale, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0, 17.0])
+def test_no_epsilon_is_told_smaller_than_the_noise_gives(scale: float) -> None:
+    """At the epsilon that is told, the delta of the noise that was read is not above the one that it is told at."""
+    whole = cr.from_opendp(on_counts(dp.m.make_gaussian, scale), neighbours="add-remove", delta=1e-6)
+    assert zcdp_log_delta(0.5 / scale**2, whole.epsilon) <= math.log(1e-6)
+    assert zcdp_log_delta(0.5 / scale**2, whole.epsilon * (1 - 1e-9)) > math.log(1e-6)
+    real = cr.from_opendp(on_counts(dp.m.make_gaussian, scale, "f64"), neighbours="add-remove", delta=1e-6)
+    assert gaussian_delta(scale, real.epsilon) <= 1e-6 < gaussian_delta(scale, real.epsilon * (1 - 1e-9))
 
 
 def test_columns_of_a_marginal_that_were_found_in_the_data() -> None:

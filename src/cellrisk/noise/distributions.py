@@ -143,7 +143,7 @@ def first_value(threshold: float) -> int:
     """
     if not (threshold >= 0.5 and (threshold - 0.5).is_integer()):
         raise InvalidInput("threshold must be a positive half-integer", got=threshold, allowed="0.5, 1.5, ...")
-    return int(threshold + 0.5)
+    return math.ceil(threshold)
 
 
 @dataclass(frozen=True)

@@ -251,8 +251,7 @@ def _spread_most(values: Integers, variance: float) -> Floats:
     scale = float(np.abs(values).max())
     powers = np.stack([values / scale, (values / scale) ** 2])
     wanted = np.array([0.0, variance / scale**2])
-    start = min(math.log(variance / 2.0), 0.0)
-    at = np.array([0.0, start * scale**2])
+    at = np.array([0.0, min(math.log(variance), 0.0) * scale**2])
 
     def law(place: Floats) -> tuple[Floats, float]:
         logs = place @ powers
