@@ -210,7 +210,7 @@ class TableOptions:
     @property
     def is_file(self) -> bool:
         """Whether the source is a file of records, and no database."""
-        from cellrisk.counts.sources import is_address
+        from cellrisk.counts.files import is_address
         from cellrisk.counts.stored import find_stored
 
         return not is_address(self.source) and find_stored(self.source) is None

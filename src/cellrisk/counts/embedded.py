@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +50,11 @@ ALLOWED = (
 )
 
 
-@contextmanager
 def open_embedded(
     source: Any, columns: Sequence[str], table: str | None, resources: Resources, by_declaration: bool = False
-) -> Iterator[ir.Table]:
+) -> AbstractContextManager[ir.Table]:
     """The columns in use of files or frames, as a table of an embedded DuckDB that lives for the block."""
-    with open_planned(plan_source(source, columns, table, by_declaration), resources) as found:
-        yield found
+    return open_planned(plan_source(source, columns, table, by_declaration), resources)
 
 
 @contextmanager

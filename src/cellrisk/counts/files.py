@@ -49,6 +49,7 @@ CHUNK = 1024 * 1024
 LONGEST_HEADER = 2_000_000
 """Bytes of the first line that are read."""
 MOST_COLUMNS = 10_000
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
         raise InvalidInput("a path must be text", got=f"a {type(given).__name__}")
     if "\0" in given or not given.strip():
         raise InvalidInput("a path must name a file", got="an empty path" if not given.strip() else "a NUL character")
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", given)
+    scheme = ADDRESS.match(given)
     if scheme:
         raise InvalidInput(
             "addresses are not read", got=f"an address that starts with {scheme[1]}://", allowed=f"files: {KINDS}"
@@ -114,6 +115,11 @@ def find_files(source: str | os.PathLike[str]) -> tuple[Path, ...]:
             raise InvalidInput("no file matches the pattern", got=given)
         return files
     raise InvalidInput("there is no such file", got=given, allowed=ALL_KINDS)
+
+
+def is_address(source: object) -> bool:
+    """Whether this is a database's address, such as postgresql://host/name."""
+    return isinstance(source, str) and ADDRESS.match(source) is not None
 
 
 def exists(path: Path) -> bool:

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.binning import Binning, exact, plain, scalar
+from cellrisk.counts.binning import Binning, exact, is_number, plain, scalar
 from cellrisk.errors import InvalidInput
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -196,8 +195,12 @@ def name_missing(labels: Sequence[str]) -> str:
     >>> name_missing(["a", "(missing)"])
     '((missing))'
     """
-    label = MISSING_LABEL
-    while label in labels:
+    return make_label(MISSING_LABEL, labels)
+
+
+def make_label(label: str, taken: Sequence[str]) -> str:
+    """A new label, in as many brackets as it takes to differ from those that are there."""
+    while label in taken:
         label = f"({label})"
     return label
 
@@ -245,7 +248,7 @@ def label_level(level: Any) -> str:
     >>> label_level("1.0"), label_level(1.0), label_level(True)
     ('1.0', '1', 'True')
     """
-    if isinstance(level, Real | Decimal) and not isinstance(level, bool) and math.isfinite(level):
+    if is_number(level):
         return label_number(str(exact(level)))
     return str(level)
 

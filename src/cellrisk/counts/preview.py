@@ -96,7 +96,8 @@ def preview_file(
         raise InvalidInput("the file has columns of the same name", got=f"{len(repeated)} names", fix="rename them")
     tell = progress or (lambda share: None)
     tell(0.0)
-    with plain_refusals(), _open(files[0], names, table, encoding, progress) as records:
+    source = files[0] if encoding is None else EncodedPath(str(files[0]), encoding)
+    with plain_refusals(), open_embedded(source, names, table, Resources.of(None, progress)) as records:
         places = range(len(names))
         sample = records.limit(SAMPLE)
         looks = _ask(sample, {name: value for place in places for name, value in _readings(sample, place).items()})
@@ -106,11 +107,6 @@ def preview_file(
         found |= _ask(records, {f"levels{place}": code_group(records[f"c{place}"]).nunique() for place in few})
     tell(1.0)
     return Preview(int(found["rows"]), tuple(_describe(name, place, found) for place, name in enumerate(names)))
-
-
-def _open(path: Path, names: list[str], table: str | None, encoding: str | None, progress: Progress | None) -> Any:
-    source = path if encoding is None else EncodedPath(str(path), encoding)
-    return open_embedded(source, names, table, Resources.of(None, progress))
 
 
 def _read_names(path: Path, table: str | None = None, encoding: str | None = None) -> list[str]:

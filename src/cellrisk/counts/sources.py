@@ -7,16 +7,15 @@ table of any Ibis engine.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.engine import plain_refusals
-from cellrisk.counts.files import PARQUET_SUFFIXES, find_files
+from cellrisk.counts.files import PARQUET_SUFFIXES, find_files, is_address
 from cellrisk.counts.frames import find_frame_reader, list_types
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT, AskedColumns, Schema
@@ -65,6 +64,7 @@ def open_source(
     keep_inputs("the records", *list_files_of(source))
     with plain_refusals():
         kinds = list_types(source)
+        opened: AbstractContextManager[ir.Table]
         if ("ibis", "Table") in kinds and (engine != "spark" or source.get_backend().name == "pyspark"):
             from cellrisk.counts.databases.expressions import open_expression
 
@@ -165,11 +165,6 @@ def list_files_of(source: object) -> list[Path]:
         return list(find_files(given))
     except InvalidInput:
         return []
-
-
-def is_address(source: object) -> bool:
-    """Whether this is a database's address, such as postgresql://host/name."""
-    return isinstance(source, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source) is not None
 
 
 def has_dictionaries(source: object) -> bool:

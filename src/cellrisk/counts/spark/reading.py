@@ -29,6 +29,7 @@ from cellrisk.counts.files import (
     find_packing,
     group_parquet,
     group_text,
+    is_address,
     is_too_long,
     open_bytes,
     refusals_of_the_system,
@@ -48,7 +49,6 @@ Opener: TypeAlias = "Callable[[Any], Any]"
 """From a session to a Spark frame with the columns c0, c1, ..."""
 ALLOWED = "a path or glob of CSV or Parquet files, the name of a Spark table, a Spark DataFrame"
 TABLE_NAME = re.compile(r"(\w+\.){0,2}\w+")
-ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 TEXT = {
     "columnPruning": "false",  # with it, Spark does not see that a row has too many fields or too few
     "emptyValue": "",
@@ -89,7 +89,7 @@ def plan_source(source: Any, columns: Sequence[str]) -> tuple[Opener, Sequence[P
         kind = type(source).__name__
         raise InvalidInput("the source is not of a kind that Spark reads", got=kind, allowed=ALLOWED)
     name = os.fspath(source)
-    if isinstance(name, str) and ADDRESS.match(name):
+    if is_address(name):
         return plan_address(name, columns), ()
     if isinstance(source, str) and TABLE_NAME.fullmatch(name) and not has_suffix(name) and not exists(Path(name)):
         return (lambda session: open_table(session, name, columns)), ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cellrisk.counts.sources import is_address
+from cellrisk.counts.files import is_address
 from cellrisk.decide.policy_files import parse_settings, read_settings_file
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.repeat.together.sets import (

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cellrisk.counts.cells import Cells, Domain
+from cellrisk.counts.levels import make_label
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.caused import caused_shares
@@ -206,14 +207,3 @@ def merge_rarest(named: Sequence[str], records: Integers, left: int, taken: Sequ
     commonest_first = np.argsort(-records, kind="stable")
     rarest = sorted(commonest_first[left - 1 :].tolist())
     return {make_label(OTHER_LABEL, taken): [named[place] for place in rarest]}
-
-
-def make_label(label: str, taken: Sequence[str]) -> str:
-    """A new label, in as many brackets as it takes to differ from the old ones.
-
-    >>> make_label("(other)", ("a", "(other)"))
-    '((other))'
-    """
-    while label in taken:
-        label = f"({label})"
-    return label
