@@ -30,8 +30,8 @@ from cellrisk.risk.measures import (
     average_risks,
     fit_dirichlet,
     fit_sizes,
-    make_measure,
 )
+from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Integers
 
 QIDS = ["age", "relationship", "education", "race", "sex", "hours-per-week"]
@@ -67,7 +67,7 @@ def bench_adult() -> None:
         def curve(settings: list[cr.Mechanism] = settings) -> None:
             prior = fit_dirichlet(attribute.profiles, attribute.levels)
             sizes = fit_sizes(attribute.profiles)
-            measures = [make_measure(measure, prior, sizes) for measure in MEASURES]
+            measures = [Fitted(prior, sizes).measure(measure) for measure in MEASURES]
             survival = Survival(tuple(setting.noise for setting in settings))
             list(average_risks(attribute.profiles, measures, survival))
 
@@ -178,7 +178,7 @@ def bench_growth() -> None:
         cells = made_cells(40, n_levels, 8 * largest, largest)
         profiles = Profiles.from_cells(cells, n_levels)
         prior = fit_dirichlet(profiles, LevelCounts.from_cells(cells, [str(level) for level in range(n_levels)]))
-        measure = make_measure(name, prior, fit_sizes(profiles))
+        measure = Fitted(prior, fit_sizes(profiles)).measure(name)
         return lambda: measure.average(profiles, Survival((cr.Laplace(epsilon=epsilon).noise,)))
 
     average("marginal_shrinkage", 1000, 3, 1.0)()  # what is loaded late is loaded now

@@ -30,7 +30,6 @@ from cellrisk.risk.measures import (
     Survival,
     dirichlet,
     expected,
-    make_measure,
     marginal,
     measure,
     shrinkage,
@@ -49,6 +48,7 @@ from cellrisk.risk.measures.survival import (
     require_computable,
 )
 from cellrisk.risk.measures.transforms import TOLERANCE, _Between
+from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
@@ -263,7 +263,7 @@ def test_labels_between_others_are_those_computed_one_by_one(
 def test_next_to_nothing_is_0_and_anything_else_is_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside risks of every size in one call: 300 labels under wide noise leave 300 / 2^299, the others keep theirs."""
     cells = [[1 + k % 3 for k in range(300)], [5] + [0] * 298 + [2], [0] * 299 + [9]]
-    asked = make_measure(name, Dirichlet.given([0.01] * 300, 300), NegativeBinomialSizes(2.0, 9.0, True, "given"))
+    asked = Fitted(Dirichlet.given([0.01] * 300, 300), NegativeBinomialSizes(2.0, 9.0, True, "given")).measure(name)
     profiles, survival = Profiles.from_cells(cells, 300), Survival(WIDE_AND_NARROW)
     ours = asked.average(profiles, survival)
     monkeypatch.setattr(measure, "NEXT_TO_NOTHING", 0.0)
@@ -374,7 +374,7 @@ def test_at_least_one_cell_is_worked_on(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(expected, "ROWS_AT_ONCE", 1)
     block = Profiles.from_cells([[2] * 40], 40).blocks[0]
     for name in MEASURES:
-        asked = make_measure(name, Dirichlet.given([1.0] * 40, 40), PoissonSizes(9.0, True, "given"))
+        asked = Fitted(Dirichlet.given([1.0] * 40, 40), PoissonSizes(9.0, True, "given")).measure(name)
         assert asked.rows_at_once(block, Survival((LaplaceNoise(1.0), LaplaceNoise(2.0)))) >= 1
 
 
@@ -528,7 +528,7 @@ def test_what_marginal_risk_never_exceeds(noise: Noise, threshold: float) -> Non
         for cell in ([1] * 20, [1 + k % 5 for k in range(20)], [400] + [1] * 19, [90, 60] + [1] * 18):
             block = Profiles.from_cells([cell], 20).blocks[0]
             assert marginal._log_most(block, survival, rate)[0, 0] >= log_risk(cell, rate) - 1e-12
-    asked = make_measure("marginal", None, PoissonSizes(2_000.0, truncated=False, source="given"))
+    asked = Fitted(None, PoissonSizes(2_000.0, truncated=False, source="given")).measure("marginal")
     found = asked.average(Profiles.from_cells([[1] * 20], 20), survival, ("exact", "tight"))
     assert all(risk.tolist() == [0.0] for risk in found.values())
     beside = asked.average(Profiles.from_cells([[1] * 20, [10_000] + [1] * 19], 20), survival, ("exact",))
@@ -608,7 +608,7 @@ def test_where_labels_are_as_many_as_records_every_size_counts() -> None:
 def test_far_counts_are_as_those_in_tables(noise: Noise, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of huge counts no table is made; the risks of smaller ones are the same either way."""
     profiles, survival = Profiles.from_cells([[9_000, 40, 3], [5, 5, 5]], 3), Survival((noise,), threshold=2.5)
-    asked = [Expected(), make_measure("marginal", None, PoissonSizes(700.0, truncated=True, source="given"))]
+    asked = [Expected(), Fitted(None, PoissonSizes(700.0, truncated=True, source="given")).measure("marginal")]
     found = []
     for most in (1 << 22, 0):
         monkeypatch.setattr(survival_module, "IN_A_TABLE", most)
@@ -639,7 +639,7 @@ def test_however_little_is_computed_at_once(name: str, monkeypatch: pytest.Monke
         found: list[Floats] = []
         for cells, alpha in ((forty, [0.1 + 0.05 * (k % 3) for k in range(40)]), (seven, ALPHA)):
             profiles, prior = Profiles.from_cells(cells, len(alpha)), Dirichlet.given(alpha, len(alpha))
-            found += make_measure(name, prior, sizes).average(profiles, survival).values()
+            found += Fitted(prior, sizes).measure(name).average(profiles, survival).values()
         return found
 
     whole = ask()

@@ -10,6 +10,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.risk.measures import (
+    MEASURES,
     NEED_PRIOR,
     NEED_SIZES,
     Dirichlet,
@@ -17,7 +18,6 @@ from cellrisk.risk.measures import (
     SizeDistribution,
     fit_dirichlet,
     fit_sizes,
-    make_measure,
 )
 from cellrisk.risk.measures.dirichlet import ESTIMATES
 from cellrisk.risk.measures.sizes import FAMILIES, METHODS
@@ -38,8 +38,12 @@ class Fitted:
     sizes: SizeDistribution | None
 
     def measure(self, name: str) -> Measure:
-        """The measure of that name with its priors."""
-        return make_measure(name, self.prior, self.sizes)
+        """The measure of that name with the priors that it needs."""
+        needed: dict[str, Any] = {"prior": self.prior} if name in NEED_PRIOR else {}
+        needed |= {"sizes": self.sizes} if name in NEED_SIZES else {}
+        if None in needed.values():
+            raise InvalidInput(f"the {name} measure needs a prior", fix="fit one with fit_dirichlet or fit_sizes")
+        return MEASURES[name](**needed)
 
     def describe(self) -> list[str]:
         return [law.describe() for law in (self.prior, self.sizes) if law is not None]

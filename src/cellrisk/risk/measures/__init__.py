@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.errors import InvalidInput
 from cellrisk.risk.measures.dirichlet import Dirichlet, fit_dirichlet
 from cellrisk.risk.measures.expected import Expected
 from cellrisk.risk.measures.local import Local
@@ -40,17 +39,7 @@ __all__ = [
     "average_risks",
     "fit_dirichlet",
     "fit_sizes",
-    "make_measure",
 ]
-
-
-def make_measure(name: str, prior: Dirichlet | None, sizes: SizeDistribution | None) -> Measure:
-    """The measure of that name, with the priors that it needs."""
-    fields = {"prior": prior} if name in NEED_PRIOR else {}
-    fields |= {"sizes": sizes} if name in NEED_SIZES else {}  # type: ignore[dict-item]
-    if None in fields.values():
-        raise InvalidInput(f"the {name} measure needs a prior", fix="fit one with fit_dirichlet or fit_sizes")
-    return MEASURES[name](**fields)
 
 
 def average_risks(
