@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,9 +86,7 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
         encoding = source.encoding if isinstance(source, EncodedPath) else None
         return plan_files(find_files(source), columns, table, encoding)
     if is_stream(source):
-        write = plan_stream(source, columns)
-        named = [f"c{place}" for place in range(len(columns))]
-        return lambda connection, folder: plan_parquet([write(folder)], named)(connection, folder)
+        return plan_written(plan_stream(source, columns), len(columns))
     raise InvalidInput("the source is not of a kind that can be read", got=name_type(source), allowed=ALLOWED)
 
 
@@ -125,8 +123,12 @@ def plan_file_of_others(path: Path, columns: Sequence[str], sheet: str | None) -
     check_file(path)
     if path.suffix.lower() in PACKED:
         return lambda connection, folder: plan_files([unpack(path, folder)], columns)(connection, folder)
-    write = plan_foreign(path, columns, sheet)
-    named = [f"c{place}" for place in range(len(columns))]
+    return plan_written(plan_foreign(path, columns, sheet), len(columns))
+
+
+def plan_written(write: Callable[[Path], Path], columns: int) -> Opener:
+    """What is first written to a Parquet file in the private folder, with so many columns c0, c1, ..."""
+    named = [f"c{place}" for place in range(columns)]
     return lambda connection, folder: plan_parquet([write(folder)], named)(connection, folder)
 
 

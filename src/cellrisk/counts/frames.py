@@ -29,8 +29,8 @@ def find_frame_reader(source: object) -> Callable[[Any, Sequence[str]], pa.Table
 
 
 def read_pandas(frame: Any, columns: Sequence[str]) -> pa.Table:
-    places = locate(columns, [str(name) for name in frame.columns], "the pandas frame")
-    return assemble({name: convert(name, frame.iloc[:, place], pandas_array) for name, place in pair(columns, places)})
+    named = zip(columns, locate(columns, [str(name) for name in frame.columns], "the pandas frame"), strict=True)
+    return assemble({name: convert(name, frame.iloc[:, place], pandas_array) for name, place in named})
 
 
 def read_polars(frame: Any, columns: Sequence[str]) -> pa.Table:
@@ -46,8 +46,8 @@ def read_polars(frame: Any, columns: Sequence[str]) -> pa.Table:
 
 
 def read_arrow(table: Any, columns: Sequence[str]) -> pa.Table:
-    places = locate(columns, table.schema.names, "the Arrow table")
-    return assemble({name: convert(name, table.column(place), simplify) for name, place in pair(columns, places)})
+    named = zip(columns, locate(columns, table.schema.names, "the Arrow table"), strict=True)
+    return assemble({name: convert(name, table.column(place), simplify) for name, place in named})
 
 
 READERS: dict[tuple[str, str], Callable[[Any, Sequence[str]], Any]] = {
@@ -57,10 +57,6 @@ READERS: dict[tuple[str, str], Callable[[Any, Sequence[str]], Any]] = {
     ("pyarrow", "Table"): read_arrow,
     ("pyarrow", "RecordBatch"): read_arrow,
 }
-
-
-def pair(columns: Sequence[str], places: Sequence[int]) -> list[tuple[str, int]]:
-    return list(zip(columns, places, strict=True))
 
 
 def convert(name: str, column: Any, to_arrow: Callable[[Any], Any]) -> Any:
