@@ -12,11 +12,11 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import UnknownName
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.risk.attacks import GUESSES, Confidence, choose_risks, find_confidence
+from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence, people_risk
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, count_by_certainty
 from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures
-from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Survival, average_risks
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Survival, average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
@@ -126,7 +126,7 @@ class Assessment(Result):
         ends = {}
         for name, measure in dict.fromkeys((row.sensitive, row.measure) for row in self.risks):
             asked = choose_risks(self.exposures[0].attack, measure, forms)
-            made = asked.make(measure, self.fitted[name].measure)
+            [made] = asked.make(self.fitted[name].measure)
             where = self.mechanism.threshold, self.mechanism.limit_noise
             ends[name, measure] = find_limits(self.table.profiles(name), made, forms, *where)
         return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
@@ -326,7 +326,7 @@ def assess(
     for name in table.sensitive:
         attribute = table.attribute(name)
         fitted[name] = priors.fit(attribute, asked.measures)
-        chosen = [asked.make(measure, fitted[name].measure) for measure in asked.measures]
+        chosen = asked.make(fitted[name].measure)
         for measure, form, weight, values in average_risks(
             attribute.profiles, chosen, survival, asked.forms, asked.weights
         ):
@@ -368,7 +368,7 @@ def find_row(
 def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity", empty: int = 0) -> Exposure:
     """The headline's numbers for one sensitive attribute."""
     profiles, shares = attribute.profiles, attribute.levels.shares
-    measure = GUESSES[attack]() if attack in GUESSES else Local()
+    measure = people_risk(attack)
     ends = find_limits(profiles, measure, ("tight",), mechanism.threshold, mechanism.limit_noise)["tight", "records"]
     return Exposure(
         sensitive=attribute.name,

@@ -325,7 +325,7 @@ def curve(
     for name in table.sensitive:
         profiles = table.profiles(name)
         fitted = priors.fit(table.attribute(name), asked.measures)
-        for measure in (asked.make(each, fitted.measure) for each in asked.measures):
+        for measure in asked.make(fitted.measure):
             for setting in settings:
                 limits = find_limits(profiles, measure, asked.forms, setting.threshold, setting.limit_noise)
                 survival = setting.survival(within[setting])

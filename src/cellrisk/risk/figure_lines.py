@@ -11,12 +11,13 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
-from cellrisk.risk.attacks import GUESSES
+from cellrisk.risk.attacks import people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
 from cellrisk.risk.ceilings import Labels, advantage_cap, find_success, odds_bound, require_labels, say_times
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty, why_unknown
+from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import NO_NOISE, Limits, Setting, find_limits
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import StepCounter
@@ -142,10 +143,7 @@ class FigureLines:
             )
         for line in self.certainty[-1:]:
             named = [line.points[place].number for place in places]
-            parts.append(
-                f"Somebody who knows the method and does the mathematics could name the {self.sensitive} of "
-                f"{along(named)} rightly and with at least {100 * line.certainty:g}% certainty."
-            )
+            parts.append(say_named(self.sensitive, along(named), line.certainty))
         if self.ceiling is not None:
             often = [self.ceiling.times(place) for place in places]
             parts.append(
@@ -277,7 +275,7 @@ def find_figure_lines(
 
 def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, attack: str) -> CausedLine:
     profiles = attribute.profiles
-    measure = GUESSES[attack]() if attack in GUESSES else Local()
+    measure = people_risk(attack)
     exposed = profiles.n_records * measure.average(profiles, setting.survival(epsilons), ("tight",))["tight", "records"]
     points = tuple(
         count_caused_on_average(profiles, setting.at(float(epsilon)), float(people), attack)

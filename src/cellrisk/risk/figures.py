@@ -20,6 +20,7 @@ from cellrisk.risk.certainty import (
     read_certainties,
     why_unknown,
 )
+from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.people import People
 from cellrisk.system.text import about_people, number_of, percent
 
@@ -79,11 +80,7 @@ class DecisionFigures:
             f"{percent(chance_share)} by chance."
         ]
         if self.certainty:
-            surest = self.certainty[-1]
-            parts.append(
-                f"Somebody who knows the method and does the mathematics could name the {self.sensitive} of "
-                f"{surest.people} rightly and with at least {100 * surest.certainty:g}% certainty."
-            )
+            parts.append(say_named(self.sensitive, self.certainty[-1].people, self.certainty[-1].certainty))
         return " ".join([*parts, self.ceiling.of_two])
 
     def describe_certainty(self) -> str:

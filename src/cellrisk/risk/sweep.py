@@ -14,8 +14,8 @@ from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, mechanism
-from cellrisk.risk.attacks import GUESSES, choose_risks
-from cellrisk.risk.measures import Local, Measure, Survival
+from cellrisk.risk.attacks import choose_risks, people_risk
+from cellrisk.risk.measures import Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
@@ -217,17 +217,15 @@ class MeasuredRisk:
     ) -> MeasuredRisk:
         """The risk of those names; ``weights`` does not matter for marginal shrinkage."""
         asked = choose_risks(attack, measure, form, weights)
-        measures = tuple(
-            asked.make(measure, priors.fit(attribute, [measure]).measure) for attribute in table.attributes
-        )
+        measures = tuple(asked.make(priors.fit(attribute, [measure]).measure)[0] for attribute in table.attributes)
         weighting = "uniform" if measures[0].one_number else weights
         return MeasuredRisk(table.attributes, measures, form, weighting, attack)
 
     @property
     def people(self) -> MeasuredRisk:
         """The expected share of people whose value the same attacker gets right."""
-        measure = GUESSES[self.attack]() if self.attack in GUESSES else Local()
-        return MeasuredRisk(self.attributes, (measure,) * len(self.attributes), "tight", "records", self.attack)
+        measures = (people_risk(self.attack),) * len(self.attributes)
+        return MeasuredRisk(self.attributes, measures, "tight", "records", self.attack)
 
     @property
     def name(self) -> str:

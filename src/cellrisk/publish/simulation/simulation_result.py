@@ -171,7 +171,7 @@ class Simulation(Result):
                 error, allowed = row.standard_error, LARGEST_CHANCE_Z * row.standard_error
                 if not self.post_processed:
                     asked = choose_risks(risk.attack, risk.measure, risk.form)
-                    measure = asked.make(risk.measure, assessment.fitted[self.sensitive].measure)
+                    [measure] = asked.make(assessment.fitted[self.sensitive].measure)
                     spread = ExpectedSpread.of(theirs, measure, risk.form, risk.weights, survival)
                     error, allowed = spread.standard_error(self.releases), spread.allowed(self.releases)
                 differences.append(SimulatedDifference(*key, risk.risk, row.mean, error, allowed))

@@ -110,7 +110,7 @@ def average(
     for name in table.sensitive:
         attribute = table.attribute(name)
         fitted[name] = priors.fit(attribute, asked.measures)
-        chosen = [asked.make(measure, fitted[name].measure) for measure in asked.measures]
+        chosen = asked.make(fitted[name].measure)
         for measure, form, weight, values in average_risks(
             attribute.profiles, chosen, survival, asked.forms, asked.weights
         ):

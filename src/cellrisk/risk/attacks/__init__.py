@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cellrisk.risk.attacks.asked_risks import ATTACKS, GUESSES, AskedRisks, choose_risks
+from cellrisk.risk.attacks.asked_risks import ATTACKS, GUESSES, AskedRisks, choose_risks, people_risk
 from cellrisk.risk.attacks.confidence import Confidence, find_confidence, looks_homogeneous
 from cellrisk.risk.attacks.guess import Guess, guess_by_chance
 from cellrisk.risk.attacks.plurality import Plurality
@@ -20,4 +20,5 @@ __all__ = [
     "find_confidence",
     "guess_by_chance",
     "looks_homogeneous",
+    "people_risk",
 ]

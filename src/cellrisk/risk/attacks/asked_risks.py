@@ -9,7 +9,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.plurality import Plurality
 from cellrisk.risk.attacks.proportional import Proportional
-from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Measure
+from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Local, Measure
 from cellrisk.system.words import Attack, choose_words, list_words, require_word
 
 GUESSES: dict[str, type[Guess]] = {kind.attack: kind for kind in (Plurality, Proportional)}
@@ -27,9 +27,15 @@ class AskedRisks:
     forms: tuple[str, ...]
     weights: tuple[str, ...]
 
-    def make(self, name: str, make_measure: Callable[[str], Measure]) -> Measure:
-        """The measure of that name under this attack."""
-        return GUESSES[self.attack]() if self.attack in GUESSES else make_measure(name)
+    def make(self, make_measure: Callable[[str], Measure]) -> list[Measure]:
+        """The measures that are asked for: those of the attack, or what ``make_measure`` makes of their names."""
+        guess = GUESSES.get(self.attack)
+        return [make_measure(name) if guess is None else guess() for name in self.measures]
+
+
+def people_risk(attack: str) -> Measure:
+    """The measure whose tight form, by records, is the expected share of people whose value the attack gets right."""
+    return GUESSES[attack]() if attack in GUESSES else Local()
 
 
 def choose_risks(

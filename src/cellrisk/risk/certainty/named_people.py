@@ -83,6 +83,14 @@ class NamedPeople:
         return found if self.error is None else {**found, "standard_error": self.error}
 
 
+def say_named(sensitive: str, people: str, certainty: float) -> str:
+    """The sentence on the people whom an attacker could name, for somebody who reads nothing else."""
+    return (
+        f"Somebody who knows the method and does the mathematics could name the {sensitive} of {people} rightly and "
+        f"with at least {100 * certainty:g}% certainty."
+    )
+
+
 def name_where_sure(
     parts: Iterable[tuple[Floats | Integers, Floats]], certainties: Sequence[float], belief: str
 ) -> tuple[NamedPeople, ...]:

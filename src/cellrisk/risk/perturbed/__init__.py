@@ -15,6 +15,7 @@ from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.assessment import Risk
 from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, NamedPeople, why_unknown
+from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival, average_risks
 from cellrisk.risk.people import People, count_people
@@ -67,11 +68,7 @@ class PerturbedFigures:
             f"the raw table exposes {percent(self.raw_share)}."
         ]
         if self.certainty:
-            surest = self.certainty[-1]
-            parts.append(
-                f"Somebody who knows the method and does the mathematics could name the {self.sensitive} of "
-                f"{surest.people} rightly and with at least {100 * surest.certainty:g}% certainty."
-            )
+            parts.append(say_named(self.sensitive, self.certainty[-1].people, self.certainty[-1].certainty))
         parts.append(say_ceiling(self.ceiling, self.worst_counts))
         return " ".join([*parts, *(each.sentence() for each in self.equal)])
 
@@ -200,7 +197,7 @@ def assess_perturbation(
         profiles = attribute.profiles
         made.check_reach(max(int(block.counts.max()) for block in profiles.blocks))
         fitted[name] = priors.fit(attribute, asked.measures)
-        chosen = [asked.make(measure, fitted[name].measure) for measure in asked.measures]
+        chosen = asked.make(fitted[name].measure)
         for measure, form, weight, values in average_risks(profiles, chosen, survival, asked.forms, asked.weights):
             risks.append(Risk(name, "homogeneity", measure, form, weight, float(values[0])))
         unknown = why_unknown(attribute)
