@@ -11,11 +11,16 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.decide.choosing import weigh
-from cellrisk.decide.requirement import Condition, Requirement, describe_conditions
+from cellrisk.decide.figure_limits import FigureLimit, Reach
+from cellrisk.decide.option import Intervals, SearchedRange
+from cellrisk.decide.requirement import Condition, Requirement, check_limits, describe_conditions
+from cellrisk.decide.search import Admissible
+from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.errors import CellriskError
 from cellrisk.noise.perturbations import read_perturbation
+from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import count_people
-from cellrisk.risk.sweep import find_limits
+from cellrisk.risk.sweep import Setting, find_limits
 from cellrisk.system.text import round_down
 from tests.near import near, same
 
@@ -353,3 +358,258 @@ def test_an_excess_is_the_largest_over_any_limit(bent: cr.FrequencyTable) -> Non
     ):
         excesses = Condition(limits, choice.measured).excesses(setting)
         assert excesses((at.noise,)).max() == near(excess)
+
+
+def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
+    """By what `assess` says of the same table; at the limit itself nothing is broken."""
+    at = cr.Geometric(epsilon=0.2)
+    measured = cr.choose(bent, max_epsilon=1.0, form="exact").measured
+    risk, tight = (risk_at(bent, 0.2, "local", form, "records") for form in ("exact", "tight"))
+    chance = measured.limits(Setting("geometric"))[0].chance
+    assert risk > chance + 1e-3
+    (said,) = Condition(Requirement(max_risk=0.1), measured).breaches(at)
+    assert said == f"a risk of at most 10.0% (local risk, exact, by records); it is {100 * risk:.1f}%"
+    for name, edge in (("max_risk", risk), ("margin", risk - chance), ("max_people", tight * bent.n_records)):
+        for beyond, broken in ((1e-9, 0), (-1e-9, 1)):
+            limits = Requirement(**{name: edge * (1 + beyond)})
+            assert len(Condition(limits, measured).breaches(at)) == broken
+    found = float(measured.at(Setting("geometric"), np.array([0.2]))[0, 0])
+    assert Condition(Requirement(max_risk=found), measured).breaches(at) == []
+    fewer = Requirement(max_risk=1.0, max_people=1)
+    assert Condition(fewer, measured).breaches(at) == [
+        f"a risk of at most 100.0% and at most 1 people exposed on average (local risk, exact, by records); it is "
+        f"{100 * risk:.1f}%"
+    ]
+
+
+def test_what_a_perturbation_breaks_is_said_in_full(bent: cr.FrequencyTable) -> None:
+    rounded = read_perturbation("random-rounding:3")
+    measured = cr.choose(bent, max_epsilon=1.0).measured
+    assert Condition(Requirement(max_risk=0.1, max_people=1, margin=0.1), measured).breaches(rounded) == [
+        "a risk of at most 10.0% (local risk, tight, by records); it is 55.6%",
+        "at most 1 people exposed on average; it is 66.7",
+        "a risk at most 10.0% above chance; a perturbation has no noise that could drown the counts, and so no chance "
+        "level",
+    ]
+    survival = Survival((rounded.noise,), rounded.threshold)
+    found = float(measured.under(survival).max())
+    at_the_limit = Requirement(max_risk=found, max_people=found * bent.n_records)
+    assert Condition(at_the_limit, measured).breaches(rounded) == []
+
+
+SHARE = ("a share", "from 0 to 1", [0, 1, 0.5], [-1e-9, 1 + 1e-9])
+ABOVE_ZERO = ("a share of people", "above 0, up to 1", [1e-9, 1], [0, 1 + 1e-9])
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "allowed", "fine", "wrong"),
+    [
+        ("max_risk", *SHARE),
+        ("margin", *SHARE),
+        ("max_caused", *ABOVE_ZERO),
+        ("max-certain", *ABOVE_ZERO),
+        ("max_people", "a number of people", "0 or more", [0, 1e6], [-1e-9]),
+        ("max-epsilon", "a number above 0", "for example 1", [1e-9, 1e6], [0, -1]),
+        (
+            "max_ceiling",
+            "above 0.5, as one of two equally likely values is guessed half the time",
+            "above 0.5, up to 1",
+            [0.5 + 1e-9, 1],
+            [0.5, 1 + 1e-9],
+        ),
+    ],
+)
+def test_which_limits_are_allowed(name: str, what: str, allowed: str, fine: list[float], wrong: list[float]) -> None:
+    check_limits({name: None})
+    for value in fine:
+        check_limits({name: value})
+    for value in wrong:
+        with pytest.raises(CellriskError) as refused:
+            check_limits({"max_risk": 0.5, name: value})
+        assert str(refused.value) == f"{name} must be {what}; got {value}; allowed: {allowed}"
+
+
+# An answer and its reasons, from what was found
+
+
+def look(
+    bent: cr.FrequencyTable,
+    intervals: Intervals,
+    *,
+    searched: tuple[float, float] = (0.1, 10.0),
+    limits: dict[str, float] | None = None,
+    reaches: dict[str, float | None] | None = None,
+    mechanism: str = "geometric",
+    where: float = 1.25,
+) -> SearchedRange:
+    """A search of which the outcome is given: what keeps the limits on risks, and how far other limits reach."""
+    measured = cr.choose(bent, max_epsilon=1.0, form="exact").measured
+    conditions = (Condition(Requirement(**limits), measured),) if limits else ()  # type: ignore[arg-type]
+    given: dict[str, Any] = {"max_ceiling": 0.75, "max_epsilon": 2.0, "max_caused": 0.1}
+    found = [Reach(FigureLimit.read(**{name: given[name]})[0], largest) for name, largest in (reaches or {}).items()]
+    setting = Setting(mechanism, 0.0 if mechanism == "geometric" else 1e-3)  # type: ignore[arg-type]
+    return SearchedRange(setting, measured, conditions, Admissible(intervals, 0.1, where), tuple(found), searched)
+
+
+def test_what_limits_allow_together(bent: cr.FrequencyTable) -> None:
+    """Up to the least that any of them reaches, the ends of intervals included."""
+    both = ((0.1, 0.5), (2.0, 8.0))
+    for reaches, expected in (
+        ({}, both),
+        ({"max_ceiling": 5.0}, ((0.1, 0.5), (2.0, 5.0))),
+        ({"max_ceiling": 5.0, "max_caused": 3.0}, ((0.1, 0.5), (2.0, 3.0))),
+        ({"max_ceiling": 2.0}, ((0.1, 0.5), (2.0, 2.0))),
+        ({"max_ceiling": 1.9}, ((0.1, 0.5),)),
+        ({"max_ceiling": 0.1}, ((0.1, 0.1),)),
+        ({"max_ceiling": 0.05}, ()),
+        ({"max_ceiling": 20.0}, both),
+        ({"max_ceiling": 5.0, "max_caused": None}, ()),
+    ):
+        assert look(bent, both, reaches=reaches).answer(None).admissible == expected  # type: ignore[arg-type]
+
+
+def test_an_epsilon_is_recommended_where_a_limit_binds(bent: cr.FrequencyTable) -> None:
+    limits = {"max_risk": 0.5}
+    whole = ((0.1, 10.0),)
+    for intervals, reaches, epsilon in (
+        (((0.1, 9.0),), {}, 9.0),
+        (whole, {}, None),
+        (whole, {"max_ceiling": 10.0}, None),
+        (whole, {"max_ceiling": 9.0}, 9.0),
+        (whole, {"max_epsilon": 2.0}, 2.0),
+    ):
+        option = look(bent, intervals, limits=limits, reaches=reaches).answer(None)  # type: ignore[arg-type]
+        assert option.epsilon == epsilon
+        assert option.open_ended == (epsilon is None)
+        expected = None if epsilon is None else near(risk_at(bent, epsilon, "local", "exact", "records"))
+        assert option.risk == expected
+        assert (option.lowest_epsilon, option.searched) == (1.25, (0.1, 10.0))
+        assert option.lowest_risk == near(risk_at(bent, 1.25, "local", "exact", "records"))
+    assert not look(bent, (), limits=limits).answer(None).open_ended
+
+
+INSTEAD = (
+    "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
+    "every smaller epsilon too"
+)
+ACCIDENT = "; below {}, noise itself shows one value alone too often, by accident (chance is 25.0%); " + INSTEAD
+
+
+@pytest.mark.parametrize(
+    ("intervals", "reaches", "limits", "why"),
+    [
+        (((0.1, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.1 to 9"),
+        (
+            ((0.1, 0.123456), (0.654321, 9.0)),
+            {},
+            {"max_risk": 0.3},
+            "the limits allow epsilon from 0.1 to 0.12345, and from 0.65433 to 9",
+        ),
+        (((0.2, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.2 to 9" + ACCIDENT.format(0.2)),
+        (((0.1, 9.0),), {"max_ceiling": 7.0}, {}, "the limits allow epsilon from 0.1 to 7"),
+        (
+            ((0.1, 9.0),),
+            {"max_ceiling": 7.0},
+            {"max_risk": 0.3},
+            "the limits allow epsilon from 0.1 to 7, where the limit on the ceiling binds",
+        ),
+        (
+            ((0.1, 9.0),),
+            {"max_ceiling": 7.0, "max_caused": 7.0},
+            {},
+            "the limits allow epsilon from 0.1 to 7, where the limit on the ceiling and caused binds",
+        ),
+        (((0.1, 9.0),), {"max_ceiling": 9.5}, {"max_risk": 0.3}, "the limits allow epsilon from 0.1 to 9"),
+        (
+            ((0.1, 10.0),),
+            {"max_ceiling": 10.0},
+            {},
+            "no limit binds, as even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
+            "likely values apart more than 75 times in 100; to choose an epsilon, set a limit that binds, such as a "
+            "ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards",
+        ),
+        (
+            ((0.2, 10.0),),
+            {"max_ceiling": 10.0},
+            {"max_risk": 0.3},
+            "no limit binds, as even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
+            "likely values apart more than 75 times in 100 and a risk of at most 30.0% (the raw table's own risk is "
+            "0.0%)" + ACCIDENT.format(0.2) + "; to choose an epsilon, set a limit that binds, such as a ceiling of "
+            "0.75 or an epsilon of at most 1, or choose it by other standards",
+        ),
+        ((), {"max_epsilon": 0.05}, {"max_risk": 0.3}, "the limit on epsilon is kept only up to epsilon 0.05"),
+        (
+            ((0.5, 9.0),),
+            {"max_ceiling": 0.3, "max_epsilon": 0.1},  # it reaches the very start of the range
+            {"max_risk": 0.3},
+            f"the limit on the risk asks for epsilon 0.5 or more, the limit on epsilon allows up to 0.1; {INSTEAD}",
+        ),
+        (
+            ((0.5, 9.0),),
+            {"max_ceiling": 0.2, "max_epsilon": 0.3},
+            {"max_risk": 0.3},
+            f"the limit on the risk asks for epsilon 0.5 or more, the limit on the ceiling allows up to 0.2; {INSTEAD}",
+        ),
+    ],
+)
+def test_why(
+    bent: cr.FrequencyTable,
+    intervals: Intervals,
+    reaches: dict[str, float | None],
+    limits: dict[str, float],
+    why: str,
+) -> None:
+    assert look(bent, intervals, limits=limits, reaches=reaches).answer(None).why == why
+
+
+def test_why_nothing_will_do(bent: cr.FrequencyTable) -> None:
+    """Chance is told apart as the reason where it is above the limit on the risk, and not where it is that limit."""
+    searched = look(bent, (), limits={"max_risk": 0.1})
+    chance = searched.limits.chance
+    risk = risk_at(bent, 1.25, "local", "exact", "records")
+    nearest = (
+        f"between epsilon 0.1 and 10 it comes nearest at 1.25, where the risk is {100 * risk:.1f}%; chance alone gives "
+        f"25.0%, the raw table 0.0%"
+    )
+    because = f"; chance alone is above the limit; {INSTEAD}"
+    for limits, expected in (
+        ({"max_risk": 0.1}, nearest + because),
+        ({"max_risk": chance}, nearest),
+        ({"max_risk": 0.4}, nearest),
+        ({"margin": 0.1}, nearest),
+    ):
+        assert look(bent, (), limits=limits).answer(None).why == expected
+
+
+def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
+    """Looked at from 0.001 on, or from the start of the range where that is smaller."""
+    for start, least in ((0.1, 0.001), (1e-4, 1e-4)):
+        option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None}).answer(None)
+        told = 100 / (1 + np.exp(-least))
+        assert option.why == (
+            f"already at epsilon {least:g}, somebody could tell two equally likely values apart {told:.4g} times in 100"
+        )
+
+
+def test_the_classical_mechanism_ends_before_the_range_does(bent: cr.FrequencyTable) -> None:
+    classical: dict[str, Any] = {"searched": (0.1, 0.9), "limits": {"max_risk": 0.9}, "where": 0.5}
+    why = look(bent, ((0.1, 0.9),), mechanism="gaussian", **classical).answer(None).why
+    assert "as even epsilon 0.9, the end of what the mechanism covers, gives" in why
+
+
+def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -> None:
+    limit = TvdLimit(0.1)
+    line = np.array([0.1, 10.0])
+    for least, admissible, says in (
+        (0.5, ((0.5, 10.0),), "; the limit on the TVD asks for at least 0.5; to choose"),
+        (0.1, ((0.1, 10.0),), "gives a risk of at most 90.0% (the raw table's own risk is 0.0%); to choose"),
+        (None, (), "the other limits allow epsilon up to 10, the limit on the TVD asks for more than 10 (its TVD is"),
+    ):
+        found = TradeOff(limit, line, line, line, least)
+        option = look(bent, ((0.1, 10.0),), limits={"max_risk": 0.9}).answer(found)
+        assert (option.admissible, option.within_risk_limits) == (admissible, ((0.1, 10.0),))
+        assert says in option.why
+    neither = look(bent, (), limits={"max_risk": 0.1}).answer(TradeOff(limit, line, line, line, None))
+    assert neither.why.startswith("between epsilon 0.1 and 10 it comes nearest at 1.25")
+    bound = look(bent, ((0.1, 9.0),), limits={"max_risk": 0.9}).answer(TradeOff(limit, line, line, line, 0.5))
+    assert bound.why == "the limits allow epsilon from 0.5 to 9"

@@ -341,6 +341,7 @@ def find_uses(mutant: Mutant, paths: Iterable[str]) -> set[tuple[str, int]]:
         for path in paths
         for each in ast.walk(ast.parse(read_source(path)))
         if (isinstance(each, ast.Name) and each.id in names) or (isinstance(each, ast.Attribute) and each.attr in names)
+        if isinstance(each.ctx, ast.Load)
     } or {(mutant.path, line) for line in range(1, len(read_source(mutant.path).splitlines()) + 1)}
 
 

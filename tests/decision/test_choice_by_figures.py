@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,13 @@ from hypothesis import strategies as st
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.decide.figure_limits import CertainLimit, FigureLimit, join_figure_limits
+from cellrisk.decide.figure_limits import (
+    CertainLimit,
+    FigureLimit,
+    ReachWithoutData,
+    _halve,
+    join_figure_limits,
+)
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
 from cellrisk.noise.perturbations import read_perturbation
@@ -161,6 +168,87 @@ def test_the_scan_of_certainty_looks_between_points_near_the_limit(
     assert largest is not None
     assert largest < risen
     assert max(asked) <= points[152] * 1.001
+
+
+def scan_certainty(
+    monkeypatch: pytest.MonkeyPatch,
+    share: Callable[[float], float],
+    searched: tuple[float, float] = (1e-3, 100.0),
+    cells: list[list[int]] = MIXED,
+) -> tuple[float | None, list[float]]:
+    """How far a limit of 0.5 lets epsilon go where certainty is a given function of it, and where that is asked."""
+    asked: list[float] = []
+
+    def answer(_: Any, noises: Any, *__: Any) -> Floats:
+        asked.append(1 / noises[0].scale)
+        return np.array([share(asked[-1])])
+
+    monkeypatch.setattr("cellrisk.decide.figure_limits.certain_shares", answer)
+    attributes = make_table(cells).attributes
+    return CertainLimit(0.5).find_largest(attributes, Setting("geometric"), *searched), asked
+
+
+@pytest.mark.parametrize(
+    ("searched", "points"),
+    [((1e-3, 100.0), 241), ((1.0, 10.0), 49), ((1.0, 1.01), 2), ((1.0, 1.05), 3), ((2.0, 2.0), 1)],
+)
+def test_how_closely_certainty_is_scanned(
+    monkeypatch: pytest.MonkeyPatch, searched: tuple[float, float], points: int
+) -> None:
+    """At 48 points in each power of ten, and the end; at 12 where a table has more than a hundred different counts."""
+    largest, asked = scan_certainty(monkeypatch, lambda _: 0.1, searched)
+    assert largest == searched[1]
+    assert asked == near(np.geomspace(*searched, points).tolist())
+    for number, expected in ((50, points), (51, 1 + math.ceil(12 * math.log10(searched[1] / searched[0])))):
+        _, asked = scan_certainty(monkeypatch, lambda _: 0.1, searched, [[each + 1, 0] for each in range(number)])
+        assert len(asked) == expected
+
+
+def test_only_the_nearest_neighbours_are_looked_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to sixteen pairs of them, each at three points; none where certainty is a tenth below the limit."""
+    for share, more in ((0.449, 0), (0.451, 48), (0.5, 48)):
+        _, asked = scan_certainty(monkeypatch, lambda _, share=share: share)  # type: ignore[misc]
+        assert len(asked) == 241 + more
+    points = np.geomspace(1e-3, 100, 241)
+    for direction in (1, -1):  # it comes nearest at one end of the range, wherever the scan begins
+        _, asked = scan_certainty(
+            monkeypatch,
+            lambda epsilon, sign=direction: 0.48 + 0.001 * sign * math.log10(epsilon),  # type: ignore[misc]
+        )
+        between = np.array(asked[241:])
+        assert len(between) == 48
+        nearest = points[-17:] if direction > 0 else points[:17]
+        assert nearest[0] < between.min()
+        assert between.max() < nearest[-1]
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_one_of_two_neighbours_near_the_limit_is_enough(monkeypatch: pytest.MonkeyPatch, side: int) -> None:
+    """At one point certainty is near its limit, and just beside it above: before that point, or after it."""
+    points = np.geomspace(1e-3, 100, 241)
+    spot = float(points[100])
+    risen = spot * float(points[1] / points[0]) ** (side / 2)
+
+    def rise(epsilon: float) -> float:
+        return 0.6 if abs(epsilon / risen - 1) < 1e-3 else 0.49 if abs(epsilon / spot - 1) < 1e-3 else 0.1
+
+    largest, asked = scan_certainty(monkeypatch, rise)
+    assert largest is not None
+    assert risen * (1 - 1.001e-3) < largest < risen
+    assert max(asked) == near(100.0)
+
+
+def test_certainty_above_its_limit_at_the_first_epsilon_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest, asked = scan_certainty(monkeypatch, lambda epsilon: 0.6 if epsilon < 0.00101 else 0.2)
+    assert (largest, asked) == (None, [near(1e-3)])
+    assert scan_certainty(monkeypatch, lambda epsilon: 0.5)[0] == 100.0  # at the limit, it is kept
+
+
+def test_an_edge_is_halved_to_a_ten_millionth() -> None:
+    """The end that keeps the limit, and not more than that below the edge."""
+    for edge in np.geomspace(1.001e-3, 99.0, 25).tolist():
+        found = _halve(lambda epsilon, edge=edge: epsilon <= edge, 1e-3, 100.0)  # type: ignore[misc]
+        assert 0 <= edge / found - 1 <= 1e-7
 
 
 def test_certainty_that_cannot_be_told_is_no_limit() -> None:
@@ -316,6 +404,59 @@ def test_a_limit_on_epsilon_at_the_ends_of_the_range() -> None:
     for most, largest in ((0.5, 0.5), (0.01, 0.01), (10.0, 10.0), (20.0, 10.0), (0.009, None)):
         (limit,) = FigureLimit.read(max_epsilon=most)
         assert limit.find_largest([], Setting("geometric", 0.0), 0.01, 10.0) == largest
+
+
+@pytest.mark.parametrize(
+    ("limits", "name", "largest", "binds"),
+    [
+        ({"max_ceiling": 0.75}, "geometric", math.log(3), True),
+        ({"max_ceiling": 0.75, "max_epsilon": 1.0}, "geometric", 1.0, True),
+        ({"max_ceiling": 0.75, "max_epsilon": 2.0}, "geometric", math.log(3), True),
+        ({"max_ceiling": 1.0}, "geometric", 100.0, False),
+        ({"max_epsilon": 100.0}, "geometric", 100.0, True),  # it binds wherever the search ends
+        ({"max_epsilon": 101.0}, "geometric", 100.0, False),
+        ({"max_ceiling": 0.50001}, "geometric", None, True),
+        ({"max_ceiling": 0.50001, "max_epsilon": 2.0}, "geometric", None, True),
+        ({"max_ceiling": 1.0}, "gaussian", math.nextafter(1.0, 0.0), False),
+        ({}, "geometric", 100.0, False),
+    ],
+)
+def test_how_far_limits_reach_on_any_table(
+    limits: dict[str, float], name: str, largest: float | None, binds: bool
+) -> None:
+    """Two equally likely values are told apart 1/(1 + e^-epsilon) of the time: 3 times in 4 at ln 3."""
+    setting = Setting(name, 1e-5 if name == "gaussian" else 0.0)  # type: ignore[arg-type]
+    reach = ReachWithoutData.of(FigureLimit.read(**limits), setting)  # type: ignore[arg-type]
+    assert reach == ReachWithoutData(None if largest is None else pytest.approx(largest, rel=2e-7, abs=0), binds)
+
+
+def test_a_breach_is_said_with_what_the_policy_asks() -> None:
+    caused, certain = FigureLimit.read(max_caused=0.03, max_certain=0.2, certainty=0.8)
+    assert caused.explain_breach(0.25) == (
+        "the policy asks for at most 3% of people given away because of their own record; "
+        "25% of people are given away because of their own record"
+    )
+    assert certain.explain_breach(0.5) == (
+        "the policy asks for at most 20% of people named rightly with 80% certainty; "
+        "50% of people can be named rightly with 80% certainty"
+    )
+
+
+def test_a_figure_at_its_limit_is_no_breach() -> None:
+    attributes, mechanism = make_table(MIXED).attributes, cr.Geometric(1.5)
+    for limit in FigureLimit.read(max_caused=0.5, max_certain=0.5, max_ceiling=0.7, max_epsilon=1.0, certainty=0.8):
+        figure = limit.find(attributes, mechanism)
+        assert replace(limit, most=figure).breach(attributes, mechanism) is None
+        below = replace(limit, most=figure * (1 - 1e-9))
+        assert below.breach(attributes, mechanism) == f"{below.describe()}; {limit.say(figure)}"
+
+
+def test_limits_are_written_down_with_what_they_depend_on() -> None:
+    limits = FigureLimit.read(max_caused=0.03, max_certain=0.2, certainty=0.8, belief="table", attack="plurality")
+    assert [limit.to_dict() for limit in limits] == [
+        {"max_caused": 0.03},
+        {"max_certain": 0.2, "certainty": 0.8, "belief": "table"},
+    ]
 
 
 def test_which_limits_are_kept_without_a_look_at_the_data() -> None:

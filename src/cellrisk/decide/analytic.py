@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from cellrisk.decide.search import Admissible, Excesses, join, narrow
+from cellrisk.decide.search import Admissible, Excesses, collect
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.risk.sweep import Setting
 from cellrisk.system.arrays import Floats
@@ -26,6 +26,7 @@ RESOLUTION = 1e-10
 """A risk that goes beyond its limit by less than this, and back, may be taken for one that does not."""
 MOST_POINTS = 48
 """The most points in one stretch: the bends of an interpolant are eigenvalues of a matrix of that size."""
+MOST_STRETCHES = 2000
 NEARLY_REAL = 1e-2
 DENSE = 512
 
@@ -39,31 +40,19 @@ def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: floa
     found = excesses(kind.at_scales(map(math.exp, places)))
     special: list[Floats] = []
     crossings: list[Floats] = []
-    least, where = math.inf, 0.0
-    start = 0
-    for piece in pieces:
-        interpolants = piece.interpolate(found[:, start : start + piece.points])
-        start += piece.points
+    for piece, values in zip(pieces, np.hsplit(found, len(pieces)), strict=True):
+        interpolants = piece.interpolate(values)
         levels, zeros = piece.find_special(interpolants)
-        special.append(levels)
+        special += [levels, piece.find_least(interpolants)]
         crossings.append(zeros)
-        closest, nearest = piece.find_least(interpolants)
-        if closest < least:
-            least, where = closest, nearest
-    marked = np.unique(np.concatenate([*special, *crossings, [where]]))
-    inside = np.concatenate([*special, [where], 0.5 * (marked[1:] + marked[:-1])])  # a crossing itself is all rounding
+    marked = np.unique(np.concatenate([*special, *crossings]))
+    inside = np.concatenate([*special, 0.5 * (marked[1:] + marked[:-1])])  # a crossing itself is all rounding
     epsilon = np.unique(np.concatenate([[low], np.clip(scales.invert(inside), low, high), [high]]))
 
     def excess(epsilons: Floats) -> Floats:
         return np.asarray(excesses(setting.noises(epsilons)).max(axis=0))
 
-    value = excess(epsilon)
-    ends = [
-        narrow(excess, epsilon[place : place + 2], value[place : place + 2])
-        for place in np.flatnonzero((value[1:] <= 0) != (value[:-1] <= 0))
-    ]
-    lowest = int(np.argmin(value))
-    return Admissible(join(low, high, value, ends), float(value[lowest]), float(epsilon[lowest]))
+    return collect(excess, epsilon, excess(epsilon))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,17 +107,15 @@ class _Piece:
         levels, zeros = [np.array([-1.0, 1.0])], [np.zeros(0)]
         for coefficients in interpolants.T:
             for series, found in ((chebyshev.chebder(coefficients), levels), (coefficients, zeros)):
-                kept = chebyshev.chebtrim(series, 1e-15 * float(np.abs(series).max()))
-                roots = chebyshev.chebroots(kept) if len(kept) > 1 else np.zeros(0)
+                roots = chebyshev.chebroots(chebyshev.chebtrim(series, 1e-15 * float(np.abs(series).max())))
                 found.append(roots.real[(np.abs(roots.imag) < NEARLY_REAL) & (np.abs(roots.real) <= 1.0)])
         return self.middle + self.half * np.concatenate(levels), self.middle + self.half * np.concatenate(zeros)
 
-    def find_least(self, interpolants: Floats) -> tuple[float, float]:
-        """The smallest of the largest excess, and where it is."""
+    def find_least(self, interpolants: Floats) -> Floats:
+        """The place where the largest interpolant is least, among many: it may be where two of them cross."""
         dense = np.linspace(-1.0, 1.0, DENSE)
         largest = chebyshev.chebval(dense, interpolants).max(axis=0)
-        least = int(np.argmin(largest))
-        return float(largest[least]), self.middle + self.half * float(dense[least])
+        return np.array([self.middle + self.half * dense[np.argmin(largest)]])
 
 
 def _cut(low: float, high: float, kind: type[Noise], n_levels: int) -> list[_Piece]:
@@ -144,23 +131,15 @@ def count_points(length: float, kind: type[Noise], n_levels: int) -> tuple[int, 
     >>> count_points(math.log(1e5), LaplaceNoise, 2)
     (3, 43)
     """
-    best = (math.inf, 1, 1)
-    heights = [
-        *np.geomspace(0.001, 0.04, 12).tolist(),
-        *np.linspace(0.05, 1.4, 28).tolist(),
-    ]  # low for very many labels
-    for number in range(1, 2000):
-        half = max(0.5 * length / number, 1e-6)
-        for height in heights:
-            size = n_levels * log_size(kind, height)
-            ratio = height / half + math.hypot(height / half, 1.0)
-            needed = 1.0 + (math.log(4.0 / RESOLUTION / (ratio - 1.0)) + size) / math.log(ratio)
-            if math.isfinite(size) and needed <= MOST_POINTS:
-                points = max(4, math.ceil(needed))
-                best = min(best, (number * points, number, points))
-        if best[0] < math.inf and best[1] * 2 < number:
-            break
-    return best[1], best[2]
+    heights = np.concatenate([np.geomspace(0.001, 0.04, 12), np.linspace(0.05, 1.4, 28)])  # low for very many labels
+    sizes = n_levels * np.array([log_size(kind, height) for height in heights.tolist()])
+    numbers = np.arange(1, MOST_STRETCHES)[:, None]
+    steepness = heights / np.maximum(0.5 * length / numbers, RESOLUTION)  # a range may be a single point
+    ratio = steepness + np.hypot(steepness, 1.0)
+    points = np.ceil(1.0 + (np.log(4.0 / RESOLUTION / (ratio - 1.0)) + sizes) / np.log(ratio))
+    total = np.where(points <= MOST_POINTS, numbers * points, np.inf)
+    number, height = np.unravel_index(np.argmin(total), total.shape)
+    return int(numbers[number, 0]), int(points[number, height])
 
 
 @lru_cache(maxsize=512)
@@ -173,12 +152,12 @@ def log_size(kind: type[Noise], height: float) -> float:
     >>> round(math.exp(log_size(LaplaceNoise, 1.0)), 6), round(1 / math.cos(1.0), 6)
     (1.850816, 1.850816)
     """
-    if issubclass(kind, LaplaceNoise | GeometricNoise) and height < 0.5 * math.pi:
-        return -math.log(math.cos(height)) * (1 if issubclass(kind, LaplaceNoise) else 2)
-    if not issubclass(kind, GaussianNoise | DiscreteGaussianNoise) or height >= 0.25 * math.pi:
+    if kind in (LaplaceNoise, GeometricNoise) and height < 0.5 * math.pi:
+        return -math.log(math.cos(height)) * (1 if kind is LaplaceNoise else 2)
+    if kind not in (GaussianNoise, DiscreteGaussianNoise) or height >= 0.25 * math.pi:
         return math.inf
     normal = -0.5 * math.log(math.cos(2.0 * height))
-    if issubclass(kind, GaussianNoise):
+    if kind is GaussianNoise:
         return normal
     scale = np.geomspace(0.05, 20.0, 2000)
     turned = np.exp(-2j * height) / scale**2

@@ -156,10 +156,11 @@ class SearchedRange:
             if each.largest < low:
                 return f"the limit on {each.limit.about} is kept only up to epsilon {show_down(each.largest)}"
         if self.found.intervals:
-            reach = min(self.reaches, key=lambda each: each.largest or 0.0)
+            reached = [(each.largest, each.limit.about) for each in self.reaches if each.largest is not None]
+            largest, about = min(reached, key=lambda each: each[0])
             return (
                 f"the limit on the risk asks for epsilon {show_up(self.found.intervals[0][0])} or more, the limit on "
-                f"{reach.limit.about} allows up to {show_down(reach.largest or 0.0)}; {INSTEAD}"
+                f"{about} allows up to {show_down(largest)}; {INSTEAD}"
             )
         lower = self.setting.lower_end
         alone = "chance alone gives" if lower == "chance" else f"{lower} is"

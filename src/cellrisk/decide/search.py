@@ -11,13 +11,12 @@ import numpy as np
 from cellrisk.noise.distributions import Noise
 from cellrisk.system.arrays import Floats
 
-SCANNED = 129
-POINTS_AT_A_BEND = 14
+STEP = 0.09
+"""The widest step of a scan, in log epsilon."""
 EDGE = 1e-8
 """Relative width to which an edge is narrowed; the admissible end of that width is returned."""
 ROUNDING = 1e-14
 """An edge is moved inwards until the excess is below zero by this: added up in another order it is not above."""
-ROUNDS_AT_A_BEND = 3
 
 Excess = Callable[[Floats], Floats]
 """How far a risk is above its limit, at many epsilons at once."""
@@ -32,87 +31,78 @@ class Admissible:
     intervals: tuple[tuple[float, float], ...]
     """Ascending, both ends included: the excess is at most zero at each end, and above zero 1e-6 beyond it."""
     least: float
-    """The smallest excess that was found. It is looked for closely where nothing is admissible."""
+    """The smallest excess that was found."""
     where: float
     """The epsilon of the smallest excess."""
 
 
 def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
-    """Scans the range evenly in log epsilon, looks closer at every bend, then narrows each edge to its safe side.
+    """Scans the range evenly in log epsilon, follows every bend to its end, then narrows each edge to its safe side.
 
     For functions of which nothing is known but that they change over a factor of about two in epsilon or more: the
-    step is a tenth of that, so that two edges can hide between neighbours only at a bend, or at an end of the range,
+    step is an eighth of that, so that two edges can hide between neighbours only at a bend, or at an end of the range,
     which is where it looks closer. `find_epsilons` knows more of a risk, and overlooks nothing.
 
     >>> found = find_admissible(lambda epsilon: (epsilon - 1.0) * (epsilon - 2.0) * (epsilon - 4.0), 0.5, 10.0)
     >>> [(round(low, 6), round(high, 6)) for low, high in found.intervals]
     [(0.5, 1.0), (2.0, 4.0)]
     """
-    epsilon = np.geomspace(low, high, SCANNED)
+    epsilon = np.geomspace(low, high, math.ceil(math.log(high / low) / STEP) + 1)
     value = excess(epsilon)
-    for _ in range(ROUNDS_AT_A_BEND):
-        more = _near_bends(epsilon, value)
-        if not len(more):
-            break
-        epsilon = np.concatenate([epsilon, more])
-        value = np.concatenate([value, excess(more)])
-        order = np.argsort(epsilon)
-        epsilon, value = epsilon[order], value[order]
+    low_turns = [_find_least(excess, epsilon, place) for place in {*_find_dips(value), int(np.argmin(value))}]
+    high_turns = [_find_least(lambda at: -excess(at), epsilon, place) for place in _find_dips(-value)]
+    epsilon, kept = np.unique([*epsilon, *(turn for turn, _ in low_turns + high_turns)], return_index=True)
+    value = np.array([*value, *(least for _, least in low_turns), *(-least for _, least in high_turns)])[kept]
+    return collect(excess, epsilon, value)
+
+
+def collect(excess: Excess, epsilon: Floats, value: Floats) -> Admissible:
+    """What is admissible, from a function at ascending epsilons that has at most one edge between two of them."""
     fine = value <= 0
-    edges = np.flatnonzero(fine[1:] != fine[:-1])
-    ends = [narrow(excess, epsilon[place : place + 2], value[place : place + 2]) for place in edges]
-    intervals = join(low, high, value, ends)
-    for _ in range(0 if intervals else ROUNDS_AT_A_BEND):
-        least = int(np.argmin(value))
-        around = epsilon[max(least - 1, 0)], epsilon[min(least + 1, len(epsilon) - 1)]
-        epsilon = np.geomspace(*around, 2 * POINTS_AT_A_BEND + 1)
-        value = excess(epsilon)
+    edges = [
+        narrow(excess, epsilon[place : place + 2], value[place : place + 2])
+        for place in np.flatnonzero(fine[1:] != fine[:-1])
+    ]
+    edges = [*epsilon[:1][fine[:1]].tolist(), *edges, *epsilon[-1:][fine[-1:]].tolist()]
     least = int(np.argmin(value))
-    return Admissible(intervals, float(value[least]), float(epsilon[least]))
+    return Admissible(tuple(zip(edges[::2], edges[1::2], strict=True)), float(value[least]), float(epsilon[least]))
 
 
-def join(low: float, high: float, value: Floats, ends: list[float]) -> tuple[tuple[float, float], ...]:
-    """The intervals between these edges, the ends of the range among them where they are admissible."""
-    edges = [*([low] if value[0] <= 0 else []), *ends, *([high] if value[-1] <= 0 else [])]
-    return tuple(zip(edges[::2], edges[1::2], strict=True))
+def _find_dips(value: Floats) -> list[int]:
+    """Where a function above zero is least among its neighbours, and may be below zero beside them.
 
-
-def _near_bends(epsilon: Floats, value: Floats) -> Floats:
-    """More points on both sides of each local extremum that zero may lie just beyond.
-
-    A parabola through three points goes beyond the middle one by at most an eighth of the larger difference. The ends
-    of the range count as bends: one may be just inside.
+    A parabola through three points goes beyond the middle one by at most an eighth of the larger difference: it is
+    looked at where that difference is more than the way to zero. The ends of the range count: a dip may be just inside.
     """
-    before, after = np.concatenate([value[1:2], value[:-1]]), np.concatenate([value[1:], value[-2:-1]])
-    dip = (value > 0) & (value <= before) & (value <= after)
-    peak = (value <= 0) & (value >= before) & (value >= after)
-    near = np.abs(value) <= np.maximum(np.abs(before - value), np.abs(after - value))
-    new: list[Floats] = []
-    for place in np.flatnonzero((dip | peak) & near).tolist():
-        sides = (epsilon[max(place - 1, 0)], epsilon[place]), (epsilon[place], epsilon[min(place + 1, len(value) - 1)])
-        new += [np.geomspace(low, high, POINTS_AT_A_BEND + 2)[1:-1] for low, high in sides if high / low > 1 + EDGE]
-    return np.unique(np.concatenate(new)) if new else np.zeros(0)
+    mirrored = np.pad(value, 1, mode="reflect")
+    sides = np.stack([mirrored[:-2], mirrored[2:]]) - value
+    return np.flatnonzero((value >= 0) & (sides.min(axis=0) >= 0) & (sides.max(axis=0) > value)).tolist()
+
+
+def _find_least(excess: Excess, epsilon: Floats, place: int) -> tuple[float, float]:
+    """Where the function is least between the neighbours of one of these epsilons, and what it is there."""
+    from scipy.optimize import minimize_scalar
+
+    around = epsilon[max(place - 1, 0) : place + 2][[0, -1]]
+    found = minimize_scalar(lambda log: float(excess(np.exp([log]))[0]), bounds=np.log(around), method="bounded")
+    return float(np.clip(math.exp(found.x), *around)), float(found.fun)
 
 
 def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
-    low, high = map(float, epsilon)
-    at_low, at_high = map(float, value)
-    known = {0.0: at_low, 1.0: at_high}
-    width = math.log(high / low)
+    (at_inner, inner), (at_outer, outer) = sorted(zip(map(float, value), map(float, epsilon), strict=True))
+    width = abs(math.log(outer / inner))
+    known = {0.0: at_inner, width: at_outer}
 
-    def place(part: float) -> float:
-        return high if part >= 1.0 else low * math.exp(part * width)
+    def place(distance: float) -> float:
+        return inner * math.exp(math.copysign(distance, outer - inner))
 
-    def at(part: float) -> float:
-        return known[part] if part in known else float(excess(np.array([place(part)]))[0])
+    def at(distance: float) -> float:
+        return known[distance] if distance in known else float(excess(np.array([place(distance)]))[0])
 
-    tolerance = EDGE / width
-    part = float(brentq(at, 0.0, 1.0, xtol=tolerance, rtol=4 * np.finfo(float).eps))
-    inside, towards = (0.0, -tolerance) if at_low <= 0 else (1.0, tolerance)
-    while at(part) > -ROUNDING and part != inside:
-        part = min(max(part + towards, 0.0), 1.0)
-        towards *= 2.0
-    return place(part)
+    distance, step = float(brentq(at, 0.0, width, xtol=EDGE)), EDGE
+    while distance > 0 and at(distance) > -ROUNDING:
+        distance, step = max(distance - step, 0.0), 2.0 * step
+    return place(distance)
