@@ -516,10 +516,10 @@ class Ledger:
         What the dead have left is not waited for.
         """
         moving = any(pending.decided and is_alive(self._store.id, pending.token) for pending in pendings)
-        if not moving or time.monotonic() > deadline:
-            return False
-        time.sleep(PAUSE)
-        return True
+        waiting = moving and time.monotonic() <= deadline
+        if waiting:
+            time.sleep(PAUSE)
+        return waiting
 
     def _read_state(self, session: Session, pendings: list[Pending]) -> LedgerState:
         """The entries and what is reserved. Entries that were not read before are checked against their digests."""
@@ -527,9 +527,10 @@ class Ledger:
         if known:
             last = session.row(known[-1].number)
             known = known if last is not None and last.digest == known[-1].digest else ()
-        rows = session.rows(len(known) + 1)
+        start = len(known) + 1
+        rows = session.rows(start)
         check_links(rows, len(known), known[-1].digest if known else head.id, head)
-        written = session.whereabouts(len(known) + 1) if rows else {}
+        written = session.whereabouts(start) if rows else {}
         paths = {number: each.path for number, each in written.items()}
         self._known = (*known, *(Entry.read(row, paths.get(row.number)) for row in rows))
         return LedgerState(self._known, tuple(Reserved.of(each) for each in pendings if not each.decided))

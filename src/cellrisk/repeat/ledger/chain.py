@@ -129,7 +129,7 @@ class _Numbering:
         if row.previous in self._numbers:
             yield self._numbers[row.previous] + 1
         for step in range(1, self._n_rows + 2):
-            self._left -= 2 * (len(row.body) + 200)
+            self._left -= 2 * len(f"{row.number}\n{row.previous}\n{row.body}")
             if self._left < 0:
                 return
             yield row.number - step

@@ -16,12 +16,11 @@ from typing import Any, BinaryIO
 
 from cellrisk.publish.releasing.saving import sidecar_of
 from cellrisk.repeat.ledger.chain import Problem
-from cellrisk.repeat.ledger.entry import Entry, show_on_one_line
+from cellrisk.repeat.ledger.entry import BLOCK, Entry, show_on_one_line
 
 LARGEST = 1 << 28
 MOST_NAMES = 100_000
 ENDINGS = (".csv.json", ".parquet.json")
-BLOCK = 1 << 20
 
 
 def digest_description(text: str) -> str | None:

@@ -322,7 +322,7 @@ def read_loss(loss: Mechanism | Loss) -> Loss:
     named = given.to_dict()
     try:
         plain = {name: float(value) if is_number(value) else value for name, value in named.items()}
-        read = Loss.from_dict(json.loads(json.dumps(plain, allow_nan=False)))
+        read = Loss.from_dict(json.loads(json.dumps(plain)))
     except (TypeError, ValueError, KeyError):
         read = None
     if read != given:

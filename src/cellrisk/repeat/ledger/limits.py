@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -193,8 +194,10 @@ def _compose(losses: Sequence[Loss], operator: Operator, delta: float | None, fl
 
 
 def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
-    if limit.operator == "tightest" and _keeps_by_addition(losses, limit):
-        return  # the tightest is not above any other, and this one costs nothing
+    if limit.operator == "tightest":
+        with suppress(InvalidInput, UnknownName):
+            if _compose(losses, "basic", limit.delta, limit.target).epsilon <= limit.epsilon:
+                return  # the tightest is not above any other, and this one costs nothing
     try:
         epsilon = _compose(losses, limit.operator, limit.delta, limit.target).epsilon
     except (InvalidInput, UnknownName) as refusal:
@@ -202,10 +205,3 @@ def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
         raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None
     if epsilon > limit.epsilon:
         raise InvalidInput(exceeded, got=f"epsilon {claim(epsilon)} in all", allowed=limit.describe())
-
-
-def _keeps_by_addition(losses: Sequence[Loss], limit: Limit) -> bool:
-    try:
-        return _compose(losses, "basic", limit.delta, limit.target).epsilon <= limit.epsilon
-    except (InvalidInput, UnknownName):
-        return False

@@ -309,7 +309,7 @@ def _stands(session: Session, number: int | None, note: Note) -> bool:
     try:
         file = None if row is None else Entry.read(row).file
     except InvalidInput:
-        return False
+        file = None
     return file is not None and file.sha256 == note.sha256
 
 

@@ -183,7 +183,7 @@ class FilePlace(Place):
         with self.gate():  # to close the file would end the locks that SQLite holds on it in this process
             try:
                 with self.path.open("rb") as stream:
-                    header = stream.read(100)
+                    header = stream.read(72)
             except OSError as error:
                 raise InvalidInput("the ledger cannot be read", got=f"{self} ({error.strerror})") from None
         if not header:
