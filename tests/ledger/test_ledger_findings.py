@@ -208,7 +208,8 @@ def test_what_keeps_a_limit_by_addition_is_not_composed_further(monkeypatch: pyt
         state.check_release(Cohort("a"), pure(1.5))
     assert asked == [("basic", 1e-6, "approximate"), ("tightest", 1e-6, "approximate")]
     asked.clear()
-    LedgerState(make_entries(("a",))).check_limit(Limit(cohort="a", epsilon=1.0, operator="basic"))
+    exact = LedgerState(make_entries(("a",), ("a", pure(1.0))))
+    exact.check_limit(Limit(cohort="a", epsilon=1.0, operator="basic"))
     assert asked == [("basic", 0.0, "pure")]
     asked.clear()
     approximate = Loss(flavour="approximate", epsilon=0.1, delta=1e-9)
@@ -359,13 +360,14 @@ def pend(token: str = TOKEN, state: str = RESERVED, **body: Any) -> Pending:
 
 
 def test_reservations_that_do_not_fit() -> None:
-    rows = write_rows(COHORT, release_with_file(), RELEASE)
+    rows = write_rows(COHORT, release_with_file(), RELEASE, {**COHORT, "cohort": "c"})
     name = f"reservation {TOKEN}"
     part = f"{name} is about a cohort that is part of one never declared"
     never = f"{name} is about a cohort that was never declared"
     gone = f"{name} is decided, and its entry is not there, or another names it too"
     for pendings, told in (
         ([pend()], []),
+        ([pend(cohort="c", part_of="c")], []),
         ([pend(part_of="a", cohort="b", declares=True)], []),
         ([pend(part_of="x", cohort="b", declares=True)], [part]),
         ([pend(cohort="b")], [never]),

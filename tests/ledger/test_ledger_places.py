@@ -65,7 +65,9 @@ def test_a_place_is_a_path_or_an_address(tmp_path: Path) -> None:
     assert find_place("a", 1.5).wait == find_place(ADDRESS, 1.5).wait == 1.5
     place: Any
     for place in ("", None, 5, b"a"):
-        with pytest.raises((InvalidInput, TypeError)):
+        with pytest.raises(
+            InvalidInput, match=r"^a ledger needs a place; allowed: a path, or postgresql://user:password@"
+        ):
             find_place(place, 0)
     with pytest.raises(InvalidInput, match=r"^a path cannot hold NUL$"):
         find_place("a\0b", 0)

@@ -97,7 +97,7 @@ class LedgerState:
                 f"cohort '{name}' is only declared by a release that is not finished", fix="try again when it is"
             )
         known = list(self.declared)
-        near = [each for each in known if fold(each) == fold(name)] or difflib.get_close_matches(name, known, n=1)
+        near = [each for each in known if fold(each) == fold(name)] or difflib.get_close_matches(name, known)
         more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
         hint = f"did you mean '{near[0]}'? " if near else ""
         raise UnknownName(
