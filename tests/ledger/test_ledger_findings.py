@@ -465,13 +465,14 @@ def test_files_are_compared_with_their_entries(tmp_path: Path) -> None:
     assert compare(entry, again, later) == ([], [(2, "its file a.csv was replaced by entry 3")])
 
 
-def test_paths_that_are_not_asked_for(tmp_path: Path) -> None:
+def test_paths_that_are_not_asked_for() -> None:
     for path in (None, "", "a.csv", "//server/a.csv", "\\\\server\\a.csv", "/a\0b"):
         file = ReleasedFile("a.csv", path, "ab" * 32, 5)
         entry = Entry(number=2, time=TIME, kind="release", cohort="a", file=file)
         assert compare(entry) == ([], [(2, "where its file a.csv was written is not known")])
-    assert verification._exists(Path("a\0b")) is False
-    assert verification._exists(tmp_path) is True
+    file = ReleasedFile("a.csv", f"/{'x' * 300}", "ab" * 32, 5)  # longer than any name of a file
+    entry = Entry(number=2, time=TIME, kind="release", cohort="a", file=file)
+    assert compare(entry) == ([], [(2, "its file a.csv is not where it was written")])
 
 
 def describe(identity: str, number: int, digest: str) -> str:
@@ -542,6 +543,10 @@ def test_a_file_on_its_way_is_not_blamed_by_the_word_of_its_journal(tmp_path: Pa
     assert compare(entry, decided=[pending]) == ([], [gone])
     journal = journals.open_journal(ID, TOKEN, 0)
     assert compare(entry, decided=[pending]) == ([], [])
+    other = add_file(tmp_path / "b.csv", 3)
+    (tmp_path / "b.csv").write_bytes(b"")
+    changed = (3, "its file b.csv is not what was released: it was changed")
+    assert compare(entry, other, decided=[pending]) == ([changed], [])
     assert compare(entry, decided=[pend(state=DECIDED, entry=3)]) == ([], [gone])
     journal.close()
     assert compare(entry, decided=[pending]) == ([], [gone])

@@ -233,14 +233,14 @@ def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callab
         elif last[path] != entry.number:
             remarks.append(Problem(entry.number, f"its file {name} was replaced by entry {last[path]}"))
         else:
-            there = _exists(path)
+            there = os.path.exists(path)
             sha256 = digest_regular(path, entry.file.bytes) if there and not is_ledger(path) else None
             if sha256 is None:
                 what = "cannot be read" if there else "is not where it was written"
                 remarks.append(Problem(entry.number, f"its file {name} {what}"))
             elif sha256 != entry.file.sha256:
                 problems.append(Problem(entry.number, f"its file {name} is not what was released: it was changed"))
-            if sha256 is not None or _exists(sidecar_of(path)):
+            if sha256 is not None or os.path.exists(sidecar_of(path)):
                 fault = compare_description(entry, found.id, path)
                 problems += [Problem(entry.number, fault)] if fault else []
             if entry.tables and sha256 == entry.file.sha256:
@@ -257,9 +257,9 @@ def _is_on_its_way(identity: str, pending: Pending, path: Path | None) -> bool:
     A row of the ledger is not believed: somebody could write one to hide that a file was changed.
     """
     journal = find_journal(identity, pending.token)
-    if journal is None:
-        return False
-    return is_held(journal) or (path is not None and any(map(_exists, staged_at(path, pending.token).new)))
+    return journal is not None and (
+        is_held(journal) or (path is not None and any(map(os.path.exists, staged_at(path, pending.token).new)))
+    )
 
 
 def _find_path(entry: Entry) -> Path | None:
@@ -268,10 +268,3 @@ def _find_path(entry: Entry) -> Path | None:
     if not text or "\0" in text or text.startswith(("//", "\\\\")) or not os.path.isabs(text):
         return None
     return Path(text)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
