@@ -16,6 +16,7 @@ from cellrisk.noise.mechanisms import (
     NEIGHBOURS,
     SAFE,
     Mechanism,
+    find_smallest,
     gaussian_log_delta,
     mechanism,
     zcdp_log_delta,
@@ -262,3 +263,16 @@ def test_noises_at_many_epsilons_are_those_of_each(name: str) -> None:
 def test_noises_where_there_is_no_guarantee_are_refused(epsilons: list[float]) -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
         Setting("gaussian", 0.01).noises(epsilons)
+
+
+@pytest.mark.parametrize("root", [3e-9, 0.4, 0.5, 1.0, 1.7, 2.0, 1e5 / 7, 3e12])
+def test_a_root_is_found_on_its_safe_side(root: float) -> None:
+    for excess in (
+        lambda x: math.log(root / x),
+        lambda x: root / x - 1.0,
+        lambda x: math.tanh(1.0 - x / root),
+        lambda x: (root / x) ** 3 - x / root,
+    ):
+        found = find_smallest(excess)
+        assert excess(found) <= 0.0
+        assert found == pytest.approx(root, rel=5e-13, abs=0)

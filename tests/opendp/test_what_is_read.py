@@ -79,6 +79,12 @@ def test_a_query_with_declared_keys(
     assert cr.from_opendp(query) == cr.Geometric(epsilon=0.5)
 
 
+def test_a_query_with_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    measurement = count_labels() >> dp.m.then_laplace(scale=0.25)
+    query = frame(monkeypatch, {**LAPLACE, "scale": 0.25}, measurement=measurement)
+    assert cr.from_opendp(query) == cr.Geometric(epsilon=4.0)
+
+
 def test_a_query_with_gaussian_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     measurement = count_labels(distance=dp.L2Distance["f64"]) >> dp.m.then_gaussian(scale=3.0)
     row = {**LAPLACE, "distribution": "Integer Gaussian", "scale": 3.0}

@@ -141,7 +141,7 @@ def first_value(threshold: float) -> int:
     >>> first_value(2.5)
     3
     """
-    if not (threshold >= 0.5 and (threshold - 0.5).is_integer()):
+    if not (threshold >= 0.5 and threshold % 1 == 0.5):
         raise InvalidInput("threshold must be a positive half-integer", got=threshold, allowed="0.5, 1.5, ...")
     return math.ceil(threshold)
 

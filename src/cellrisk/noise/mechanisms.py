@@ -83,7 +83,7 @@ class Mechanism(ABC):
                 fix="a common choice is 1 / number of records",
             )
         require_word("neighbours", self.neighbours, NEIGHBOURS)
-        if not (0.5 <= self.threshold < LARGEST_THRESHOLD and (self.threshold - 0.5).is_integer()):
+        if not (0.5 <= self.threshold < LARGEST_THRESHOLD and self.threshold % 1 == 0.5):
             raise InvalidInput(
                 "threshold must be a positive half-integer",
                 got=self.threshold,
