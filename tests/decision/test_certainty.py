@@ -396,3 +396,42 @@ def test_sums_that_start_far_from_0_are_those_over_all_counts(shape: float, thet
 def edge(noise: Noise) -> float:
     """log c of noise whose far probabilities are c e^(-|j|/scale)."""
     return float(np.log(noise.mass(np.array([40.0])))[0]) + 40.0 / noise.scale
+
+
+@pytest.mark.parametrize("threshold", [0.5, 4.5, 300.5])
+@pytest.mark.parametrize("noise", [*NOISES.values(), GeometricNoise(40.0), GaussianNoise(25.0)])
+def test_the_chance_of_many_values_is_that_of_each_added_up(noise: Noise, threshold: float) -> None:
+    channel = Channel(noise, threshold)
+    draw = np.random.default_rng(1)
+    for count in (0, 1, 7, 250, 300, 1_000):
+        values = channel.values(np.array([count]))
+        values = values[values >= channel.window(count)[0]]
+        low, high = np.sort(draw.integers(0, len(values), (2, 40)), axis=0)
+        each = channel.chance(np.array([count]), values)[0]
+        theirs = [math.fsum(each[first : last + 1]) for first, last in zip(low, high, strict=True)]
+        found = channel.chance_within(np.full(40, count), values[low], values[high])
+        assert found.tolist() == pytest.approx(theirs, rel=1e-11, abs=0)
+
+
+@pytest.mark.parametrize("noise", [GeometricNoise(60.0), GaussianNoise(80.0)])
+def test_the_bound_on_exponentials_is_no_smaller_than_they_are(noise: Noise) -> None:
+    """And larger by no more than the people expected differ within a group of values."""
+    channel = Channel(noise, 2.5)
+    counts = np.array([[0, 3, 900], [40, 0, 2_000], [700, 5, 0]])
+    belief = (0.4, 0.3, 1.5), 0.998
+    behind = [
+        channel_module.expected_counts(shape, belief[1], channel, channel.values(column))
+        for shape, column in zip(belief[0], counts.T, strict=True)
+    ]
+    spread = many_labels._Spread.of(counts, channel, behind)
+    terms = np.arange(len(spread.count))
+    found = spread._log_moments(terms, (-1.0, 0.25))
+    for term in terms.tolist():
+        _, _, people, chance = spread.values_of(np.array([term]))
+        size = -(-len(people) // many_labels.GROUPS)
+        apart = max(people[min(start + size, len(people)) - 1] - people[start] for start in range(0, len(people), size))
+        for place, factor in enumerate((-1.0, 0.25)):
+            logs = factor * many_labels.STEEPNESS[:, None] * people + np.log(chance)
+            theirs = special.logsumexp(logs, axis=1)
+            assert (found[place, term] >= theirs - 1e-9).all()
+            assert (found[place, term] <= theirs + abs(factor) * many_labels.STEEPNESS * apart + 1e-9).all()

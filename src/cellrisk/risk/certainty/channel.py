@@ -58,6 +58,11 @@ class Channel:
         return self.noise.mass(np.arange(-self.reach, self.reach + 1.0))
 
     @cached_property
+    def _up_to(self) -> Floats:
+        """The same added up, from none of it on."""
+        return np.concatenate([[0.0], np.cumsum(self._mass)])
+
+    @cached_property
     def _at_most(self) -> Floats:
         """P(rounded noise <= d), d from -reach - 1, where it is taken for 0, to reach, where it is taken for 1."""
         inner = self.noise.at_most(np.arange(-self.reach, self.reach + 0.0))
@@ -87,6 +92,19 @@ class Channel:
         hidden = values == self.zero
         found[hidden] = self.at_most(self.zero - counts[hidden])
         return np.asarray(found)
+
+    def chance_within(self, counts: Integers, first: Integers, last: Integers) -> Floats:
+        """P(first <= value <= last | count) for each count and two values beside it that it may be released as.
+
+        Of the two tails, which are alike, the one is looked at in which nothing cancels.
+        """
+        found = self.at_most(last - counts)
+        shown = first > self.zero
+        low, high = (first - counts)[shown], (last - counts)[shown]
+        above = low + high > 0
+        low, high = np.where(above, -high, low), np.where(above, -low, high)
+        found[shown] = self._up_to[high + self.reach + 1] - self._up_to[low + self.reach]
+        return found
 
     def values(self, counts: Integers) -> Integers:
         """Every value that any of the counts may be released as, ascending; ``zero`` is always among them."""

@@ -179,7 +179,7 @@ class _Spread:
         Its own w_k must reach that. And Chernoff: P(S <= o w_k) <= E exp(c o w_k) prod_j E exp(-c w_j), for every c.
         """
         moments = np.empty((1 + len(odds), len(self.count), len(STEEPNESS)))
-        at_once = max(1, 8 * NUMBERS_AT_ONCE // (2 * self.channel.reach + 1))
+        at_once = NUMBERS_AT_ONCE // GROUPS
         for first in range(0, len(self.count), at_once):
             few = np.arange(first, min(first + at_once, len(self.count)))
             moments[:, few] = self._log_moments(few, (-1.0, *odds.tolist()))
@@ -195,19 +195,19 @@ class _Spread:
 
     def _log_moments(self, terms: Integers, factors: Sequence[float]) -> Floats:
         """At most log E exp(f c w) of each term, for each factor f and steepness c: (factors, terms, c)."""
-        begins, whose, behind, chance = self.values_of(terms)
-        lengths = np.diff(begins, append=len(whose))
-        size = -(-lengths // GROUPS)
-        groups = np.flatnonzero((np.arange(len(whose)) - begins[whose]) % size[whose] == 0)
-        owner, chance = whose[groups], np.add.reduceat(chance, groups)
-        firsts = np.searchsorted(groups, begins)
-        lasts = np.append(groups[1:], len(whose)) - 1
+        start, stop = self.start[terms], self.stop[terms]
+        size = -(-(stop - start) // GROUPS)
+        groups = -(-(stop - start) // size)
+        firsts = np.cumsum(groups) - groups
+        owner = np.repeat(np.arange(len(terms)), groups)
+        low = start[owner] + (np.arange(len(owner)) - firsts[owner]) * size[owner]
+        high = np.minimum(low + size[owner], stop[owner]) - 1
+        chance = self.channel.chance_within(self.count[terms][owner], self.values[low], self.values[high])
         found = np.empty((len(factors), len(terms), len(STEEPNESS)))
         for place, factor in enumerate(factors):
             # Where the exponential is largest: in each group, and of all groups.
-            largest, end = (
-                (behind[groups], behind[begins]) if factor < 0 else (behind[lasts], behind[begins + lengths - 1])
-            )
+            places = (low, start) if factor < 0 else (high, stop - 1)
+            largest, end = (self.behind[each] for each in places)
             below, each = factor * (largest - end[owner]), np.empty(len(owner))
             for number, steepness in enumerate(STEEPNESS.tolist()):
                 with np.errstate(under="ignore"):
