@@ -477,8 +477,8 @@ def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.Mon
     small = generator.integers(400, 600, (100, 3)).tolist()
     lengths: list[int] = []
 
-    def count(mean: Integers, limit: int, table: SurvivalTable) -> tuple[Floats, Floats, Floats]:
-        found = label(mean, limit, table)
+    def count(means: Integers, limit: int, table: SurvivalTable) -> list[Floats]:
+        found = label(means, limit, table)
         lengths.append(sum(part.size for part in found))
         return found
 
@@ -491,6 +491,18 @@ def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.Mon
         work.append(sum(lengths))
     assert work[2] == work[0] + work[1]
     assert risks[2] == pytest.approx((100 * risks[0] + risks[1]) / 101, rel=1e-10, abs=0)
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(0.2), GeometricNoise(1.0), GeometricNoise(3.0)])
+@pytest.mark.parametrize("cell", [[32, 31], [13, 12, 9, 8, 4, 2, 2], [6] * 10, [3] * 21])
+def test_small_cells_keep_every_digit_beside_larger_ones(cell: list[int], noise: Noise) -> None:
+    """Some of these risks are below 1e-40, the larger cell's sequences are transformed, and no sequence is shared."""
+    survival = Survival((noise,))
+    alone = expected.multinomial_risk(np.array([cell]), np.array([sum(cell)]), survival)
+    both = np.array([[3 * count for count in cell], cell])
+    beside = expected.multinomial_risk(both, both.sum(axis=1), survival)
+    for mine, theirs in zip(beside, alone, strict=True):
+        assert mine[1] == pytest.approx(theirs[0], rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("aside", [0, 1])

@@ -1,11 +1,12 @@
-"""Three ways to convolve, one answer."""
+"""Ways to convolve, one answer."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from cellrisk.risk.measures.sequences import convolve, convolve_fast
+from cellrisk.risk.measures import sequences
+from cellrisk.risk.measures.sequences import convolve, convolve_fast, join_fast
 
 
 @pytest.mark.parametrize(("long", "short"), [(5, 1), (40, 64), (300, 64), (300, 65), (1000, 700)])
@@ -20,6 +21,27 @@ def test_agrees_with_polynomial_product(long: int, short: int, limit: int) -> No
                 for noise in range(2):
                     full = np.polymul(x[cell, ::-1, noise], y[cell, ::-1, noise])[::-1][:limit]
                     assert found[cell, :, noise] == pytest.approx(full, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("none", [(1, 1), (64, 200), (200, 64), (65, 65), (300, 90)])
+@pytest.mark.parametrize("some", [(70, 500), (500, 70), (400, 400), (3, 5)])
+@pytest.mark.parametrize("limit", [40, 450, 5000])
+def test_sequences_are_joined_as_their_convolutions_are_summed(
+    none: tuple[int, int], some: tuple[int, int], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(sum(none) + sum(some))
+    monkeypatch.setattr(sequences, "TRANSFORMED_AT_ONCE", 4000)  # few of the cells at a time
+    x, y = ([generator.random((7, length, 2)) for length in lengths] for lengths in zip(none, some, some, strict=True))
+    kept = [part.copy() for part in (*x, *y)]
+    found = join_fast(x, y, limit)
+    assert all(np.array_equal(part, was) for part, was in zip((*x, *y), kept, strict=True))
+    assert found[0] == pytest.approx(convolve(x[0], y[0], limit), rel=1e-12, abs=1e-12)
+    for place in (1, 2):
+        theirs = np.zeros((7, max(limit, 2000), 2))
+        for part in (convolve(x[place], y[0], limit), convolve(x[0], y[place], limit)):
+            theirs[:, : part.shape[1]] += part
+        longest = min(limit, max(some[0] + none[1], none[0] + some[1]) - 1)
+        assert found[place] == pytest.approx(theirs[:, :longest], rel=1e-12, abs=1e-12)
 
 
 def test_sequences_longer_than_what_is_computed_at_once() -> None:

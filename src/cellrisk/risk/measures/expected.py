@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE, Measure, RisksByForm, published_risk, side_by_side
 from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
-from cellrisk.risk.measures.sequences import convolve_fast
+from cellrisk.risk.measures.sequences import SHORT, join_fast
 from cellrisk.risk.measures.survival import FarTable, Survival, SurvivalTable
 from cellrisk.risk.measures.transforms import MANY, multinomial_risk_by_transform
 from cellrisk.system.arrays import Floats, Integers
 
-SMALL = 256
-"""Cells of up to so many records are worked on together, whatever their sizes."""
+SMALL = SHORT - 1
+"""Cells of up to so many records are worked on together: none of their sequences is so long that it is transformed."""
 ROWS_AT_ONCE = 1 << 15
 """Profiles times noises: enough for profiles to share labels, few enough for their sequences to fit in memory."""
 
@@ -35,8 +35,8 @@ class Expected(Measure):
 
     tight has m a_k(m)/n in place of a_k. A sequence runs over nine and a half standard deviations round its mean,
     and b stops where q is below 1e-18: a cell of a million records costs no more than that. Every term is positive,
-    so risks of cells of up to some fifty records are right to twelve digits however small they are; beyond, sequences
-    are convolved by Fourier transform and the error is below 1e-14.
+    so risks of cells of up to 63 records are right to twelve digits however small they are; beyond, sequences are
+    convolved by Fourier transform and the error is below 1e-14.
     """
 
     name: ClassVar[str] = "expected"
@@ -92,8 +92,8 @@ def multinomial_risk(counts: Integers, sizes: Integers, survival: Survival) -> t
     # Two labels that are certain to survive leave no risk.
     rows = np.flatnonzero(first_count(counts[:, 1]) <= table.end)
     for few in _of_like_size(rows, sizes):
-        half = (counts.shape[1] + 1) // 2
-        large, small = (_Labels.of(part, sizes[few], table) for part in np.split(counts[few], [half], axis=1))
+        limit = int(sizes[few].max()) + 1
+        large, small = (_Labels.of(part, limit, table) for part in split_labels(counts[few]))
         chance = poisson_pmf(sizes[few], sizes[few])[:, None]
         exact[few], records = _together(large, small, sizes[few])
         exact[few] /= chance
@@ -137,24 +137,31 @@ class _Labels:
     records: Floats
     """... times the count of the one that survives."""
 
+    @property
+    def sequences(self) -> list[Floats]:
+        """None, one and records of each cell."""
+        return [part[self.row] for part in (self.none, self.one, self.records)]
+
     @staticmethod
-    def of(counts: Integers, sizes: Integers, table: SurvivalTable | FarTable) -> _Labels:
+    def of(counts: Integers, limit: int, table: SurvivalTable | FarTable) -> _Labels:
+        """Of labels with these counts, in cells of fewer records than the limit: each half of the labels, joined."""
         distinct, row = np.unique(counts, axis=0, return_inverse=True)
-        limit = int(sizes.max()) + 1
-        none, one, records = _label(distinct[:, 0], limit, table)
-        for label in range(1, distinct.shape[1]):
-            q, s, s_records = _label(distinct[:, label], limit, table)
-            records = _add(convolve_fast(records, q, limit), convolve_fast(none, s_records, limit))
-            one = _add(convolve_fast(one, q, limit), convolve_fast(none, s, limit))
-            none = convolve_fast(none, q, limit)
-        return _Labels(
-            row.reshape(-1), first_count(distinct).sum(axis=1), last_count(distinct).sum(axis=1), none, one, records
-        )
+        if distinct.shape[1] == 1:
+            sequences = _label(distinct[:, 0], limit, table)
+        else:
+            large, small = (_Labels.of(part, limit, table) for part in split_labels(distinct))
+            sequences = join_fast(large.sequences, small.sequences, limit)
+        first, last = first_count(distinct).sum(axis=1), last_count(distinct).sum(axis=1)
+        return _Labels(row.reshape(-1), first, last, *sequences)
 
 
-def _label(mean: Integers, limit: int, table: SurvivalTable | FarTable) -> tuple[Floats, Floats, Floats]:
+def split_labels(counts: Integers) -> list[Integers]:
+    """The larger half of the labels, and the smaller."""
+    return np.split(counts, [(counts.shape[1] + 1) // 2], axis=1)
+
+
+def _label(means: Integers, limit: int, table: SurvivalTable | FarTable) -> list[Floats]:
     """b(m), a(m) and m a(m) of one label, from its first count that matters on: (cells, counts, noises)."""
-    means, row = np.unique(mean, return_inverse=True)
     first = first_count(means)
     width = int((np.minimum(last_count(means), limit - 1) - first).max()) + 1
     counts = first[:, None] + np.arange(width)
@@ -162,10 +169,7 @@ def _label(mean: Integers, limit: int, table: SurvivalTable | FarTable) -> tuple
     kept = min(width, max(1, int(table.end - first.min()) + 1))
     q = table.vanish_at(counts[:, :kept]) * chance[:, :kept]
     s = table.survive_at(counts) * (chance * (counts > 0)[..., None])
-    s_records = s * counts[..., None]
-    if np.array_equal(means, mean):  # nothing to copy
-        return q, s, s_records
-    return q[row], s[row], s_records[row]
+    return [q, s, s * counts[..., None]]
 
 
 def _together(large: _Labels, small: _Labels, sizes: Integers) -> tuple[Floats, Floats]:
@@ -205,9 +209,3 @@ def _from_end(sequence: Floats, row: Integers, last: Integers, width: int) -> Fl
     terms = sequence[row[:, None], np.where(inside, place, 0)]
     terms[~inside] = 0.0
     return np.asarray(terms)
-
-
-def _add(x: Floats, y: Floats) -> Floats:
-    """Sum of sequences. The first is never the shorter one: labels come largest first, and so widest."""
-    x[:, : y.shape[1]] += y
-    return x
