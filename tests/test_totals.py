@@ -163,7 +163,7 @@ def test_cells_that_outweigh_all_smaller_ones_are_taken_value_by_value() -> None
     atoms, rest = totals._take_large([small, Law(np.array([[10_000]]), np.array([[0.5]]), np.array([4]))])
     assert atoms.values.tolist() == [0, 10_000, 20_000, 30_000, 40_000]
     assert atoms.chance == pytest.approx([1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16], rel=1e-12, abs=0)
-    assert [(law.values.tolist(), law.cells.tolist()) for law in rest] == [([[3]], [100])]
+    assert [(law.values.tolist(), law.cells.tolist()) for law in rest] == [([[3]], [100]), ([], [])]
     laws = [Law(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((50, 100), (60, 1))]
     atoms, rest = totals._take_large(laws)
     assert (atoms.values.tolist(), atoms.chance.tolist()) == ([0], [1.0])
@@ -249,26 +249,196 @@ def test_waves_are_exponentials() -> None:
         assert np.abs(found - (np.cos(angle) + 1j * np.sin(angle))).max() < 1e-7 * turn * 104_087
 
 
-def test_what_would_take_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some frequencies tell what all would take: attempts that are given up cost next to nothing."""
-    counted = []
+def watch_work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Of every array of cosines and sines that will be computed, for how many kinds of cells and frequencies it is."""
+    seen: list[tuple[int, int]] = []
 
-    def count(values: Integers, turn: float, kept: Integers) -> np.ndarray:
-        counted.append(len(values) * len(kept))
+    def watched(values: Integers, turn: float, kept: Integers) -> np.ndarray:
+        seen.append((len(values), len(kept)))
         return waves(values, turn, kept)
 
     waves = totals._waves
-    monkeypatch.setattr(totals, "_waves", count)
+    monkeypatch.setattr(totals, "_waves", watched)
+    return seen
+
+
+def test_what_would_take_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some frequencies tell what all would take: attempts that are given up cost next to nothing."""
+    seen = watch_work(monkeypatch)
     monkeypatch.setattr(totals, "MOST_WORK", 200_000)
     generator = np.random.default_rng(5)
     law = Law(generator.integers(1, 40_000, (80, 1)), generator.random((80, 1)) / 50, np.ones(80, np.int64))
     assert not find_interval([law], TAIL).exact
-    assert sum(counted) < 1.1 * totals.MOST_WORK
-    counted.clear()
+    assert sum(map(math.prod, seen)) < 1.1 * totals.MOST_WORK
+    seen.clear()
     monkeypatch.setattr(totals, "MOST_WORK", 2_000_000)  # kinds of cells that are taken together count one by one too
     many = Law(generator.integers(1, 200, (3_000, 1)), np.full((3_000, 1), 1e-3), np.ones(3_000, np.int64))
     assert not find_interval([many], TAIL).exact
-    assert sum(counted) < 1.1 * totals.MOST_WORK
+    assert sum(map(math.prod, seen)) < 1.1 * totals.MOST_WORK
+
+
+@pytest.mark.parametrize("frequencies", [6_400, 6_401])
+def test_one_frequency_in_64_tells_what_all_would_take(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transform that takes just as much work as it may is done; with less, it is not even begun."""
+    seen = watch_work(monkeypatch)
+    law = Law(np.array([[1, 3], [2, 3]]), np.full((2, 2), 0.1), np.ones(2, np.int64))
+    turn = math.pi / frequencies
+    assert totals._transform([law], turn, frequencies, 4.0 * frequencies) is not None
+    tried = -(-frequencies // 64)
+    assert seen == 4 * [(1, tried)] + 4 * [(1, frequencies)]
+    seen.clear()
+    assert totals._transform([law], turn, frequencies, 4.0 * frequencies - 1.0) is None
+    assert max(tried for _, tried in seen) < frequencies / 63
+
+
+def test_no_more_work_is_done_than_was_allowed() -> None:
+    """Frequencies at which nothing is left of the first kind of cells take no work at the second."""
+    ordered = [Law(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((1, 200), (5, 1))]
+    turn, every = math.pi / 81.0, np.arange(79)
+    first = np.cos(0.5 * turn * every) ** 200
+    left = first > 2.0**-52  # rounding
+    assert 20 < left.sum() < 70
+    found = totals._multiply_out(ordered, turn, every, 79 + int(left.sum()), 0.0)
+    assert found is not None
+    kept, product = found
+    assert kept.tolist() == np.flatnonzero(left).tolist()
+    assert np.abs(product) == near((first * np.abs(np.cos(2.5 * turn * every)))[left])
+    assert totals._multiply_out(ordered, turn, every, 78 + int(left.sum()), 0.0) is None
+
+
+def test_few_frequencies_are_taken_whatever_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least 64 of them: as many are enough for a total below 126, which is exact; else ends move outwards."""
+    monkeypatch.setattr(totals, "MOST_WORK", 0.0)
+    seen = watch_work(monkeypatch)
+    for largest, exact in ((125, True), (126, False)):
+        assert totals._Bulk.of(as_laws([([largest], [0.3])])).exact is exact
+        assert seen[-1] == (1, 64)
+
+
+@pytest.mark.parametrize(("largest", "exact"), [(600_000, True), (1_100_000, False)])
+def test_a_total_is_exact_up_to_half_a_million_frequencies(largest: int, exact: bool) -> None:
+    bulk = totals._Bulk.of(as_laws([([largest], [0.3])]))
+    assert bulk.exact is exact
+    assert bulk.at_most(np.array([largest // 2])) == pytest.approx([0.7], rel=2e-3, abs=0)
+
+
+def test_a_total_with_just_as_many_frequencies_as_may_be_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A total of 127 at most takes 128 values: from none to half of a full turn, there are 65 frequencies."""
+    for most, exact in ((65, True), (64, False)):
+        monkeypatch.setattr(totals, "MOST_FREQUENCIES", most)
+        assert totals._Bulk.of(as_laws([([127], [0.3])])).exact is exact
+
+
+def test_a_smoothed_total_is_smoothed_by_about_a_thousandth_of_its_deviation() -> None:
+    """And is told at points a fifth of that apart."""
+    law = Law(np.array([[10_000]]), np.array([[0.5]]), np.array([10_000]))
+    bulk = totals._Bulk.of([law])
+    assert 0.6e-3 < bulk.deviation / (10_000 * 50) < 1.2e-3
+    assert 0.19 < bulk.step / bulk.deviation < 0.22
+
+
+def test_the_frequencies_of_a_large_table_are_as_many_as_thirty_million_cosines_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three hundred for a hundred thousand kinds of cells, where all matter at every frequency."""
+    tried = []
+
+    def multiply(laws: list[Law], turn: float, kept: Integers, work: float, deviation: float) -> object:
+        tried.append(len(kept))
+        return (kept, np.ones(len(kept))) if len(kept) * 100_000 <= work else None
+
+    monkeypatch.setattr(totals, "_multiply_out", multiply)
+    law = Law(np.arange(1, 100_001)[:, None], np.full((100_000, 1), 1e-6), np.ones(100_000, np.int64))
+    assert not totals._Bulk.of([law]).exact
+    assert tried[-2:] == [5, 300]
+    assert max(tried[:-2]) < 10_000
+
+
+@pytest.mark.parametrize(("frequencies", "pieces"), [(1 << 14, [4, 4, 2]), (21_000, [3, 3, 3, 1]), (70_000, [1] * 10)])
+def test_arrays_of_waves_hold_a_megabyte(frequencies: int, pieces: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than 65,536 complex numbers, or one kind of cells."""
+    seen = watch_work(monkeypatch)
+    law = Law(np.arange(1, 11)[:, None], np.full((10, 1), 0.1), np.ones(10, np.int64))
+    totals._multiply_out([law], 1e-5, np.arange(frequencies), math.inf, 0.0)
+    assert [kinds for kinds, _ in seen] == pieces
+
+
+@pytest.mark.parametrize("best", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
+def test_the_best_of_several_bounds_is_taken(best: float) -> None:
+    """Where a distribution grows like exp(a x), an end that moves by c deviations is bounded by exp(a c)/ndtr(c): that
+    is least where a is the normal density at c over ndtr(c)."""
+    slope = stats.norm.pdf(best) / stats.norm.cdf(best)
+    below = np.exp(slope * (np.arange(0, 81) / 2.0 - 40.0))
+    bulk = totals._Bulk(-20.0, 0.5, below, below[::-1], 1.0)
+    bound = math.exp(slope * best) / stats.norm.cdf(best) * np.exp(slope * np.array([-23.0, -18.0]))
+    assert bulk.at_most(np.array([-3, 2])) == near(bound)
+    assert bulk.at_least(np.array([3, -2])) == near(bound)
+
+
+@pytest.mark.parametrize("largest", range(1, 13))
+def test_the_window_of_a_small_total_holds_both_its_ends(largest: int) -> None:
+    bulk = totals._Bulk.of(as_laws([([largest], [0.3])]))
+    ends = np.arange(-1, largest + 2)
+    assert bulk.at_most(ends) == near(np.select([ends < 0, ends < largest], [0.0, 0.7], 1.0))
+    assert bulk.at_least(ends) == near(np.select([ends <= 0, ends <= largest], [1.0, 0.3], 0.0))
+
+
+def test_the_window_is_where_bennett_leaves_a_ten_millionth_outside() -> None:
+    """One person further it leaves less than 1e-7, one person nearer more; and it is as far to both sides."""
+    bulk = totals._Bulk.of(as_laws([([3], [0.4])] * 5_000))
+    mean, ratio = 3 * 0.4 * 5_000, 0.24 * 5_000
+    left = [
+        math.exp(-ratio * ((1 + u) * math.log1p(u) - u))
+        for u in ((mean - bulk.start + further) / (3 * ratio) for further in (1, -1))
+    ]
+    assert left[0] < 1e-7 < left[1]
+    assert 2.0 * (mean - bulk.start) - 2.0 < len(bulk.below) < 2.1 * (mean - bulk.start)
+
+
+@pytest.mark.parametrize("chance", [0.75, 0.25])
+def test_ends_are_where_just_as_much_is_outside_as_may_be(chance: float) -> None:
+    """A quarter of the total's probability is on one side of its other value, and a quarter is what may be there."""
+    tail = 0.25 + 1.201e-6  # with what is set aside
+    while tail - 1.201 * 1e-6 < 0.25:
+        tail = np.nextafter(tail, 1.0)
+    assert tail - 1.201 * 1e-6 == pytest.approx(0.25, rel=0, abs=0)
+    end = 10 if chance == 0.75 else 0
+    cell = Law(np.array([[10]]), np.array([[chance]]), np.array([1]))
+    assert find_interval([cell], tail) == Interval(end, end, exact=True)
+
+
+def test_doubts_about_all_cells_of_a_kind_add_up() -> None:
+    """A thousand cells of which each is another with a probability of 2e-9 are not certain; 400 of them are."""
+    for cells, fixed in ((1_000, 0), (400, 2_000)):
+        law = Law(np.array([[5]]), np.array([[1.0 - 2e-9]]), np.array([cells]))
+        found, (rest,) = totals._take_certain([law])
+        assert (found, rest.cells.sum()) == (fixed, 0 if fixed else cells)
+
+
+def test_no_more_than_1024_values_are_convolved_value_by_value() -> None:
+    """Equal cells, so rare that each outweighs all others: with each there is one value more."""
+    law = Law(np.array([[7]]), np.array([[1e-4]]), np.array([1_100]))
+    atoms, (rest,) = totals._take_large([law])
+    assert atoms.values.tolist() == [7 * number for number in range(1_024)]
+    assert atoms.chance[:4] == near(stats.binom(1_023, 1e-4).pmf(range(4)))
+    assert rest.cells.tolist() == [77]
+
+
+def test_a_cell_as_large_as_the_deviation_of_all_others_is_not_taken_value_by_value() -> None:
+    """Sixteen cells of one person, shown or not, have a variance of 4, the square of 2; fifteen have less."""
+    for cells, values in ((16, [0]), (15, [0, 2])):
+        laws = as_laws([([2], [0.5])] + [([1], [0.5])] * cells)
+        assert totals._take_large(laws)[0].values.tolist() == values
+
+
+def test_256_kinds_of_cells_at_most_are_taken_one_by_one() -> None:
+    """The 128 that are least certain and the 128 that are largest, in turns, and then all others at once."""
+    size, shown = np.arange(1, 401), np.linspace(0.5, 0.001, 400)
+    law = Law((1_000 * size**2)[:, None], shown[:, None], np.ones(400, np.int64))
+    *alone, others = totals._most_varied_first([law])
+    assert len(alone) == 256
+    assert [int(each.values[0, 0]) // 1_000 for each in alone[::2]] == [number**2 for number in range(1, 129)]
+    assert len(others.cells) == 144
 
 
 @pytest.mark.parametrize("chance", [0.0466, 0.056, 0.5])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
+from cellrisk.noise.distributions import find_first
 from cellrisk.system.arrays import Floats, Integers
 
 OUTSIDE = 1e-7
@@ -18,19 +19,23 @@ NEGLECTED = 1e-6
 """Cells that take another than their likeliest value with less probability than this, all together, are fixed at it.
 A fifth as much again is set aside for both sides of the window, and a thousandth for rounding."""
 MOST_ATOMS = 1024
+"""Values of a total that is convolved value by value."""
 MOST_FREQUENCIES = 1 << 19
 """Up to so many the distribution is computed as it is;"""
 SMOOTH_FREQUENCIES = 1 << 14
 """else a normal law cuts them off there, which moves an end by about a thousandth of the deviation."""
-MOST_WORK = 30_000_000
+MOST_WORK = 3e7
 """Cosines and sines that are computed before fewer frequencies are tried: about a second."""
+FEWEST_FREQUENCIES = 64
+"""So many are computed however much work that is."""
 VARIED = 128
 """Kinds of cells that are taken one by one, those that vary most in each of two ways."""
 NUMBERS_AT_ONCE = 1 << 16
-FEWEST_FREQUENCIES = 64
+"""Complex numbers in one array: a megabyte."""
 PROBED = 64
 """One in so many frequencies is tried first, to learn what all of them would take."""
-NEGLIGIBLE = 1e-18
+NEGLIGIBLE = float(np.finfo(np.float64).eps)
+"""A factor as small as rounding."""
 BAND = 7.5
 """A normal law of deviation s has no frequency beyond BAND / s: exp(-BAND^2 / 2) is below 1e-12."""
 SHIFTS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
@@ -54,12 +59,18 @@ class Law:
         return np.asarray((self.chance * self.values).sum(axis=1))
 
     @property
+    def outcomes(self) -> tuple[Integers, Floats]:
+        """(kinds, values + 1): every value that a cell takes, the last of which is 0, and their probabilities."""
+        rest = np.maximum(1.0 - self.chance.sum(axis=1), 0.0)
+        return np.column_stack([self.values, np.zeros_like(self.cells)]), np.column_stack([self.chance, rest])
+
+    @property
     def variance(self) -> Floats:
         """(kinds,): the variance of one cell, as a sum of squares, so that it is never negative."""
-        mean, rest = self.mean, np.maximum(1.0 - self.chance.sum(axis=1), 0.0)
-        return np.asarray((self.chance * (self.values - mean[:, None]) ** 2).sum(axis=1) + rest * mean**2)
+        values, chance = self.outcomes
+        return np.asarray((chance * (values - self.mean[:, None]) ** 2).sum(axis=1))
 
-    def __getitem__(self, kinds: slice | Integers | NDArray[np.bool_]) -> Law:
+    def __getitem__(self, kinds: slice | list[int] | Integers | NDArray[np.bool_]) -> Law:
         return Law(self.values[kinds], self.chance[kinds], self.cells[kinds])
 
 
@@ -91,7 +102,6 @@ def find_interval(laws: Sequence[Law], tail: float) -> Interval:
     >>> find_interval([cell], 0.025), find_interval([cell], 0.35)
     (Interval(low=0, high=10, exact=True), Interval(low=1, high=10, exact=True))
     """
-    most = sum(int(law.cells @ law.values.max(axis=1)) for law in laws)
     fixed, rest = _take_certain(laws)
     atoms, rest = _take_large([_merge_values(law) for law in rest])
     bulk = _Bulk.of(rest)
@@ -106,40 +116,33 @@ def find_interval(laws: Sequence[Law], tail: float) -> Interval:
         """At least P(total > end)."""
         return float(atoms.chance @ bulk.at_least(end + 1 - values))
 
-    low = _last(0, most, lambda end: below(end) <= allowed)
-    high = most - _last(0, most - low, lambda short: above(most - short) <= allowed)
+    low = find_first(lambda end: below(end) > allowed) - 1
+    high = find_first(lambda beyond: above(beyond - 1) <= allowed) - 1
     return Interval(low, high, bulk.exact)
 
 
-def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
-    """The last whole number at which a condition holds that holds at the first and does not return once lost."""
-    while first < last:
-        middle = (first + last + 1) // 2
-        first, last = (middle, last) if holds(middle) else (first, middle - 1)
-    return first
+def _find_places(laws: Sequence[Law]) -> tuple[Integers, Integers]:
+    """Of every kind of cells, which law it is in, and in which row."""
+    lengths = [len(law.cells) for law in laws]
+    return np.repeat(np.arange(len(laws)), lengths), np.concatenate([np.arange(length) for length in lengths])
 
 
 def _take_certain(laws: Sequence[Law]) -> tuple[int, list[Law]]:
     """The total of the cells that are as good as certain, and the laws of the others."""
-    likeliest, doubt = [], []
-    for law in laws:
-        place = np.argmax(law.chance, axis=1)[:, None]
-        largest, value = (np.take_along_axis(part, place, axis=1)[:, 0] for part in (law.chance, law.values))
-        shown = law.chance.sum(axis=1)
-        none = np.maximum(1.0 - shown, 0.0)
-        likeliest.append(np.where(largest > none, value, 0))
-        doubt.append((shown + none - np.maximum(largest, none)) * law.cells)
-    together = np.concatenate(doubt)
-    order = np.argsort(together, kind="stable")
-    certain = np.zeros(len(together), bool)
-    certain[order] = np.cumsum(together[order]) <= NEGLECTED
-    fixed, rest, start = 0, [], 0
-    for law, value in zip(laws, likeliest, strict=True):
-        sure = certain[start : start + len(value)]
-        start += len(value)
-        fixed += int(law.cells[sure] @ value[sure])
-        rest.append(law[~sure])
-    return fixed, [law for law in rest if len(law.cells)]
+    found = [_find_likeliest(law) for law in laws]
+    likeliest, doubt = np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
+    order = np.argsort(doubt, kind="stable")
+    certain = np.zeros(len(doubt), bool)
+    certain[order] = np.cumsum(doubt[order]) <= NEGLECTED
+    number, _ = _find_places(laws)
+    return int(likeliest[certain].sum()), [law[~certain[number == which]] for which, law in enumerate(laws)]
+
+
+def _find_likeliest(law: Law) -> tuple[Integers, Floats]:
+    """(kinds,): the likeliest total of all cells of a kind, and at least the probability that it is another."""
+    values, chance = law.outcomes
+    likeliest = values[np.arange(len(values)), chance.argmax(axis=1)]
+    return law.cells * likeliest, law.cells * (chance.sum(axis=1) - chance.max(axis=1))
 
 
 def _merge_values(law: Law) -> Law:
@@ -152,7 +155,7 @@ def _merge_values(law: Law) -> Law:
     order = np.argsort(law.values, axis=1)
     values, chance = (np.take_along_axis(part, order, axis=1) for part in (law.values, law.chance))
     place = np.cumsum(np.diff(values, axis=1, prepend=values[:, :1]) > 0, axis=1)
-    rows, width = np.arange(len(values))[:, None], int(place.max()) + 1
+    rows, width = np.arange(len(values))[:, None], int(place.max(initial=0)) + 1
     merged, together = np.zeros((len(values), width), np.int64), np.zeros((len(values), width))
     merged[rows, place] = values
     np.add.at(together, (rows, place), chance)
@@ -166,41 +169,35 @@ class _Atoms:
     values: Integers
     chance: Floats
 
-    def add(self, values: Integers, chance: Floats) -> _Atoms:
-        """The total with one more cell."""
-        steps = np.append(values, 0)
-        parts = np.append(chance, max(1.0 - float(chance.sum()), 0.0))
+    def add(self, kind: Law) -> _Atoms:
+        """The total with one more cell, of the only kind of a law."""
+        steps, parts = kind.outcomes
         found, where = np.unique(self.values[:, None] + steps, return_inverse=True)
-        together = np.bincount(where.ravel(), (self.chance[:, None] * parts).ravel(), len(found))
-        return _Atoms(found, np.asarray(together, np.float64))
+        together = np.bincount(where.ravel(), (self.chance[:, None] * parts).ravel())
+        return _Atoms(found, together.astype(np.float64))
 
 
 def _take_large(laws: list[Law]) -> tuple[_Atoms, list[Law]]:
     """The total of the cells that are larger than the deviation of all smaller ones, value by value, and the others."""
-    atoms = _Atoms(np.zeros(1, np.int64), np.ones(1))
-    if not laws:
-        return atoms, []
-    left = [law.cells.copy() for law in laws]
-    variances = [law.variance for law in laws]
-    spread = sum(float(cells @ variance) for cells, variance in zip(left, variances, strict=True))
-    largest = np.concatenate([law.values.max(axis=1) for law in laws])
-    places = [(number, row) for number, law in enumerate(laws) for row in range(len(law.cells))]
-    for place in np.argsort(-largest, kind="stable")[:MOST_ATOMS]:
-        number, row = places[place]
-        law = laws[number]
-        while left[number][row]:
-            without = max(spread - float(variances[number][row]), 0.0)
-            if float(largest[place]) ** 2 <= without:
-                break
-            joined = atoms.add(law.values[row], law.chance[row])
-            if len(joined.values) > MOST_ATOMS:
-                break
-            atoms, spread = joined, without
-            left[number][row] -= 1
-        if left[number][row]:
+    atoms, spread = _Atoms(np.zeros(1, np.int64), np.ones(1)), find_moments(laws)[1]
+    left = [replace(law, cells=law.cells.copy()) for law in laws]
+    for number, row in _largest_first(laws):
+        kind = laws[number][[row]]
+        joined, without = atoms.add(kind), spread - float(kind.variance[0])
+        if float(kind.values.max()) ** 2 <= without or len(joined.values) > MOST_ATOMS:
             break
-    rest = [replace(law, cells=cells)[cells > 0] for law, cells in zip(laws, left, strict=True)]
-    return atoms, [law for law in rest if len(law.cells)]
+        atoms, spread = joined, without
+        left[number].cells[row] -= 1
+    return atoms, [law[law.cells > 0] for law in left]
+
+
+def _largest_first(laws: list[Law]) -> Iterator[tuple[int, int]]:
+    """Every cell, those with the largest values first: which law it is in, and in which row."""
+    number, row = _find_places(laws)
+    largest = np.concatenate([law.values.max(axis=1) for law in laws])
+    for place in np.argsort(-largest, kind="stable"):
+        for _ in range(laws[number[place]].cells[row[place]]):
+            yield int(number[place]), int(row[place])
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,42 +219,41 @@ class _Bulk:
 
     @staticmethod
     def of(laws: list[Law]) -> _Bulk:
-        if not laws:
-            return _Bulk(0.0, 1.0, np.ones(1), np.ones(1), 0.0)
         mean, spread = find_moments(laws)
         most = sum(int(law.cells @ law.values.max(axis=1)) for law in laws)
-        reach = find_reach(spread, float(max(law.values.max() for law in laws)), OUTSIDE)
-        start, stop = max(0, math.floor(mean - reach)), min(most, math.ceil(mean + reach))
-        length = fft.next_fast_len(stop - start + 1, real=True)
-        half = length // 2
-        fewest = max(FEWEST_FREQUENCIES, MOST_WORK // sum(law.values.size for law in laws))
-        found = _Bulk._exactly(laws, start, length, MOST_WORK) if half < MOST_FREQUENCIES else None
-        if found is None and half > SMOOTH_FREQUENCIES:
-            found = _Bulk._smoothly(laws, start, stop, SMOOTH_FREQUENCIES, MOST_WORK)
-        if found is None and half > fewest:
-            found = _Bulk._smoothly(laws, start, stop, fewest, math.inf)
-        return found or _Bulk._exactly(laws, start, length, math.inf)  # type: ignore[return-value]
+        reach = find_reach(spread, float(max(law.values.max(initial=0) for law in laws)), OUTSIDE)
+        start, stop = int(max(0.0, mean - reach)), int(min(most, mean + reach))
+        size = sum(law.values.size for law in laws)
+        work = max(MOST_WORK, FEWEST_FREQUENCIES * size)
+        return (
+            _Bulk._exactly(laws, start, stop, work)
+            or _Bulk._smoothly(laws, start, stop, SMOOTH_FREQUENCIES, work)
+            or _Bulk._smoothly(laws, start, stop, int(work // size), work)  # type: ignore[return-value]
+        )
 
     @staticmethod
-    def _exactly(laws: list[Law], start: int, length: int, work: float) -> _Bulk | None:
-        found = _transform(laws, 2.0 * np.pi / length, length // 2 + 1, work)
+    def _exactly(laws: list[Law], start: int, stop: int, work: float) -> _Bulk | None:
+        length = fft.next_fast_len(stop - start + 1)
+        frequencies = length // 2 + 1
+        found = _transform(laws, 2.0 * np.pi / length, frequencies, work) if frequencies <= MOST_FREQUENCIES else None
         if found is None:
             return None
-        mass = np.roll(fft.irfft(np.conj(found), length), -(start % length))
+        mass = np.roll(fft.irfft(np.conj(found), length), -start)
         return _Bulk(float(start), 1.0, np.cumsum(mass), np.cumsum(mass[::-1])[::-1], 0.0)
 
     @staticmethod
     def _smoothly(laws: list[Law], start: int, stop: int, frequencies: int, work: float) -> _Bulk | None:
         part = BAND / (2.0 * np.pi * frequencies)
         """The normal law's deviation, as a part of the window."""
-        window = (stop - start + 1) / (1.0 - 16.0 * part)
+        window = (stop - start) / (1.0 - 16.0 * part)
         deviation, first = part * window, start - 8.0 * part * window
         turn = 2.0 * np.pi / window
         found = _transform(laws, turn, frequencies, work, deviation)
         if found is None:
             return None
         number = np.arange(1, frequencies)
-        points = fft.next_fast_len(4 * frequencies, real=True)
+        points = 4 * frequencies
+        """So that they are about a fifth of the deviation apart."""
         waves = np.zeros(frequencies, complex)
         waves[1:] = found[1:] * np.exp(-1j * turn * first * number) / (2j * np.pi * number)
         wave = points * fft.irfft(np.conj(waves), points)
@@ -293,18 +289,14 @@ def find_reach(spread: float, largest: float, outside: float) -> float:
     """How far from its mean a total of independent numbers goes with probability ``outside`` on either side, at most.
 
     Bennett (1962): P(total - mean >= t) <= exp(-(v/m^2) h(t m/v)), h(u) = (1 + u) log(1 + u) - u, with v the variance
-    and m the farthest that any of them is from its mean.
+    and m the farthest that any of them is from its mean. With 1 + u = e^(1 + W), h(u) is 1 + W e^(1 + W): so W is
+    Lambert's function at (h - 1)/e.
     """
     if spread <= 0:
         return 0.0
     wanted = -math.log(outside) * largest**2 / spread
-    low, high = 0.0, 1.0
-    while (1.0 + high) * math.log1p(high) - high < wanted:
-        low, high = high, high * 2.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if (1.0 + middle) * math.log1p(middle) - middle < wanted else (low, middle)
-    return high * spread / largest
+    u = math.expm1(1.0 + float(special.lambertw((wanted - 1.0) / math.e).real))
+    return u * spread / largest
 
 
 def _transform(laws: list[Law], turn: float, frequencies: int, work: float, deviation: float = 0.0) -> Floats | None:
@@ -316,11 +308,12 @@ def _transform(laws: list[Law], turn: float, frequencies: int, work: float, devi
     """
     ordered = _most_varied_first(laws)
     some = np.arange(0, frequencies, PROBED)
-    if _multiply_out(ordered, turn, some, work / PROBED, deviation)[1] > work / PROBED:
+    if _multiply_out(ordered, turn, some, work * len(some) / frequencies, deviation) is None:
         return None
-    kept, spent, product = _multiply_out(ordered, turn, np.arange(frequencies), work, deviation)
-    if spent > work:
+    matter = _multiply_out(ordered, turn, np.arange(frequencies), work, deviation)
+    if matter is None:
         return None
+    kept, product = matter
     found = np.zeros(frequencies, complex)
     found[kept] = product
     return found
@@ -328,29 +321,27 @@ def _transform(laws: list[Law], turn: float, frequencies: int, work: float, devi
 
 def _multiply_out(
     laws: list[Law], turn: float, kept: Integers, work: float, deviation: float
-) -> tuple[Integers, float, Floats]:
-    """The frequencies that matter, the cosines and sines that were needed, and the product of all factors there.
+) -> tuple[Integers, Floats] | None:
+    """The frequencies that matter and the product of all factors there; None where that takes more than ``work``.
 
-    It ends where more are needed than ``work``. A product that matters is above 1e-18 in size: nothing underflows.
+    That is counted in cosines and sines. A product that matters is above rounding in size: nothing underflows.
     """
-    spent = 0
     product = np.exp(-0.5 * (deviation * turn * kept) ** 2).astype(complex)
     for law in laws:
         step = max(1, NUMBERS_AT_ONCE // len(kept))
         for start in range(0, len(law.cells), step):
             few = law[start : start + step]
-            spent += len(kept) * few.values.size
-            if spent > work:
-                return kept, spent, product
+            work -= len(kept) * few.values.size
+            if work < 0:
+                return None
             factor = np.ones((len(few.cells), len(kept)), complex)
-            for values, chance in zip(few.values.T, few.chance.T, strict=True):
-                factor += chance[:, None] * (_waves(values, turn, kept) - 1.0)
+            for label in range(few.values.shape[1]):
+                factor += few.chance[:, label, None] * (_waves(few.values[:, label], turn, kept) - 1.0)
             with np.errstate(under="ignore"):
                 product *= _multiply(factor, few.cells)
-            matters = product.real**2 + product.imag**2 > NEGLIGIBLE**2
-            if not matters.all():
-                kept, product = kept[matters], product[matters]
-    return kept, spent, product
+            matters = np.abs(product) > NEGLIGIBLE
+            kept, product = kept[matters], product[matters]
+    return kept, product
 
 
 def _waves(values: Integers, turn: float, kept: Integers) -> Floats:
@@ -374,14 +365,12 @@ def _multiply(factors: Floats, times: Integers) -> Floats:
 
 def _most_varied_first(laws: list[Law]) -> list[Law]:
     """The same cells: first those that vary most, in size and in how uncertain they are, then the others."""
+    number, row = _find_places(laws)
     spread = np.concatenate([law.cells * law.variance for law in laws])
-    shown = np.concatenate([law.chance.sum(axis=1) for law in laws])
-    uncertain = np.concatenate([law.cells for law in laws]) * shown * (1.0 - shown)
-    places = np.concatenate([np.arange(len(law.cells)) for law in laws])
-    number = np.repeat(np.arange(len(laws)), [len(law.cells) for law in laws])
+    uncertain = np.concatenate([law.cells * law.chance.sum(axis=1) * law.outcomes[1][:, -1] for law in laws])
     ranks = (np.argsort(-each, kind="stable")[:VARIED] for each in (uncertain, spread))
     first = list(dict.fromkeys(np.stack(list(ranks), axis=1).ravel().tolist()))
-    alone = [laws[number[place]][places[place : place + 1]] for place in first]
+    alone = [laws[number[place]][[row[place]]] for place in first]
     others = np.ones(len(spread), bool)
     others[first] = False
-    return alone + [law[places[others & (number == which)]] for which, law in enumerate(laws)]
+    return alone + [law[others[number == which]] for which, law in enumerate(laws)]
