@@ -415,6 +415,21 @@ def test_doubts_about_all_cells_of_a_kind_add_up() -> None:
         assert (found, rest.cells.sum()) == (fixed, 0 if fixed else cells)
 
 
+def test_cells_are_certain_where_all_doubts_are_just_as_large_as_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of a thousandth, and three quarters; what comes next is more than the rest of it."""
+    monkeypatch.setattr(totals, "NEGLECTED", 2.0**-10)
+    doubts = np.array([[3.0], [1.0], [3.001]]) * 2.0**-12
+    for chance, fixed in ((1.0 - doubts, 13), (doubts, 0)):
+        found, (rest,) = totals._take_certain([Law(np.array([[6], [7], [8]]), chance, np.ones(3, np.int64))])
+        assert (found, rest.values.tolist()) == (fixed, [[8]])
+
+
+def test_equal_values_of_a_cell_are_one() -> None:
+    merged = totals._merge_values(Law(np.array([[2, 2, 2]]), np.array([[0.1, 0.2, 0.3]]), np.array([9])))
+    assert (merged.values.tolist(), merged.cells.tolist()) == ([[2]], [9])
+    assert merged.chance == near(np.array([[0.6]]))
+
+
 def test_no_more_than_1024_values_are_convolved_value_by_value() -> None:
     """Equal cells, so rare that each outweighs all others: with each there is one value more."""
     law = Law(np.array([[7]]), np.array([[1e-4]]), np.array([1_100]))
@@ -488,3 +503,10 @@ def test_the_reach_is_where_bennett_leaves_what_is_asked_for(spread: float, larg
     u = reach * largest / spread
     assert -spread / largest**2 * ((1 + u) * math.log1p(u) - u) == near(math.log(1e-7))
     assert totals.find_reach(0.0, largest, 1e-7) == 0
+
+
+@pytest.mark.parametrize("spread", [1e10, 1e12, 1e14, 1e16, 1e18])
+def test_the_reach_of_very_many_cells_is_that_of_a_normal_law(spread: float) -> None:
+    """Bennett's inequality is then that of a normal law, to one in ten thousand."""
+    normal = math.sqrt(-2.0 * math.log(1e-7) * spread)
+    assert normal * (1.0 - 1e-12) <= totals.find_reach(spread, 1.0, 1e-7) < normal * (1.0 + 1e-4)

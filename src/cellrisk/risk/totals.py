@@ -16,7 +16,7 @@ from cellrisk.system.arrays import Floats, Integers
 OUTSIDE = 1e-7
 """Probability on each side of the window that the total is computed over."""
 NEGLECTED = 1e-6
-"""Cells that take another than their likeliest value with less probability than this, all together, are fixed at it.
+"""Cells that take another than their likeliest value with at most this probability, all together, are fixed at it.
 A fifth as much again is set aside for both sides of the window, and a thousandth for rounding."""
 MOST_ATOMS = 1024
 """Values of a total that is convolved value by value."""
@@ -228,7 +228,7 @@ class _Bulk:
         return (
             _Bulk._exactly(laws, start, stop, work)
             or _Bulk._smoothly(laws, start, stop, SMOOTH_FREQUENCIES, work)
-            or _Bulk._smoothly(laws, start, stop, int(work // size), work)  # type: ignore[return-value]
+            or _Bulk._smoothly(laws, start, stop, int(work / size), work)  # type: ignore[return-value]
         )
 
     @staticmethod
@@ -290,13 +290,15 @@ def find_reach(spread: float, largest: float, outside: float) -> float:
 
     Bennett (1962): P(total - mean >= t) <= exp(-(v/m^2) h(t m/v)), h(u) = (1 + u) log(1 + u) - u, with v the variance
     and m the farthest that any of them is from its mean. With 1 + u = e^(1 + W), h(u) is 1 + W e^(1 + W): so W is
-    Lambert's function at (h - 1)/e.
+    Lambert's function at (h - 1)/e. Where h is so small that this is lost in rounding, u is sqrt(2 h), below which it
+    never is.
     """
     if spread <= 0:
         return 0.0
     wanted = -math.log(outside) * largest**2 / spread
     u = math.expm1(1.0 + float(special.lambertw((wanted - 1.0) / math.e).real))
-    return u * spread / largest
+    least = math.sqrt(2.0 * wanted)
+    return float(np.nanmax([u, least])) * spread / largest
 
 
 def _transform(laws: list[Law], turn: float, frequencies: int, work: float, deviation: float = 0.0) -> Floats | None:
