@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath as mp
 import pytest
@@ -15,13 +16,14 @@ from cellrisk.noise.mechanisms import (
     MECHANISMS,
     NEIGHBOURS,
     SAFE,
+    Gaussian,
     Mechanism,
     find_smallest,
     gaussian_log_delta,
+    make_noises,
     mechanism,
     zcdp_log_delta,
 )
-from cellrisk.risk.sweep import Setting
 from tests.examples import examples
 from tests.near import same
 
@@ -253,16 +255,17 @@ def test_a_delta_is_a_probability(rho: float, epsilon: float) -> None:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_noises_at_many_epsilons_are_those_of_each(name: str) -> None:
-    setting = Setting(name, 0.0 if MECHANISMS[name].pure else 1e-6, "replace")
+    like = MECHANISMS[name](0.5, delta=0.0 if MECHANISMS[name].pure else 1e-6, neighbours="replace")
     epsilons = [0.01, 0.3, 0.99]
-    assert same(setting.noises(epsilons), tuple(setting.at(epsilon).noise for epsilon in epsilons))
-    assert setting.noises([]) == ()
+    each = tuple(replace(like, epsilon=epsilon).noise for epsilon in epsilons)
+    assert same(make_noises(like, epsilons), each)
+    assert make_noises(like, []) == ()
 
 
 @pytest.mark.parametrize("epsilons", [[0.5, 1.5], [0.5, 0.0], [-1.0, 0.5]])
 def test_noises_where_there_is_no_guarantee_are_refused(epsilons: list[float]) -> None:
     with pytest.raises(InvalidInput, match="epsilon"):
-        Setting("gaussian", 0.01).noises(epsilons)
+        make_noises(Gaussian(0.5, delta=0.01), epsilons)
 
 
 @pytest.mark.parametrize("root", [3e-9, 0.4, 0.5, 1.0, 1.7, 2.0, 1e5 / 7, 3e12])

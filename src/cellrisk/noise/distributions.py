@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -144,6 +144,21 @@ def first_value(threshold: float) -> int:
     if not (threshold >= 0.5 and threshold % 1 == 0.5):
         raise InvalidInput("threshold must be a positive half-integer", got=threshold, allowed="0.5, 1.5, ...")
     return math.ceil(threshold)
+
+
+def vanish_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
+    """q of each noise at each count: (counts, noises)."""
+    return np.stack([noise.vanish(counts, threshold) for noise in noises], axis=-1)
+
+
+def survive_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
+    """s of each noise at each count: (counts, noises)."""
+    return np.stack([noise.survive(counts, threshold) for noise in noises], axis=-1)
+
+
+def lose_under(noises: Sequence[Noise], counts: Any, threshold: float) -> Floats:
+    """d of each noise at each count: (counts, noises)."""
+    return np.stack([noise.lose(counts, threshold) for noise in noises], axis=-1)
 
 
 @dataclass(frozen=True)

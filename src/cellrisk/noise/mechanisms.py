@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -415,6 +415,18 @@ def mechanism(
         neighbours=said.neighbours,
         threshold=said.threshold,
     )
+
+
+def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]:
+    """The noise at each epsilon of a mechanism that is otherwise like this one; refuses epsilons that it does not take.
+
+    >>> [noise.scale for noise in make_noises(Laplace(1.0), [0.5, 2.0])]
+    [2.0, 0.5]
+    """
+    wanted = [float(epsilon) for epsilon in epsilons]
+    for end in {min(wanted), max(wanted)} if wanted else ():  # what a mechanism takes has no gaps
+        like.check_epsilon(end)
+    return tuple(like.noise_at(epsilon) for epsilon in wanted)
 
 
 def gaussian_log_delta(sigma: float, epsilon: float) -> float:

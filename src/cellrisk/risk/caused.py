@@ -11,7 +11,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import Block, Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, Noise
+from cellrisk.noise.distributions import EndlessNoise, Noise, lose_under
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.ceilings import advantage_cap
@@ -31,7 +31,7 @@ class Pivots(Survival):
     """
 
     def _show(self, counts: Any) -> Floats:
-        return np.stack([noise.lose(counts, self.threshold) for noise in self.noises], axis=-1)
+        return lose_under(self.noises, counts, self.threshold)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, mechanism
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises, mechanism
 from cellrisk.risk.attacks import choose_risks, people_risk
 from cellrisk.risk.measures import Measure, Survival
 from cellrisk.risk.priors import Priors
@@ -95,15 +95,8 @@ class Setting:
         return self.name if self.pure else f"{self.name}, delta {claim(self.delta)}"
 
     def noises(self, epsilons: Iterable[float]) -> tuple[Noise, ...]:
-        """The noise at each epsilon; refuses epsilons that the mechanism does not take.
-
-        >>> [noise.scale for noise in Setting("laplace").noises([0.5, 2.0])]
-        [2.0, 0.5]
-        """
-        wanted = [float(epsilon) for epsilon in epsilons]
-        for end in {min(wanted), max(wanted)} if wanted else ():  # what a mechanism takes has no gaps
-            self.strongest.check_epsilon(end)
-        return tuple(self.strongest.noise_at(epsilon) for epsilon in wanted)
+        """The noise at each epsilon."""
+        return make_noises(self.strongest, epsilons)
 
     def survival(self, epsilons: Iterable[float]) -> Survival:
         return Survival(self.noises(epsilons), self.threshold)

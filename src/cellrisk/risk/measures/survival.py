@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, Noise, find_first
+from cellrisk.noise.distributions import EndlessNoise, Noise, find_first, survive_under, vanish_under
 from cellrisk.system.arrays import Floats, Integers
 
 NEGLIGIBLE = 1e-18
@@ -59,7 +59,7 @@ class Survival:
         """q at each count: (counts, noises)."""
         if counts.max() < TABULATED:
             return np.asarray(self._table(_power_of_two(int(counts.max()))).vanish[counts])
-        return self._hide(counts)
+        return vanish_under(self.noises, counts, self.threshold)
 
     def survive(self, counts: Integers) -> Floats:
         """s at each count: (counts, noises)."""
@@ -67,13 +67,9 @@ class Survival:
             return np.asarray(self._table(_power_of_two(int(counts.max()))).survive[counts])
         return self._show(counts)
 
-    def _hide(self, counts: Any) -> Floats:
-        """How likely each count vanishes: (counts, noises)."""
-        return np.stack([noise.vanish(counts, self.threshold) for noise in self.noises], axis=-1)
-
     def _show(self, counts: Any) -> Floats:
-        """How likely each count is shown so that an attacker acts on it, which here is that it survives."""
-        return np.stack([noise.survive(counts, self.threshold) for noise in self.noises], axis=-1)
+        """How likely each count is shown so that an attacker acts on it: here, that it survives. (counts, noises)"""
+        return survive_under(self.noises, counts, self.threshold)
 
     @cached_property
     def vanish_empty(self) -> Floats:
@@ -121,7 +117,7 @@ class Survival:
         if end not in self._tables:
             require_computable(end)
             counts = np.arange(end + 1, dtype=np.float64)
-            self._tables[end] = SurvivalTable(self._hide(counts), self._show(counts))
+            self._tables[end] = SurvivalTable(vanish_under(self.noises, counts, self.threshold), self._show(counts))
         return self._tables[end]
 
 
@@ -161,7 +157,7 @@ class FarTable:
 
     def vanish_at(self, counts: Integers) -> Floats:
         """q at any counts of 0 or more: (..., noises)."""
-        q = self.survival._hide(counts.astype(np.float64))
+        q = vanish_under(self.survival.noises, counts.astype(np.float64), self.survival.threshold)
         return np.asarray(np.where((counts <= self.end)[..., None], q, 0.0))
 
 
