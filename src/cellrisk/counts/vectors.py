@@ -103,15 +103,15 @@ class FewVectors:
     columns: dict[str, Integers]
 
     def histogram(self, names: list[str]) -> Histogram:
-        return {name: self._histogram(self.columns[name]) for name in names}
-
-    def _histogram(self, counts: Integers) -> tuple[Integers, Integers, Integers]:
-        some = counts > 0
-        values, places = np.unique(counts[some], return_inverse=True)
-        cells, sizes = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
-        np.add.at(cells, places, self.columns["m"][some])
-        np.add.at(sizes, places, (self.columns["n"] * self.columns["m"])[some])
-        return values, cells, sizes
+        found: Histogram = {}
+        for name in names:
+            some = self.columns[name] > 0
+            values, places = np.unique(self.columns[name][some], return_inverse=True)
+            cells, sizes = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+            np.add.at(cells, places, self.columns["m"][some])
+            np.add.at(sizes, places, (self.columns["n"] * self.columns["m"])[some])
+            found[name] = values, cells, sizes
+        return found
 
     def profiles(self, names: list[str], levels: Sequence[int], n_levels: int) -> tuple[Profiles, LabelledCounts]:
         labelled = label(self.columns, names, levels, n_levels)

@@ -502,12 +502,8 @@ def say_times(success: float, prior: float) -> tuple[str, str]:
     """
     shown = min((gap for gap in (success - prior, 1.0 - success) if gap > NOTHING), default=1.0)
     digits = min(max(math.ceil(-math.log10(50.0 * shown)), 0), 4)
-    return _in_hundred(success, digits, ROUND_CEILING), _in_hundred(prior, _digits_of(prior, digits), ROUND_FLOOR)
-
-
-def _digits_of(prior: float, digits: int) -> int:
-    """Two digits at least of a prior that is small."""
-    return max(digits, min(1 - math.floor(math.log10(100.0 * prior)), 6)) if prior < 0.1 else digits
+    before = max(digits, min(1 - math.floor(math.log10(100.0 * prior)), 6)) if prior < 0.1 else digits  # two at least
+    return _in_hundred(success, digits, ROUND_CEILING), _in_hundred(prior, before, ROUND_FLOOR)
 
 
 def _in_hundred(share: float, digits: int, rounding: str) -> str:
