@@ -60,7 +60,8 @@ def test_the_papers_asymptotes() -> None:
 def test_limits_with_a_threshold(small: cr.FrequencyTable) -> None:
     from cellrisk.risk.measures import Local
 
-    limits = find_limits(small.profiles("y"), Local(), ("exact",), threshold=2.5)["exact", "uniform"]
+    setting = Setting("laplace", threshold=2.5)
+    limits = find_limits(small.profiles("y"), Local(), ("exact",), setting)["exact", "uniform"]
     assert limits.chance == pytest.approx(
         float(cr.assess(small, cr.Laplace(epsilon=1e-12, threshold=2.5)).value("local", "exact", "uniform", "y")),
         abs=1e-9,

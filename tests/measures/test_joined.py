@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from cellrisk import Geometric, Laplace, Profiles
-from cellrisk.noise.distributions import Noise
+from cellrisk.noise.distributions import EndlessNoise, Noise
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.attacks.confidence import looks_homogeneous
 from cellrisk.risk.measures import FORMS, Local, Marginal, Survival
 from cellrisk.risk.measures.measure import WIDER, join_blocks
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
-from cellrisk.risk.sweep import ENDLESS_NOISE, NO_NOISE
+from cellrisk.risk.sweep import NO_NOISE
 from tests.near import RELATIVE
 
 N_LEVELS = 60
@@ -105,7 +105,7 @@ def test_together_as_each_cell_alone(sizes: PoissonSizes | NegativeBinomialSizes
     """For local and marginal risk, under noise that is finite, without bound, and none."""
     cells = made_cells()
     for measure in (Local(), Marginal(sizes)):
-        for noise in (*NOISES, ENDLESS_NOISE, NO_NOISE):
+        for noise in (*NOISES, EndlessNoise(), NO_NOISE):
             survival = Survival((noise,))
             together = measure.average(Profiles.from_cells(cells, N_LEVELS), survival)
             alone = [measure.average(Profiles.from_cells([cell], N_LEVELS), survival) for cell in cells]

@@ -127,8 +127,7 @@ class Assessment(Result):
         for name, measure in dict.fromkeys((row.sensitive, row.measure) for row in self.risks):
             asked = choose_risks(self.exposures[0].attack, measure, forms)
             [made] = asked.make(self.fitted[name].measure)
-            where = self.mechanism.threshold, self.mechanism.limit_noise
-            ends[name, measure] = find_limits(self.table.profiles(name), made, forms, *where)
+            ends[name, measure] = find_limits(self.table.profiles(name), made, forms, self.mechanism)
         return tuple(ends[row.sensitive, row.measure][row.form, row.weights or "uniform"] for row in self.risks)
 
     @cached_property
@@ -368,8 +367,7 @@ def find_row(
 def find_exposure(attribute: Attribute, mechanism: Mechanism, attack: str = "homogeneity", empty: int = 0) -> Exposure:
     """The headline's numbers for one sensitive attribute."""
     profiles, shares = attribute.profiles, attribute.levels.shares
-    measure = people_risk(attack)
-    ends = find_limits(profiles, measure, ("tight",), mechanism.threshold, mechanism.limit_noise)["tight", "records"]
+    ends = find_limits(profiles, people_risk(attack), ("tight",), mechanism)["tight", "records"]
     return Exposure(
         sensitive=attribute.name,
         attack=attack,

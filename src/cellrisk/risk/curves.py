@@ -327,7 +327,7 @@ def curve(
         fitted = priors.fit(table.attribute(name), asked.measures)
         for measure in asked.make(fitted.measure):
             for setting in settings:
-                limits = find_limits(profiles, measure, asked.forms, setting.threshold, setting.limit_noise)
+                limits = find_limits(profiles, measure, asked.forms, setting)
                 survival = setting.survival(within[setting])
                 parts = []
                 for few in survival.groups:

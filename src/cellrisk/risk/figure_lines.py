@@ -283,7 +283,7 @@ def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, atta
     )
     ends = Survival((setting.limit_noise, NO_NOISE), setting.threshold)
     shares = caused_shares(profiles, ends, attack=attack).tolist()
-    exposed_limits = find_limits(profiles, measure, ("tight",), setting.threshold, setting.limit_noise)
+    exposed_limits = find_limits(profiles, measure, ("tight",), setting)
     return CausedLine(points, Limits(*shares), exposed_limits["tight", "records"])
 
 

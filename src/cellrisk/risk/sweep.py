@@ -12,7 +12,7 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import EndlessNoise, Noise, NoNoise
+from cellrisk.noise.distributions import Noise, NoNoise
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises, mechanism
 from cellrisk.risk.attacks import choose_risks, people_risk
 from cellrisk.risk.measures import Measure, Survival
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
 DEFAULT_POINTS = 201
 LARGEST_CLASSICAL = math.nextafter(1.0, 0.0)
-NO_NOISE, ENDLESS_NOISE = NoNoise(), EndlessNoise()
+NO_NOISE = NoNoise()
 
 
 @dataclass(frozen=True)
@@ -103,17 +103,13 @@ class Setting:
 
 
 def find_limits(
-    profiles: Profiles,
-    measure: Measure,
-    forms: Sequence[str],
-    threshold: float = 0.5,
-    limit_noise: Noise = ENDLESS_NOISE,
+    profiles: Profiles, measure: Measure, forms: Sequence[str], setting: Setting | Mechanism
 ) -> dict[tuple[str, str], Limits]:
     """The risk as epsilon falls to 0, under the mechanism's ``limit_noise``, and under no noise at all.
 
     One pair for each form and weighting. Noise without bound has closed forms, whatever the size of a cell.
     """
-    ends = measure.average(profiles, Survival((limit_noise, NO_NOISE), threshold), forms)
+    ends = measure.average(profiles, Survival((setting.limit_noise, NO_NOISE), setting.threshold), forms)
     return {key: Limits(float(chance), float(raw)) for key, (chance, raw) in ends.items()}
 
 
@@ -243,9 +239,8 @@ class MeasuredRisk:
     def limits(self, setting: Setting) -> tuple[Limits, ...]:
         """The two ends of each attribute's risk, found once for each setting."""
         if setting not in self._known_limits:
-            ends = setting.threshold, setting.limit_noise
             self._known_limits[setting] = tuple(
-                find_limits(attribute.profiles, measure, (self.form,), *ends)[self.form, self.weights]
+                find_limits(attribute.profiles, measure, (self.form,), setting)[self.form, self.weights]
                 for attribute, measure in zip(self.attributes, self.measures, strict=True)
             )
         return self._known_limits[setting]
