@@ -420,7 +420,7 @@ def test_the_bound_on_exponentials_is_no_smaller_than_they_are(noise: Noise) -> 
     counts = np.array([[0, 3, 900], [40, 0, 2_000], [700, 5, 0]])
     belief = (0.4, 0.3, 1.5), 0.998
     behind = [
-        channel_module.expected_counts(shape, belief[1], channel, channel.values(column))
+        expected_counts(CountBelief(shape, belief[1]), channel, channel.values(column))
         for shape, column in zip(belief[0], counts.T, strict=True)
     ]
     spread = many_labels._Spread.of(counts, channel, behind)
