@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.publish.releasing import Release
@@ -166,6 +167,44 @@ def test_a_ledger_that_is_not_whole_in_itself_is_looked_at_once(
         assert looks == [1]
 
 
+def test_who_reads_can_change_nothing(in_file: Where) -> None:
+    with in_file.open() as ledger:
+        ledger.declare("a")
+        for statement in ("UPDATE ledger SET number = 0", "DELETE FROM pending", "CREATE TABLE more (x)"):
+            with ledger._store.read() as session, pytest.raises(sa.exc.OperationalError, match="readonly"):
+                session.connection.exec_driver_sql(statement)
+
+
+def test_entries_that_were_edited_are_not_read(in_file: Where) -> None:
+    with in_file.open() as ledger, in_file.open() as other:
+        ledger.declare("a")
+        assert len(other.entries()) == 1
+        ledger.declare("b")
+        in_file.disarm()
+        in_file.execute("UPDATE entries SET body = replace(body, '\"b\"', '\"c\"') WHERE number = 2")
+        in_file.arm()
+        with in_file.open() as new:
+            for reader in (other, new):  # who knows the first entry, and who knows none
+                with pytest.raises(
+                    InvalidInput, match=r"^the ledger is damaged or was changed at entry 2; verify tells"
+                ):
+                    reader.entries()
+                with pytest.raises(
+                    InvalidInput, match=r"^the ledger is damaged or was changed at entry 2; verify tells"
+                ):
+                    reader.add(**FIELDS, cohort="a")
+
+
+def test_how_long_who_reads_waits_for_files_that_are_moved(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    deadlines: list[float] = []
+    monkeypatch.setattr(book, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(Ledger, "_await_moves", lambda ledger, pendings, deadline: deadlines.append(deadline))
+    with in_file.open(wait=7.0) as ledger:
+        ledger.entries()
+        ledger.verify()
+    assert deadlines == [107.0, 107.0]
+
+
 # Stopping.
 
 
@@ -221,8 +260,16 @@ def test_what_stands_is_noted_once_it_is_written(in_file: Where, monkeypatch: py
         noted.clear()
         ledger.remove_unused()
         assert noted == []  # it is in use
-    with in_file.open():
+    with in_file.open() as ledger:
         assert noted == []
+    assert in_file.file is not None
+    in_file.file.unlink()
+    with in_file.open() as ledger:
+        noted.clear()
+        ledger.remove_unused()
+        assert noted == [""]
+        with pytest.raises(InvalidInput, match=r"^the ledger is closed; open it again$"):
+            ledger.entries()
 
 
 def test_a_ledger_whose_making_was_stopped_is_removed(in_file: Where, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ class HeadFile:
 
         A file that is there and empty may have been emptied, so that nothing is begun in it.
         """
-        self.check(session, new=not self.path.exists() or self.path.stat().st_size > 0)
+        self.check(session, new=not self.path.exists() or bool(self.path.stat().st_size))
 
     def note(self, head: Head) -> None:
         """Adds a line, unless a later entry is noted already."""
