@@ -276,6 +276,18 @@ def test_a_note_is_read_up_to_65_536_bytes(journal: Journal) -> None:
     assert journal.read() is None
 
 
+def test_any_number_of_a_file_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the standard input was closed before, even 0 is the number of a file."""
+    closed: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", closed.append)
+        for handle in (0, 1, 7):
+            journal = Journal(tmp_path, handle)
+            journal.close()
+            journal.close()
+    assert closed == [0, 1, 7]
+
+
 def test_a_journal_leaves_no_folder_of_its_own(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = (journals.open_journal(ID, token, 0) for token in ("1" * 32, "2" * 32))
     one.remove()

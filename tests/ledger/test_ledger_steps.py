@@ -458,7 +458,7 @@ def end(
     session: Any = SimpleNamespace(
         pending=lambda token: pending if token == TOKEN else None,
         whereabouts=lambda: {
-            1: Whereabouts("/other.csv", ""),
+            1: Whereabouts(told.get("earlier", "/other.csv"), ""),
             2: Whereabouts(told.get("path", str(folder / "a.csv")), ""),
         },
         row=lambda number: Row(2, "", "", text) if number == 2 else None,
@@ -495,6 +495,7 @@ def test_how_a_release_of_a_dead_process_ends(tmp_path: Path, monkeypatch: pytes
         assert end(monkeypatch, tmp_path, decided, note, **wrong) == LEFT
         assert end(monkeypatch, tmp_path, None, note, **wrong) == DISCARDED
     assert end(monkeypatch, tmp_path, None, note, path="/elsewhere.csv") == DISCARDED
+    assert end(monkeypatch, tmp_path, None, note, earlier=str(note.target)) == MOVED  # of several, one stands
     assert end(monkeypatch, tmp_path, decided, note, fails="publish") == (False, ["publish"])
     assert end(monkeypatch, tmp_path, decided, note, fails="finish") == (False, ["publish", "finish"])
     assert end(monkeypatch, tmp_path / "gone", decided, Note("/ledger", tmp_path / "gone" / "a.csv", "ab" * 32)) == LEFT
