@@ -59,10 +59,8 @@ def find_admissible(excess: Excess, low: float, high: float) -> Admissible:
 def collect(excess: Excess, epsilon: Floats, value: Floats) -> Admissible:
     """What is admissible, from a function at ascending epsilons that has at most one edge between two of them."""
     fine = value <= 0
-    edges = [
-        narrow(excess, epsilon[place : place + 2], value[place : place + 2])
-        for place in np.flatnonzero(fine[1:] != fine[:-1])
-    ]
+    line = np.stack([epsilon, value])
+    edges = [narrow(excess, *line[:, place : place + 2]) for place in np.flatnonzero(fine[1:] != fine[:-1])]
     edges = [*epsilon[:1][fine[:1]].tolist(), *edges, *epsilon[-1:][fine[-1:]].tolist()]
     least = int(np.argmin(value))
     return Admissible(tuple(zip(edges[::2], edges[1::2], strict=True)), float(value[least]), float(epsilon[least]))
@@ -92,9 +90,9 @@ def narrow(excess: Excess, epsilon: Floats, value: Floats) -> float:
     """The last admissible epsilon before the edge between two neighbours, one admissible and one not."""
     from scipy.optimize import brentq
 
-    (at_inner, inner), (at_outer, outer) = sorted(zip(map(float, value), map(float, epsilon), strict=True))
+    inner, outer = map(float, epsilon[np.argsort(value)])
     width = abs(math.log(outer / inner))
-    known = {0.0: at_inner, width: at_outer}
+    known = {0.0: float(value.min()), width: float(value.max())}
 
     def place(distance: float) -> float:
         return inner * math.exp(math.copysign(distance, outer - inner))
