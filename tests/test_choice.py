@@ -321,6 +321,8 @@ def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
     assert choice.risk == near(tight.max())
     (line,) = Condition(Requirement(max_risk=0.5), choice.measured).breaches(read_perturbation("random-rounding:3"))
     assert "it is 55.6%" in line  # of y; three and three are never shown alone
+    (line,) = Condition(Requirement(max_risk=0.01), choice.measured).breaches(cr.Geometric(epsilon=1.0))
+    assert line.endswith(f"it is {100 * tight.max():.1f}%")
 
 
 def test_the_ends_are_those_of_the_attribute_with_the_highest_raw_risk() -> None:
@@ -609,6 +611,8 @@ def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -
         option = look(bent, ((0.1, 10.0),), limits={"max_risk": 0.9}).answer(found)
         assert (option.admissible, option.within_risk_limits) == (admissible, ((0.1, 10.0),))
         assert says in option.why
+    late = look(bent, ((0.1, 1.0), (2.0, 3.0)), limits={"max_risk": 0.9}).answer(TradeOff(limit, line, line, line, 5.0))
+    assert late.why == "the other limits allow epsilon up to 3, the limit on the TVD asks for at least 5"
     neither = look(bent, (), limits={"max_risk": 0.1}).answer(TradeOff(limit, line, line, line, None))
     assert neither.why.startswith("between epsilon 0.1 and 10 it comes nearest at 1.25")
     bound = look(bent, ((0.1, 9.0),), limits={"max_risk": 0.9}).answer(TradeOff(limit, line, line, line, 0.5))
