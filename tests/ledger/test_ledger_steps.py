@@ -55,6 +55,9 @@ def test_entries_that_were_read_are_not_read_again(in_file: Where, monkeypatch: 
         asked.clear()
         assert [entry.cohort for entry in ledger.entries()] == ["a", "b", "c"]
         assert asked == [("rows", 2), ("whereabouts", 2)]
+        asked.clear()
+        assert len(ledger.entries()) == 3
+        assert asked == [("rows", 4)]
 
 
 def test_a_ledger_that_was_rewritten_at_the_same_length_is_read_anew(in_file: Where) -> None:
