@@ -191,7 +191,7 @@ def test_the_tighter_of_two_policies_holds_in_any_order(table: cr.FrequencyTable
     for limits in ((looser, tighter), (tighter, looser)):
         policies = Policies(tuple(Obeyed(cr.Policy(**{name: limit})) for limit in limits))  # type: ignore[arg-type]
         if name in ("max_risk", "max_people", "margin"):
-            [condition] = policies.join(table, RiskDefinition(), max_risk=None)
+            [condition] = policies.join(table, RiskDefinition(), needed=True, max_risk=None)
             assert getattr(condition.requirement, name) == tighter
         else:
             [limit] = policies.figure_limits

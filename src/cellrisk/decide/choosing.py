@@ -398,9 +398,8 @@ def choose(
         attack=attack,
     )
     figure_limits = policies.join_figures(given)
-    conditions = policies.join_some(
-        table, risk, bool(figure_limits), max_risk=max_risk, max_people=max_people, margin=margin
-    )
+    limits = {"max_risk": max_risk, "max_people": max_people, "margin": margin}
+    conditions = policies.join(table, risk, needed=not figure_limits, **limits)
     delta = policies.choose_delta(mechanism, delta, table.n_records)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
     tvd_limit = None if max_tvd is None else TvdLimit(max_tvd, way, releases, seed, cells)

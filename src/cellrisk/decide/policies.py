@@ -126,15 +126,18 @@ class Policies:
 
         return join_figure_limits(every)
 
-    def join(self, table: FrequencyTable, risk: RiskDefinition, **limits: float | None) -> tuple[Condition, ...]:
+    def join(
+        self, table: FrequencyTable, risk: RiskDefinition, needed: bool, **limits: float | None
+    ) -> tuple[Condition, ...]:
         """The conditions to be kept: the limits given, made tighter by policies on the same risk, then the others.
 
-        Without limits given, the policies' limits hold alone, and the first policy on that risk comes first.
+        Without limits given, the policies' limits hold alone, and the first policy on that risk comes first. Where no
+        risk is limited there is no condition; that is refused where one is ``needed``.
         """
         from cellrisk.decide.requirement import Condition, Requirement
 
         required: list[tuple[RiskDefinition, Requirement]] = []
-        if any(value is not None for value in limits.values()) or not self.on_risks:
+        if any(value is not None for value in limits.values()) or (needed and not self.on_risks):
             required.append((risk.without_unused_priors, Requirement(**limits)))
         leading = self.on_risks if required else self._leading(risk)
         for each, own in leading:
@@ -146,13 +149,6 @@ class Policies:
             else:
                 required.append((other, own))
         return tuple(Condition(limit, known.of(table)) for known, limit in required)
-
-    def join_some(
-        self, table: FrequencyTable, risk: RiskDefinition, enough: bool, **limits: float | None
-    ) -> tuple[Condition, ...]:
-        """As `join`, with no condition where no risk is limited and there are limits ``enough`` without."""
-        limited = bool(self.on_risks) or any(value is not None for value in limits.values())
-        return () if enough and not limited else self.join(table, risk, **limits)
 
     def _leading(self, risk: RiskDefinition) -> tuple[tuple[RiskDefinition, Requirement], ...]:
         """The risks that policies limit, the one asked for first; refuses to be asked for one that none limits."""

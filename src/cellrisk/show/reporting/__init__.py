@@ -263,9 +263,9 @@ def report(
         check_published(published, public, said)
     if free is not None:
         check_free_figure(free, public, said)
-    limited = bool(policies.on_risks) or any(limit is not None for limit in limits.values())
+    conditions = policies.join(table, risk, needed=False, **limits)
     figure_limits = policies.join_figures(FigureLimit.read(**figures, certainty=certainty, belief=belief))
-    if said.epsilon is None and not limited and not figure_limits:
+    if said.epsilon is None and not conditions and not figure_limits:
         raise InvalidInput(
             "a report needs a decision to ask for",
             allowed="an epsilon, or a limit to choose one by, as in choose",
@@ -280,7 +280,7 @@ def report(
         setting=setting,
         epsilon=said.epsilon,
         risk=risk,
-        conditions=policies.join(table, risk, **limits) if limited else (),
+        conditions=conditions,
         figure_limits=figure_limits,
         attacker=Attacker.of(certainty, belief),
         tvd_limit=None if max_tvd is None else TvdLimit(max_tvd, releases=releases, seed=seed, cells=cells),

@@ -93,7 +93,7 @@ def report_perturbation(
     request = PerturbationRequest(
         table=table,
         perturbation=made,
-        conditions=policies.join_some(table, risk, True, **limits),
+        conditions=policies.join(table, risk, needed=False, **limits),
         figure_limits=policies.join_figures(FigureLimit.read(**figures, **attacker)),
         policies=policies,
         **told,
