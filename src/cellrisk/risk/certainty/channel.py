@@ -235,9 +235,10 @@ def _by_near_recursion(believed: CountBelief, noise: TwoSided, values: Integers)
 
 
 def _from_both_sides(terms: Floats, b: float, m: float, centre: float) -> Floats:
-    """For each place but the last, over m^v: the terms on either side, times b a step, and the one in the middle.
+    """At each place v but the last: the sum over n of terms(n) b^|v - n|; terms are over m^n, and the sum over m^v.
 
-    That one has a weight of its own, which may be small beside 1, so that it is added and not taken off.
+    The term at n = v has the weight ``centre`` in place of 1. It may be small beside 1, so that this term is added by
+    itself, and nothing is taken off a larger sum.
     """
     lower = np.concatenate([[0.0], _running(b / m, terms[:-1])[:-1]])
     upper = _running(b * m, terms[::-1])[::-1]

@@ -64,7 +64,7 @@ def name_in_hand(
     if clamped:
         released = np.maximum(released, channel.zero)
     else:
-        channel.zero = int(released.min()) - 1
+        channel.zero = int(released.min()) - 1  # no value stands for all below it
     if isinstance(belief, NegativeBinomial):
         shares = _share(belief, channel, released, clamped)
     else:

@@ -66,9 +66,9 @@ class Explanation(Result):
     caused: float = 0.0
     """Expected number of people given away only because of their own record."""
     caused_cells: tuple[CausedCell, ...] = ()
-    """The cells in which most of them are; then the smaller first, then in the order of their keys."""
+    """The cells with most of these people first; of two with as many, the smaller, then in the order of their keys."""
     caused_by_size: tuple[CausedBySize, ...] = ()
-    """They and the exposed by the size of their cell."""
+    """The people given away because of their own record, and the people exposed, by the size of their cell."""
     settings: tuple[OtherSetting, ...] = ()
     """Caused and exposed with a smaller epsilon, and with small counts suppressed."""
     perturbation: Perturbation | None = None
@@ -210,12 +210,10 @@ class Explanation(Result):
 
     def _say_caused(self) -> str:
         """How many are given away because of their own record, and how many there would be after two changes."""
-        told = (
-            f"Of all {self.records:,} people, {_count(self.caused)} would be exposed only because of their own record"
-        )
+        everybody = f"Of all {self.records:,} people"
         if self.caused <= -HARDLY:  # a perturbation that hides people behind each other
-            more = _count(-self.caused)
-            return f"Of all {self.records:,} people, {more} more would be exposed without their own record."
+            return f"{everybody}, {_count(-self.caused)} more would be exposed without their own record."
+        told = f"{everybody}, {_count(self.caused)} would be exposed only because of their own record"
         halved = [setting for setting in self.settings if setting.epsilon < self._made.epsilon][:1]
         after = [f"{_count(setting.caused)} at half the epsilon" for setting in halved]
         merged = min(self.coarser, key=lambda coarsening: coarsening.caused, default=None)

@@ -66,7 +66,7 @@ class LabelStep(LeavesKeys):
     """The sensitive value. Raw data."""
     count: int
     published: tuple[tuple[int, float], ...]
-    """What it may be published as, and how likely; 0 stands for not at all, too."""
+    """What it may be published as, and how likely; 0 also where it is not published at all."""
     vanishes: float
     alone: float
     """P(this value is shown, and no other of the cell)."""
@@ -84,7 +84,7 @@ class CellSteps(_KeyedCell):
     """One cell step by step: what each of its counts becomes."""
 
     labels: tuple[LabelStep, ...]
-    """The values that somebody in the cell has; the others vanish, as far as the perturbation lets them."""
+    """The values that somebody in the cell has; a perturbation may let others appear, which are not told here."""
 
 
 @dataclass(frozen=True)
