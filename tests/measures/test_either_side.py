@@ -18,6 +18,7 @@ from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise
 from cellrisk.risk.measures import Dirichlet, Survival, marginal, shrinkage, sizes, transforms
 from cellrisk.risk.measures.dirichlet import all_same, fit_dirichlet, labels_drawn
 from cellrisk.risk.measures.label_counts import BESIDES, consecutive_pmf, count_pmf, window
+from cellrisk.risk.measures.mixtures import poisson_size_biased
 from cellrisk.risk.measures.pmf import _STIRLING, deviance, first_count, last_count, poisson_pmf
 from cellrisk.risk.measures.rising import _digamma_tail, _trigamma_tail
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
@@ -185,6 +186,14 @@ def test_nearly_poisson_sizes_keep_their_digits_however_many_records(mean: float
     mixed = weights @ poisson_pmf(counts, rates[:, None])
     assert np.abs(mixed - law.pmf(counts + 1)).max() < 2e-14
     assert float(weights.sum()) == pytest.approx(1.0, rel=1e-13, abs=0)
+
+
+def test_poisson_sizes_less_one_record_take_32_rates() -> None:
+    for rate in (0.1, 40.0, 1e6):
+        rates, weights = poisson_size_biased(rate)
+        assert (len(rates), len(weights)) == (32, 32)
+        assert max(0.0, rate - 45.0) < rates.min() < rates.max() < rate
+        assert float(weights.sum()) == pytest.approx(-math.expm1(-rate), rel=1e-13, abs=0)
 
 
 # marginal risk
@@ -415,6 +424,32 @@ def test_transforms_of_cells_are_the_convolutions_written_out(size: int, concent
 
 
 @pytest.mark.parametrize("concentration", [4.0, math.inf])
+@pytest.mark.parametrize("size", [20, 300])
+def test_windows_of_cells_are_chernoffs(size: int, concentration: float) -> None:
+    """With exponentials a factor of two apart, for a probability of exp(-41.5), and the widest label on either side."""
+    made, b, _ = plain(size, concentration)
+    cells = transforms._Cells.of(made, TIMES)
+    for times, low, high in zip(TIMES, *cells.windows(), strict=True):
+        labels = labels_of(times)
+        widths = [int(made.last[j] - made.first[j]) for j in labels]
+        ends: list[tuple[float, float]] = []
+        for c in np.exp2(np.arange(-18.0, 5.0)):
+            up = down = 0.0
+            for j in labels:
+                law = b[j][made.first[j] :] / b[j].sum()
+                counts = np.arange(len(law))
+                # the largest exponent is taken out, so that nothing overflows
+                with np.errstate(divide="ignore"):
+                    logs = np.log(law)
+                up += float(np.logaddexp.reduce(logs + c * counts))
+                down += float(np.logaddexp.reduce(logs - c * counts))
+            ends.append(((up + 41.5) / c, (-down - 41.5) / c))
+        above, below = min(end for end, _ in ends), max(end for _, end in ends)
+        assert abs(int(high) - (math.ceil(min(above, sum(widths))) + max(widths))) <= 1
+        assert abs(int(low) - max(0, math.floor(below) - max(widths))) <= 1
+
+
+@pytest.mark.parametrize("concentration", [4.0, math.inf])
 def test_the_stated_error_is_that_of_what_is_added_up(concentration: float) -> None:
     """1e-15 times the mean over all frequencies of sum_k |A_k| prod |B_j|, j but k, over P(n)."""
     made, b, a = plain(60, concentration)
@@ -446,3 +481,40 @@ def test_a_label_that_never_vanishes_is_the_only_one_shown() -> None:
     cells = transforms._Cells.of(made, np.array([[3.0, 0.0], [3.0, 1.0], [3.0, 2.0]]))
     assert cells.shown.tolist() == [[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     assert cells.log_weight == near(3.0 * math.log(made.masses[0]))
+
+
+@pytest.mark.parametrize("concentration", [3.0, 900.0, math.inf])
+def test_a_common_mean_serves_the_sizes_whose_totals_are_within_a_factor_of_a_thousand(
+    concentration: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the largest on: the mean is the smallest size that serves the largest. What is not right to 1e-12 is computed
+    once more at its own size: here, one record under a prior of three, beside seven hundred.
+    """
+    asked: list[tuple[int, list[int]]] = []
+
+    def note(cells: Any, sizes: Integers, log_total: Floats) -> tuple[Floats, Floats]:
+        asked.append((cells.kinds.size, sizes.tolist()))
+        return survivors(cells, sizes, log_total)
+
+    survivors = transforms._Cells.survivors_at
+    monkeypatch.setattr(transforms._Cells, "survivors_at", note)
+    shares, times = np.array([0.1, 0.15, 0.6]), np.array([1, 2, 1])
+    sizes = np.array([2, 700, 690, 30, 640, 600, 520, 31, 300, 1])
+    table = Survival((GeometricNoise(300.0),)).up_to(700)
+    exact, tight = transforms.risk_by_transform(shares, times, concentration, sizes, table)
+    expected, left = [], sorted(sizes.tolist(), reverse=True)
+
+    def chance(n: int, mean: int) -> float:
+        return float(count_pmf(n, 1.0, concentration, mean))
+
+    while left:
+        mean = min(n for n in left if chance(left[0], n) > chance(n, n) / 1000)
+        near_it = [n for n in left if chance(n, mean) > max(chance(other, mean) for other in left) / 1000]
+        expected.append((mean, near_it))
+        left = [n for n in left if n not in near_it]
+    assert asked == expected + ([(1, [1])] if concentration == 3.0 else [])
+    alone = [
+        transforms.risk_by_transform(shares, times, concentration, sizes[[row]], table) for row in range(len(sizes))
+    ]
+    assert exact == near([float(found[0]) for found, _ in alone])
+    assert tight == near([float(found[0]) for _, found in alone])

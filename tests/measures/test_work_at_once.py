@@ -228,8 +228,9 @@ def test_tables_know_every_count(last: int) -> None:
 
 
 @pytest.mark.parametrize("labels", [1, 2, 3, 4, 5, 15, 16, 17, 18, 33])
-def test_one_label_alone_survives_however_many_there_are(labels: int) -> None:
-    """One by one up to sixteen labels, two by two beyond: each is the product straight from its definition."""
+def test_one_label_alone_survives_however_many_there_are(labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one up to sixteen labels, all at once beyond: each is the product straight from its definition."""
+    many = [Watched(monkeypatch, survival, name) for name in ("_each_alone_of_many", "_exactly_one_of_many")]
     vanish = np.random.default_rng(labels).uniform(0.1, 0.9, (labels, 3))
     survive = np.random.default_rng(labels + 100).uniform(0.1, 0.9, (labels, 3))
     theirs = np.array([survive[k] * np.prod(np.delete(vanish, k, axis=0), axis=0) for k in range(labels)])
@@ -237,6 +238,7 @@ def test_one_label_alone_survives_however_many_there_are(labels: int) -> None:
         assert np.array(survival.each_alone(form(vanish), form(survive))) == pytest.approx(theirs, rel=1e-12, abs=0)
         assert survival.exactly_one(form(vanish), form(survive)) == pytest.approx(theirs.sum(axis=0), rel=1e-12, abs=0)
     assert survival.each_alone_in_rows(vanish.T, survive.T) == pytest.approx(theirs.T, rel=1e-12, abs=0)
+    assert [len(watched.calls) for watched in many] == ([3, 2] if labels > 16 else [0, 0])
 
 
 # expected risk
