@@ -487,8 +487,8 @@ def test_a_label_that_never_vanishes_is_the_only_one_shown() -> None:
 def test_a_common_mean_serves_the_sizes_whose_totals_are_within_a_factor_of_a_thousand(
     concentration: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the largest on: the mean is the smallest size that serves the largest. What is not right to 1e-12 is computed
-    once more at its own size: here, one record under a prior of three, beside seven hundred.
+    """From the largest on: the mean is the smallest size that serves the largest. What is not right to 1e-12 is
+    computed once more at its own size: here, one record under a prior of three, beside seven hundred.
     """
     asked: list[tuple[int, list[int]]] = []
 
