@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pandas as pd
 import pytest
@@ -418,10 +419,9 @@ def test_the_bound_on_exponentials_is_no_smaller_than_they_are(noise: Noise) -> 
     """And larger by no more than the people expected differ within a group of values."""
     channel = Channel(noise, 2.5)
     counts = np.array([[0, 3, 900], [40, 0, 2_000], [700, 5, 0]])
-    belief = (0.4, 0.3, 1.5), 0.998
     behind = [
-        expected_counts(CountBelief(shape, belief[1]), channel, channel.values(column))
-        for shape, column in zip(belief[0], counts.T, strict=True)
+        expected_counts(CountBelief(shape, 0.998), channel, channel.values(column))
+        for shape, column in zip((0.4, 0.3, 1.5), counts.T, strict=True)
     ]
     spread = many_labels._Spread.of(counts, channel, behind)
     terms = np.arange(len(spread.count))
@@ -435,3 +435,27 @@ def test_the_bound_on_exponentials_is_no_smaller_than_they_are(noise: Noise) -> 
             theirs = special.logsumexp(logs, axis=1)
             assert (found[place, term] >= theirs - 1e-9).all()
             assert (found[place, term] <= theirs + abs(factor) * many_labels.STEEPNESS * apart + 1e-9).all()
+
+
+@pytest.mark.parametrize("scale", [3.0, 16.5, 40.0, 300.0, 1e5])
+def test_the_mass_of_gaussian_noise_is_its_density_over_a_unit(scale: float) -> None:
+    """By quadrature with thirty digits, beside the mass at 0: constants may differ, and do not matter to a mean."""
+
+    def log_mass(distance: int) -> Any:
+        with mp.workdps(30):
+            density = lambda u: mp.exp(-(((distance + u) / mp.mpf(scale)) ** 2) / 2)  # noqa: E731
+            return mp.log(mp.quad(density, [-0.5, 0, 0.5]))
+
+    distances = np.array([round(part * scale) for part in (0.0, 0.4, 1.0, 3.0, -7.0, 10.0)])
+    found = channel_module._log_mass(GaussianNoise(scale), distances.astype(np.float64))
+    theirs = [float(log_mass(distance) - log_mass(0)) for distance in distances.tolist()]
+    assert (found - found[0]).tolist() == pytest.approx(theirs, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(2.0), GaussianNoise(3.0), DiscreteGaussianNoise(1.2)])
+@pytest.mark.parametrize("first", [0.0, 7.0, 7.25])
+def test_each_distance_is_looked_at_once(noise: Noise, first: float) -> None:
+    values = first + np.array([0.0, 1.0, 2.0, 3.0, 5.0, 9.0, 10.0, 11.0, 12.0])
+    for counts in (np.arange(40.0), np.concatenate([[0.0], np.arange(30.0, 60.0)]), np.arange(0.0, 20.0, 0.5)):
+        found = channel_module._log_masses(noise, values, counts)
+        assert found == near(channel_module._log_mass(noise, values[:, None] - counts))
