@@ -451,6 +451,14 @@ def test_a_figure_at_its_limit_is_no_breach() -> None:
         assert below.breach(attributes, mechanism) == f"{below.describe()}; {limit.say(figure)}"
 
 
+def test_a_figure_is_that_of_the_attribute_with_the_largest() -> None:
+    one, other = (make_table(cells).attributes for cells in ([[1, 0], [0, 2]], [[9, 8], [7, 9]]))
+    for limit in FigureLimit.read(max_caused=0.5, max_certain=0.5, certainty=0.8):
+        alone = [limit.find(each, cr.Geometric(1.5)) for each in (one, other)]
+        assert alone[0] != pytest.approx(alone[1], rel=0.01, abs=0)
+        assert limit.find([*one, *other], cr.Geometric(1.5)) == near(max(alone))
+
+
 def test_limits_are_written_down_with_what_they_depend_on() -> None:
     limits = FigureLimit.read(max_caused=0.03, max_certain=0.2, certainty=0.8, belief="table", attack="plurality")
     assert [limit.to_dict() for limit in limits] == [
