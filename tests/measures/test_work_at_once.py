@@ -77,6 +77,25 @@ def test_sequences_are_convolved_so_many_megabytes_at_a_time(
         assert all(long.shape[1] >= short.shape[1] for long, short, _ in watched.calls)
 
 
+def test_sequences_are_joined_eight_megabytes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None survives, one survives: each is the sum of two convolutions, whatever is transformed at once."""
+    generator = np.random.default_rng(6)
+    x, y = ([generator.random((5, width, 2)) for width in widths] for widths in ((90, 120), (70, 100)))
+    for limit in (60, 130, 1000):
+        theirs = [np.zeros((5, min(width, limit), 2)) for width in (159, 189)]
+        for cell, noise in np.ndindex(5, 2):
+            none, one = ([part[cell, :limit, noise] for part in parts] for parts in (x, y))
+            theirs[0][cell, :, noise] = np.convolve(none[0], one[0])[:limit]
+            for pair in ((none[1], one[0]), (none[0], one[1])):
+                part = np.convolve(*pair)[:limit]
+                theirs[1][cell, : len(part), noise] += part
+        for at_once in (MEGABYTE, 900, 1):
+            monkeypatch.setattr(sequences, "TRANSFORMED_AT_ONCE", at_once)
+            found = sequences.join_fast(x, y, limit)
+            for ours, plain in zip(found, theirs, strict=True):
+                assert ours == near(plain)
+
+
 def test_one_cell_at_least_is_convolved_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long its sequence: 40,000 numbers are more than are taken together."""
     watched = Watched(monkeypatch, sequences, "_shifted")
@@ -373,6 +392,18 @@ def test_waves_are_listed_where_a_fast_transform_would_take_longer(frequencies: 
     assert waves.transform(terms) == near(terms @ turns)
 
 
+def test_at_the_edge_itself_waves_are_listed_and_totals_summed() -> None:
+    """Of length 63 the logarithm is 6: 28 places times 27 frequencies are 2 * 63 * 6, and 108 times 28 are 8 * 63 * 6."""
+    assert transforms._Waves(28, 63, 27).waves is not None
+    assert transforms._Waves(757, 63, 1).waves is None
+    with pytest.MonkeyPatch.context() as patched:
+        watched = Watched(patched, transforms, "_waves")
+        transforms._back(np.ones((2, 1, 28), np.complex128), np.arange(108), 63)
+        assert len(watched.calls) == 1
+        transforms._back(np.ones((2, 1, 25), np.complex128), np.arange(121), 63)  # one more than 8 * 63 * 6
+        assert len(watched.calls) == 1
+
+
 def kinds(shares: Floats, size: int, scale: float = 40.0, concentration: float = math.inf) -> transforms._Kinds:
     table = Survival((GeometricNoise(scale),)).up_to(4 * size)
     return transforms._Kinds.of(shares, concentration, size, 4 * size, table)
@@ -522,6 +553,13 @@ def test_frequencies_that_cannot_matter_are_left_out(labels: int, length: int) -
     assert min(length // 2, math.ceil(needed)) <= found <= min(length // 2, math.ceil(2.0**0.25 * needed))
 
 
+def test_labels_of_other_cells_ask_for_no_frequencies() -> None:
+    """Of two kinds of labels a cell has the first alone: as many frequencies as if there were no other."""
+    both = kinds(np.array([1 / 400, 1 / 4]), 20_000, scale=1e4)
+    first = transforms._Cells.of(kinds(np.array([1 / 400]), 20_000, scale=1e4), np.array([[400.0]]))
+    assert transforms._Cells.of(both, np.array([[400.0, 0.0]])).frequencies(4096) == first.frequencies(4096)
+
+
 def test_every_frequency_counts_where_one_label_alone_vanishes() -> None:
     made = kinds(np.array([0.5]), 100)
     assert transforms._Cells.of(made, np.array([[2.0]])).frequencies(64) == 33
@@ -544,9 +582,14 @@ def test_noises_are_taken_few_at_a_time_where_convolutions_are_many(monkeypatch:
     shrinkage._term_by_term(2.0, labels, np.array([(1 << 14) - 1]), several)
     assert asked == [32, 28]
     asked.clear()
-    narrow = Survival(LaplaceNoise.at_scales([1.0] * 60))
-    shrinkage._term_by_term(2.0, labels, np.array([100_000]), narrow)
-    assert asked == [60]
+    ends = survival.SurvivalTable(np.zeros((1 << 14, 60)), np.zeros((1 << 14, 60)))
+    monkeypatch.setattr(Survival, "up_to", lambda self, last: ends)  # noise that reaches so many counts and no more
+    shrinkage._term_by_term(2.0, labels, np.array([100_000]), several)
+    assert asked == [32, 28]
+    asked.clear()
+    monkeypatch.setattr(shrinkage, "NUMBERS_IN_MEMORY", 1)
+    shrinkage._term_by_term(2.0, labels, np.array([100_000]), several)
+    assert asked == [1] * 60
 
 
 @pytest.mark.parametrize("size", [(1 << 18) - 1, 1 << 18])
