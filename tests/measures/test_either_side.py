@@ -19,7 +19,7 @@ from cellrisk.risk.measures import Dirichlet, Survival, marginal, shrinkage, siz
 from cellrisk.risk.measures.dirichlet import all_same, fit_dirichlet, labels_drawn
 from cellrisk.risk.measures.label_counts import BESIDES, consecutive_pmf, count_pmf, window
 from cellrisk.risk.measures.mixtures import poisson_size_biased
-from cellrisk.risk.measures.pmf import _STIRLING, deviance, first_count, last_count, poisson_pmf
+from cellrisk.risk.measures.pmf import _STIRLING, deviance, first_count, last_count, poisson_pmf, stirling_error
 from cellrisk.risk.measures.rising import _digamma_tail, _trigamma_tail
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.system.arrays import Floats, Integers
@@ -39,6 +39,9 @@ def test_series_have_bernoullis_coefficients() -> None:
     """Term by term: B_2j / (2j (2j-1)) for log-factorials, B_2j / 2j for digamma, B_2j for trigamma."""
     theirs = [float(mp.bernoulli(2 * j) / (2 * j * (2 * j - 1))) for j in range(1, 8)]
     assert list(_STIRLING) == pytest.approx(theirs, rel=1e-15, abs=0)
+    assert float(stirling_error(10.0)) == pytest.approx(
+        math.fsum(theirs[j] / 10.0 ** (2 * j + 1) for j in range(7)), rel=1e-15, abs=0
+    )
     for x in (1.0, 1.7, 12.0):
         at = mp.mpf(x)
         digamma = mp.fsum(-mp.bernoulli(2 * j) / (2 * j * at ** (2 * j)) for j in range(1, 7))

@@ -393,7 +393,7 @@ def test_waves_are_listed_where_a_fast_transform_would_take_longer(frequencies: 
 
 
 def test_at_the_edge_itself_waves_are_listed_and_totals_summed() -> None:
-    """Of length 63 the logarithm is 6: 28 places times 27 frequencies are 2 * 63 * 6, and 108 times 28 are 8 * 63 * 6."""
+    """Of length 63 the logarithm is 6: 28 places times 27 frequencies are 2 * 63 * 6, 108 times 28 are 8 * 63 * 6."""
     assert transforms._Waves(28, 63, 27).waves is not None
     assert transforms._Waves(757, 63, 1).waves is None
     with pytest.MonkeyPatch.context() as patched:
