@@ -134,10 +134,13 @@ class Policies:
         Without limits given, the policies' limits hold alone, and the first policy on that risk comes first. Where no
         risk is limited there is no condition; that is refused where one is ``needed``.
         """
+        asked = any(value is not None for value in limits.values())
+        if not (asked or needed or self.on_risks):
+            return ()
         from cellrisk.decide.requirement import Condition, Requirement
 
         required: list[tuple[RiskDefinition, Requirement]] = []
-        if any(value is not None for value in limits.values()) or (needed and not self.on_risks):
+        if asked or not self.on_risks:
             required.append((risk.without_unused_priors, Requirement(**limits)))
         leading = self.on_risks if required else self._leading(risk)
         for each, own in leading:
