@@ -566,6 +566,26 @@ def test_exactly_one_of_many_labels_survives() -> None:
         assert np.allclose(rows.T, alone, rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize("threshold", [0.5, 2.5])
+def test_labels_of_the_same_count_are_taken_together(threshold: float) -> None:
+    """Cells of many labels and few different counts, some labels absent: beside a product over each label."""
+    noises = (LaplaceNoise(0.3), GeometricNoise(2.0), GaussianNoise(1.5), NoNoise())
+    survival = Survival(noises, threshold)
+    generator = np.random.default_rng(6)
+    cells = np.concatenate([generator.integers(0, 4, (5, 60)), np.eye(2, 60, dtype=int) * 3 + 1, [[3] + [0] * 59]])
+    found = Local().average(Profiles.from_cells(cells, 60), survival)
+    theirs = np.zeros((2, len(cells), len(noises)))
+    for place, cell in enumerate(cells):
+        q, s = survival.vanish(cell), survival.survive(cell) * (cell > 0)[:, None]
+        for label, count in enumerate(cell.tolist()):
+            alone = s[label] * np.prod(np.delete(q, label, axis=0), axis=0)
+            theirs[:, place] += np.array([alone, alone * count / cell.sum()])
+    records = cells.sum(axis=1)
+    for form, risks in zip(("exact", "tight"), theirs, strict=True):
+        assert found[form, "uniform"] == pytest.approx(risks.mean(axis=0), rel=1e-12, abs=0)
+        assert found[form, "records"] == pytest.approx(records @ risks / records.sum(), rel=1e-12, abs=0)
+
+
 def huge_cell_oracle(alpha: tuple[float, ...], n: int, scale: float) -> tuple[float, float]:
     """Geometric noise: of the others' total only counts up to sixty scales matter, from their ratios, one by one."""
     with mp.workdps(50):

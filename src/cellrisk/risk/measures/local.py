@@ -13,6 +13,9 @@ from cellrisk.risk.measures.measure import Measure, RisksByForm, published_risk
 from cellrisk.risk.measures.survival import MANY_LABELS, Survival, exactly_one
 from cellrisk.system.arrays import Floats
 
+OFTEN = 4
+"""Labels are taken together by their count where a count is that of so many labels, on average."""
+
 
 @dataclass(frozen=True)
 class Local(Measure):
@@ -48,13 +51,20 @@ class Local(Measure):
             risks["published"] = published_risk(homogeneous, block.sizes, n_levels, survival)
         if "exact" in forms or "tight" in forms:
             distinct, where = np.unique(block.counts, return_inverse=True)
-            row = where.reshape(block.counts.shape)
+            row = where.reshape(block.counts.shape).T
             all_q, all_s = survival.vanish(distinct), survival.survive(distinct)
             all_s = np.where(distinct[:, None] > 0, all_s, 0.0)  # a label that is absent is not there to be shown
-            q, s = all_q[row.T], all_s[row.T]  # (labels, profiles, noises)
+            if width > MANY_LABELS and len(distinct) * OFTEN <= width:  # labels of the same count taken together
+                times = np.zeros((len(distinct), len(block), 1))
+                np.add.at(times, (row, np.arange(len(block))), 1.0)
+                q = all_q[:, None] ** times
+                s = times * all_s[:, None] * all_q[:, None] ** np.maximum(times - 1.0, 0.0)
+                counts = distinct[:, None]
+            else:
+                q, s, counts = all_q[row], all_s[row], block.counts.T  # (labels, profiles, noises)
             absent = survival.vanish_empty ** (n_levels - width)
             if "exact" in forms:
                 risks["exact"] = exactly_one(q, s) * absent
             if "tight" in forms:
-                risks["tight"] = exactly_one(q, s * (block.counts / block.sizes[:, None]).T[..., None]) * absent
+                risks["tight"] = exactly_one(q, s * (counts / block.sizes)[..., None]) * absent
         return risks
