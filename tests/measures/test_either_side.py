@@ -300,6 +300,39 @@ def test_each_size_and_noise_is_computed_in_the_way_that_suits_it(monkeypatch: p
     assert Survival((LaplaceNoise(scale),)).reach == 512
 
 
+@pytest.mark.parametrize(("less", "way"), [(0, "terms"), (1, "transform")])
+def test_huge_cells_are_transformed_where_noise_reaches_as_many_counts(
+    less: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All labels together may reach as many counts as a huge cell has records, and no more."""
+    asked: list[str] = []
+
+    def note(name: str, found: Any) -> Any:
+        asked.append(name)
+        return (found, found)
+
+    monkeypatch.setattr(shrinkage, "_term_by_term", lambda *given: note("terms", np.zeros((1, 1))))
+    monkeypatch.setattr(shrinkage, "risk_by_transform", lambda *given: note("transform", np.zeros(1)))
+    survival = Survival((LaplaceNoise(13.0),))
+    monkeypatch.setattr(shrinkage, "HUGE", 4 * survival.reach - less)
+    prior = Dirichlet((0.25,) * 4, 5.0, "given")
+    shrinkage._dirichlet_multinomial_risk(prior, np.array([4 * survival.reach + 1]), survival)
+    assert asked == [way]
+
+
+def test_a_table_has_one_marginal_shrinkage_risk_however_many_rows_it_is_given() -> None:
+    prior, law = Dirichlet((0.5, 0.25, 0.25), 3.0, "given"), PoissonSizes(4.0, truncated=False, source="given")
+    asked, survival = shrinkage.MarginalShrinkage(prior, law), Survival((LaplaceNoise(1.0), LaplaceNoise(2.0)))
+    (block,) = Profiles.from_cells([[1, 2, 3], [2, 2, 4], [5, 1, 1]], 3).blocks
+    likely, chance = law.likely(3)
+    for form, risk in shrinkage.risk_by_size(prior, likely, survival, ("exact", "tight")).items():
+        found = asked.risk(block, 3, survival, (form,))[form]
+        assert found == near(np.tile(chance @ risk, (3, 1)))
+    expected, some = asked.labels_present(block)
+    assert expected == near([float(chance @ labels_drawn(prior, likely))] * 3)
+    assert some == near([-math.expm1(-4.0)] * 3)
+
+
 @pytest.mark.parametrize("concentration", [3.0, math.inf])
 def test_one_common_mean_serves_sizes_that_do_not_underflow(concentration: float) -> None:
     """Largest first: all those whose total is likelier than 1e-200 at the mean of the largest."""

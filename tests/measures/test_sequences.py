@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy import fft
 
 from cellrisk.risk.measures import sequences
 from cellrisk.risk.measures.sequences import convolve, convolve_fast, join_fast
@@ -68,3 +71,59 @@ def test_the_fast_way_keeps_small_terms_where_one_sequence_is_short() -> None:
     exact = np.minimum(np.arange(400) + 1, 64) * np.exp(-np.arange(400.0))
     for first, second in ((long, short), (short, long)):
         assert convolve_fast(first, second, 400)[0, :, 0] == pytest.approx(exact, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("none", "some", "by_parts"),
+    [
+        ((64, 200), (300, 300), True),
+        ((200, 64), (300, 300), True),
+        ((65, 70), (3, 4), False),
+        ((70, 65), (3, 4), False),
+    ],
+)
+def test_sequences_are_joined_by_one_transform_each_where_both_are_long(
+    none: tuple[int, int], some: tuple[int, int], by_parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no label survives: with 64 terms or fewer on either side, three convolutions by themselves are faster."""
+    calls: list[int] = []
+
+    def count(x: Any, y: Any, limit: int) -> Any:
+        calls.append(limit)
+        return convolve_fast(x, y, limit)
+
+    monkeypatch.setattr(sequences, "convolve_fast", count)
+    x, y = ([np.ones((3, width, 2)) for width in widths] for widths in zip(none, some, strict=True))
+    join_fast(x, y, 1000)
+    assert calls == ([1000] * 3 if by_parts else [])
+
+
+@pytest.mark.parametrize("length", [20, 90])
+def test_a_sequence_without_its_counterpart_is_refused(length: int) -> None:
+    part = np.ones((1, length, 1))
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
+        join_fast([part, part], [part], 500)
+
+
+@pytest.mark.parametrize(("long", "short"), [(67, 66), (68, 68)])
+@pytest.mark.parametrize(("at_once", "rows"), [(4000, [14, 14, 2]), (1, [1] * 30)])
+def test_transforms_are_no_longer_than_the_convolution(
+    long: int, short: int, at_once: int, rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """132 or 135 terms, for which 135 is the next length that is fast: 4,000 numbers are 14 cells under two noises."""
+    asked: list[tuple[int, int]] = []
+    transform = fft.rfft
+
+    def note(terms: Any, length: int, axis: int) -> Any:
+        asked.append((len(terms), length))
+        return transform(terms, length, axis=axis)
+
+    monkeypatch.setattr(sequences.fft, "rfft", note)
+    monkeypatch.setattr(sequences, "TRANSFORMED_AT_ONCE", at_once)
+    x, y = np.ones((30, long, 2)), np.ones((30, short, 2))
+    fast = fft.next_fast_len(long + short - 1, real=True)
+    join_fast([x, x], [y, y], 1000)
+    assert asked == [(number, fast) for number in rows for _ in range(4)]
+    asked.clear()
+    convolve_fast(x, y, 1000)
+    assert {length for _, length in asked} == {fast}

@@ -6,12 +6,15 @@ each, and for whole measures in test_large_cells.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import fft
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.distributions import EndlessNoise, GaussianNoise, GeometricNoise, LaplaceNoise, NoNoise
@@ -513,6 +516,15 @@ def test_interpolated_labels_that_never_vanish_are_known_as_such() -> None:
     assert len(few) == 60
 
 
+def test_interpolated_labels_keep_digits_where_few_of_them_vanish() -> None:
+    """The first of these labels vanishes with a probability of 5e-29, the last with one that is 3e7 times smaller."""
+    made = between(np.linspace(265.0, 305.0, 90), noise=GeometricNoise(4.0))
+    assert isinstance(made, transforms._Between)
+    own = transforms._Kinds.within(made.shares, math.inf, made.size, made.table, made.first, made.last)
+    assert own.masses[0] > 1e7 * own.masses[-1] > 0
+    assert made.masses == pytest.approx(own.masses, rel=1e-11, abs=0)
+
+
 @pytest.mark.parametrize("concentration", [60.0, 2e4, math.inf])
 def test_interpolated_labels_have_the_transforms_of_their_own(
     concentration: float, monkeypatch: pytest.MonkeyPatch
@@ -560,6 +572,66 @@ def test_labels_of_other_cells_ask_for_no_frequencies() -> None:
     assert transforms._Cells.of(both, np.array([[400.0, 0.0]])).frequencies(4096) == first.frequencies(4096)
 
 
+def is_small_at(angle: float, jumps: Sequence[float], times: Sequence[int], mass: Sequence[float]) -> bool:
+    """Whether the labels that vanish, whichever one is shown, have a product of transforms below e^-41.5."""
+    bounds = [min(0.0, math.log(jump / (2.0 * math.sin(angle / 2.0)))) for jump in jumps]
+    hidden = [bound if each > 0 else 0.0 for bound, each in zip(bounds, mass, strict=True)]
+    never = sum(number for number, each in zip(times, mass, strict=True) if each == 0)
+    every = sum(number * bound for number, bound in zip(times, hidden, strict=True))
+    shown = [bound for number, bound in zip(times, hidden, strict=True) if number]
+    return every - (0.0 if never else min(shown)) < -41.5
+
+
+@pytest.mark.parametrize(
+    ("times", "mass"),
+    [
+        ([[400, 0]], [0.5, 0.5]),
+        ([[5, 2]], [0.5, 0.5]),
+        ([[5, 2]], [0.5, 0.0]),
+        ([[5, 0], [9, 0], [7, 1]], [0.5, 0.5]),
+    ],
+)
+def test_frequencies_end_where_the_bound_of_every_cell_is_small(times: list[list[int]], mass: list[float]) -> None:
+    """At the first of 81 angles, a quarter of an octave apart up to pi, at which what is left out is e^-41.5."""
+    made = kinds(np.array([0.1, 0.2]), 200)
+    angles = [math.pi * 2.0 ** (-step / 4.0) for step in range(80, -1, -1)]
+    for jump in np.geomspace(1e-12, 1.9, 40).tolist():
+        jumps = [jump, 0.3]
+        these = dataclasses.replace(made, jumps=np.array(jumps), masses=np.array(mass))
+        cells = transforms._Cells.of(these, np.array(times, np.float64))
+        small = [angle for angle in angles if all(is_small_at(angle, jumps, cell, mass) for cell in times)]
+        for length in (4096, 4097, 99 << 20):
+            last = math.ceil(small[0] * length / (2.0 * math.pi)) if small else length
+            assert cells.frequencies(length) == min(length // 2, last) + 1
+
+
+def test_cells_share_transforms_up_to_half_an_octave_longer_than_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen at least: and each cell's risk is what it is alone."""
+    asked: list[int] = []
+
+    def note(cells: Any, sizes: Integers, log_total: Floats, length: int) -> Any:
+        own = cells.lengths(sizes, sizes)
+        steps = {max(8, math.ceil(2.0 * math.log2(each))) for each in own.tolist()}
+        assert len(steps) == 1
+        assert length == fft.next_fast_len(math.ceil(2.0 ** (max(steps) / 2.0)))
+        asked.append(length)
+        return survivors(cells, sizes, log_total, length)
+
+    survivors = transforms._Cells.survivors
+    monkeypatch.setattr(transforms._Cells, "survivors", note)
+    counts = np.array([[1, 1, 0], [1, 0, 0], [3, 2, 1], [30, 20, 10], [33, 20, 10], [400, 300, 200], [2, 2, 0]])
+    sizes = counts.sum(axis=1)
+    table = Survival((GeometricNoise(0.1),)).up_to(2_000)
+    wide = Survival((GeometricNoise(40.0),)).up_to(2_000)
+    for given in (table, wide):
+        asked.clear()
+        together = transforms.multinomial_risk_by_transform(counts, sizes, given)
+        assert asked == sorted(set(asked))
+        for row in range(len(sizes)):
+            alone = transforms.multinomial_risk_by_transform(counts[[row]], sizes[[row]], given)
+            assert [risk[row] for risk in together] == near([float(risk[0]) for risk in alone])
+
+
 def test_every_frequency_counts_where_one_label_alone_vanishes() -> None:
     made = kinds(np.array([0.5]), 100)
     assert transforms._Cells.of(made, np.array([[2.0]])).frequencies(64) == 33
@@ -604,7 +676,7 @@ def test_laws_of_large_cells_are_not_listed(size: int) -> None:
     assert law.down_from(500, 100) == pytest.approx(shrinkage.count_pmf(down, 0.3, 5.0, size), rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize("sizes", [[40], [1, 2, 3, 40], [38, 39, 40], list(range(1, 41)), [32, 5]])
+@pytest.mark.parametrize("sizes", [[40], [1, 2, 3, 40], [38, 39, 40], list(range(1, 41)), [32, 5], [31, 5]])
 def test_totals_of_few_sizes_are_summed_and_of_many_convolved(
     sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

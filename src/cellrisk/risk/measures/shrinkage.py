@@ -174,7 +174,7 @@ def _survivors(
     labels: Counter[float], laws: dict[float, _Law], table: SurvivalTable, sizes: Integers, join: Convolve
 ) -> tuple[Floats, Floats]:
     """sum_k [a_k * prod_{j != k} b_j](n) and the same with m a_k(m), at each size n: (sizes, noises)."""
-    limit = int(sizes.max()) + 1
+    limit = int(sizes.max())  # one record at least is the survivor's
     kept = min(limit, table.end + 1)
     vanish = {share: (table.vanish[:kept] * law.at(np.arange(kept))[:, None])[None] for share, law in laws.items()}
     one = np.zeros((len(sizes), table.vanish.shape[1]))
