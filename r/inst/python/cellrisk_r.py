@@ -6,6 +6,7 @@ not.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import math
@@ -197,7 +198,8 @@ def _ask_audit(asked: Request, sent: dict[str, bytes]) -> dict[str, Any]:
             arguments["count"] = find_count_column(released)
         return _describe(cr.audit(table, released, **arguments))
     # A release that R holds is a file with its description beside it, which says how it was made and is believed.
-    described = {**json.loads(asked["released"]["description"]), "file": "released.csv"}
+    described = json.loads(asked["released"]["description"])
+    described |= {"file": "released.csv", "sha256": hashlib.sha256(sent["released"]).hexdigest()}
     with tempfile.TemporaryDirectory(prefix="cellrisk-") as folder:  # of this user alone
         path = Path(folder, "released.csv")
         path.write_bytes(sent["released"])

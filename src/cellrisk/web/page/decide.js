@@ -2,7 +2,7 @@
 import { showCommands, showSetting } from "./act.js";
 import { drawLimits, drawMap, frameOf, mapMarks, placeHandles } from "./charts.js";
 import { announce, at, later, make, makeTable, setVerdict, write } from "./elements.js";
-import { claim, inward, percent } from "./numbers.js";
+import { claim, inward, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { LIMITS, hasLimit, isPerturbed, limitOf, page, presentSetting, whyUnused } from "./state.js";
 import { tell } from "./steps.js";
@@ -125,7 +125,7 @@ export async function loadMap() {
   write("map-sentence", page.map.sentence);
   at("map-table").hidden = !mapMarks().length;
   at("map-table").replaceChildren(makeTable("Points of the map", ["setting"], ["epsilon", "risk", "distortion"],
-    mapMarks().map(([name, mark]) => [name, claim(mark.epsilon), percent(mark.risk), mark.tvd === null ? "–" : mark.tvd.toFixed(3)])));
+    mapMarks().map(([name, mark]) => [name, short(mark.epsilon), percent(mark.risk), mark.tvd === null ? "–" : mark.tvd.toFixed(3)])));
   drawMap();
   announce(page.map.sentence);
 }
