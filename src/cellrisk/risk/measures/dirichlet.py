@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.errors import InvalidInput, UnknownName
@@ -155,7 +155,7 @@ def all_same(prior: Dirichlet, sizes: ArrayLike) -> Floats:
     total = np.empty(len(distinct))
     for rows, chance in _one_label(prior.concentration, share, rest, distinct):
         total[rows] = chance @ times
-    return np.asarray(total[where.reshape(-1)].reshape(np.shape(sizes)))
+    return np.asarray(total[where.ravel()].reshape(np.shape(sizes)))
 
 
 def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
@@ -166,14 +166,14 @@ def labels_drawn(prior: Dirichlet, sizes: Integers) -> Floats:
     >>> labels_drawn(Dirichlet.given([1.0, 1.0], n_levels=2), np.array([1, 2])).round(12).tolist()  # 1, 2 - 2/3
     [1.0, 1.333333333333]
     """
-    share, times = np.unique(np.asarray([share for share in prior.mean if share > 0]), return_counts=True)
+    share, times = np.unique(np.asarray(prior.mean), return_counts=True)
     if prior.boundary == "zero" or share[-1] == 1:
         return np.ones(len(sizes))
     distinct, where = np.unique(sizes, return_inverse=True)
     total = np.empty(len(distinct))
     for rows, chance in _one_label(prior.concentration, 1.0 - share, share, distinct):
         total[rows] = (1.0 - chance) @ times
-    return np.asarray(total[where.reshape(-1)])
+    return np.asarray(total[where])
 
 
 def _one_label(concentration: float, share: Floats, rest: Floats, sizes: Integers) -> Iterator[tuple[Integers, Floats]]:
@@ -182,7 +182,7 @@ def _one_label(concentration: float, share: Floats, rest: Floats, sizes: Integer
     Of consecutive sizes one in 64 is computed; the others follow, as one more record has the same label with
     probability (a + n)/(a. + n): an error of at most 64 roundings.
     """
-    begins = np.diff(sizes, prepend=-1) > 1
+    begins = np.diff(sizes, prepend=0) > 1
     if math.isinf(concentration):
         begins[:] = True
     place = np.arange(len(sizes))
@@ -258,20 +258,22 @@ def fit_dirichlet(profiles: Profiles, levels: LevelCounts, method: str = "mle") 
 
 def _moments(profiles: Profiles, levels: LevelCounts) -> float:
     """The concentration by moments; whole numbers throughout, scaled by n^2, so that the signs are certain."""
-    size, cells = (values.tolist() for values in profiles.sizes)
-    total = levels.totals.tolist()
-    n = sum(total)
-    squared_sizes = sum(times * value * value for value, times in zip(size, cells, strict=True))
-    squared_counts = sum(
-        times * value * value for value, times in zip(levels.count.tolist(), levels.cells.tolist(), strict=True)
-    )
-    products = sum(part * int(product) for part, product in zip(total, levels.size_products.tolist(), strict=True))
-    squared_totals = sum(part * part for part in total)
+    size, cells = (_whole(values) for values in profiles.sizes)
+    count, total = _whole(levels.count), _whole(levels.totals)
+    n, squared_totals = total.sum(), total @ total
+    squared_sizes = cells @ (size * size)
+    squared_counts = _whole(levels.cells) @ (count * count)
+    products = total @ _whole(levels.size_products)
     v = n * n - squared_totals
     r = n * n * squared_counts - 2 * n * products + squared_totals * squared_sizes
     if v * squared_sizes - r <= 0:
         return 0.0
     return (v * squared_sizes - r) / (r - v * n) if r - v * n > 0 else math.inf
+
+
+def _whole(values: Integers | Floats) -> NDArray[np.object_]:
+    """Python's whole numbers, which are as long as they need be."""
+    return np.array([int(value) for value in values.tolist()], dtype=object)
 
 
 @dataclass(frozen=True, eq=False)

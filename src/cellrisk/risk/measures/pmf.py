@@ -51,8 +51,7 @@ def poisson_log_pmf(m: ArrayLike, mean: ArrayLike) -> Floats:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         constant = -stirling_error(positive) - 0.5 * np.log(2 * np.pi * positive)
         above = constant - deviance(positive, positive - rate, rate)
-    above = np.where(counts > 0, above, -np.inf)
-    return np.asarray(np.where(counts == 0, -rate, above))
+    return np.asarray(np.where(counts > 0, above, np.where(counts < 0, -np.inf, -rate)))
 
 
 def negative_binomial_pmf(m: ArrayLike, shape: ArrayLike, mean: ArrayLike) -> Floats:
@@ -96,8 +95,7 @@ def negative_binomial_log_pmf(m: ArrayLike, shape: ArrayLike, mean: ArrayLike) -
             - deviance(size, -excess, trials * kept)
         )
         zero = -size * np.log1p(rate / size)
-    above = np.where(counts > 0, above, -np.inf)
-    return np.asarray(np.where(counts == 0, zero, above))
+    return np.asarray(np.where(counts > 0, above, np.where(counts < 0, -np.inf, zero)))
 
 
 def stirling_error(x: ArrayLike) -> Floats:

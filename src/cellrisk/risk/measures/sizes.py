@@ -39,8 +39,8 @@ _NEARLY_ZERO = 1e-15
 class SizeDistribution(ABC):
     """f(n; beta): how likely a cell has n records. Only non-empty cells are seen, so f is usually truncated at 0.
 
-    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty``, ``_mean`` and
-    the two mixtures; the rest follows.
+    A new distribution implements ``parameters``, ``boundary``, ``untruncated``, ``tail``, ``not_empty``, ``_mean``,
+    ``_narrow`` and the two mixtures; the rest follows.
     """
 
     name: ClassVar[str]
@@ -104,7 +104,7 @@ class SizeDistribution(ABC):
         """
         size = np.asarray(n)
         if self._point:
-            return np.asarray(np.where(size == 1, 1.0, 0.0))
+            return np.asarray(size == 1, dtype=np.float64)
         chance = self.untruncated(size) * self._factor
         return np.asarray(np.where(size == 0, 0.0, chance)) if self.truncated else chance
 
@@ -156,9 +156,9 @@ class SizeDistribution(ABC):
         return sizes[chance > UNLIKELY], chance[chance > UNLIKELY]
 
     @property
+    @abstractmethod
     def _narrow(self) -> bool:
         """Whether sizes vary as Poisson ones do, about one mean."""
-        return False
 
     def _first_likely(self) -> int:
         """The first size n >= 1 that is not unlikely, by bisection: f has one peak, and its mean is likely."""
