@@ -195,6 +195,7 @@ def test_poisson_sizes_less_one_record_take_32_rates() -> None:
     for rate in (0.1, 40.0, 1e6):
         rates, weights = poisson_size_biased(rate)
         assert (len(rates), len(weights)) == (32, 32)
+        assert (np.diff(rates) > 0).all()
         assert max(0.0, rate - 45.0) < rates.min() < rates.max() < rate
         assert float(weights.sum()) == pytest.approx(-math.expm1(-rate), rel=1e-13, abs=0)
 

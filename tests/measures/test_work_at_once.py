@@ -25,6 +25,8 @@ from cellrisk.risk.measures import (
     Survival,
     dirichlet,
     expected,
+    label_counts,
+    local,
     marginal,
     sequences,
     shrinkage,
@@ -32,24 +34,13 @@ from cellrisk.risk.measures import (
     transforms,
 )
 from cellrisk.risk.measures.measure import join_blocks
+from cellrisk.risk.measures.pmf import first_count, last_count, poisson_pmf
 from cellrisk.risk.measures.sizes import PoissonSizes
 from cellrisk.system.arrays import Floats, Integers
+from tests.measures.watched import Watched
 from tests.near import near
 
 MEGABYTE = 1 << 20
-
-
-class Watched:
-    """A function that notes what it is given, and goes on."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, module: Any, name: str) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.function = getattr(module, name)
-        patch.setattr(module, name, self)
-
-    def __call__(self, *given: Any) -> Any:
-        self.calls.append(given)
-        return self.function(*given)
 
 
 @pytest.mark.parametrize(
@@ -696,3 +687,155 @@ def test_totals_of_few_sizes_are_summed_and_of_many_convolved(
             assert one[row, noise] == near(math.fsum(term for _, term in terms))
             assert records[row, noise] == near(math.fsum(m * term for m, term in terms))
     assert bool(watched.calls) == (max(sizes) + 1 <= 16 * len(sizes))
+
+
+# labels
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"),
+    [
+        ([1] * 16, 16),
+        ([1] * 17, 1),
+        ([5] * 4 + [4] * 4 + [3] * 4 + [2] * 4 + [1] * 4, 5),
+        ([5] * 4 + [4] * 4 + [3] * 4 + [2] * 4 + [1] * 3, 19),
+    ],
+)
+def test_labels_are_taken_together_where_four_have_the_same_count(
+    counts: list[int], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On average, and of more than sixteen labels."""
+    watched = Watched(monkeypatch, local, "exactly_one")
+    asked = Survival((LaplaceNoise(2.0), LaplaceNoise(30.0)))
+    found = Local().average(Profiles.from_cells([counts], len(counts) + 1), asked, ("exact",))
+    assert [len(vanish) for vanish, _ in watched.calls] == [rows]
+    q, s = asked.vanish(np.array(counts)), asked.survive(np.array(counts))
+    theirs = sum(s[k] * np.prod(np.delete(q, k, axis=0), axis=0) for k in range(len(counts)))
+    assert found["exact", "uniform"] == near(theirs * asked.vanish_empty)
+
+
+@pytest.mark.parametrize("width", [1, 64, 65, 300])
+def test_of_consecutive_counts_one_in_64_is_computed(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch, label_counts, "count_pmf")
+    found = label_counts.consecutive_pmf(np.array([3, 9]), width, np.array([0.3, 0.1]), 2.0, 50)
+    assert found.shape == (2, width)
+    starts = [64 * run for run in range(math.ceil(width / 64))]
+    assert watched.calls[0][0].tolist() == [[3 + start for start in starts], [9 + start for start in starts]]
+
+
+@pytest.mark.parametrize(("means", "limit"), [([30, 200], 301), ([200, 30], 150), ([5000, 6000], 20_000), ([1, 2], 4)])
+def test_sequences_of_one_label_end_where_it_never_vanishes(means: list[int], limit: int) -> None:
+    """b(m) = q(m) P(m) up to the end of the table, a(m) = s(m) P(m) up to the last likely count or the limit."""
+    noise = LaplaceNoise(3.0)
+    asked = Survival((noise,))
+    table = asked.up_to(limit)
+    first, last = first_count(means), np.minimum(last_count(means), limit - 1)
+    vanish, survive, records = expected._label(np.array(means), limit, table)
+    assert survive.shape == records.shape == (2, (last - first).max() + 1, 1)
+    assert vanish.shape == (2, min(survive.shape[1], max(1, table.end - first.min() + 1)), 1)
+    for row, mean in enumerate(means):
+        counts = first[row] + np.arange(survive.shape[1])
+        law = poisson_pmf(counts, float(mean))
+        shown = noise.survive(np.minimum(counts, table.end)) * (counts > 0) * law
+        assert survive[row, :, 0] == pytest.approx(shown, rel=1e-11, abs=0)
+        assert records[row, :, 0] == pytest.approx(shown * counts, rel=1e-11, abs=0)
+        hidden = np.where(counts <= table.end, noise.vanish(counts), 0.0) * law
+        assert vanish[row, :, 0] == pytest.approx(hidden[: vanish.shape[1]], rel=1e-11, abs=0)
+
+
+def test_halves_are_joined_over_the_counts_that_matter_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first likely count of the smaller half to its last: 15 to 245, and 99 to 421."""
+    watched = Watched(monkeypatch, expected, "_from_end")
+    counts = np.array([[300, 250], [300, 120]])
+    asked = Survival((LaplaceNoise(60.0),))
+    found = expected.multinomial_risk(counts, counts.sum(axis=1), asked)
+    assert [width for _, _, _, width in watched.calls] == [231] * 3 + [323] * 3
+    monkeypatch.setattr(expected, "NUMBERS_AT_ONCE", 1)
+    for ours, theirs in zip(expected.multinomial_risk(counts, counts.sum(axis=1), asked), found, strict=True):
+        assert ours == near(theirs)
+    watched.calls.clear()
+    alike = np.array([[300, 120], [301, 120], [302, 120]])
+    expected.multinomial_risk(alike, alike.sum(axis=1), asked)
+    assert [len(rows) for _, rows, _, _ in watched.calls] == [1] * 9
+
+
+def test_the_larger_half_has_one_label_more() -> None:
+    for labels, larger in ((2, 1), (3, 2), (4, 2), (7, 4)):
+        assert [part.shape for part in expected.split_labels(np.ones((5, labels), dtype=np.int64))] == [
+            (5, larger),
+            (5, labels - larger),
+        ]
+
+
+@pytest.mark.parametrize("width", [1, 5])
+def test_sequences_from_their_end_are_0_outside(width: int) -> None:
+    sequence = np.arange(1.0, 1.0 + 2 * width).reshape(2, width, 1)
+    rows, last = np.array([1, 0, 1]), np.array([0, 2, 6])
+    found = expected._from_end(sequence, rows, last, 4)
+    assert found.shape == (3, 4, 1)
+    for cell, step in np.ndindex(3, 4):
+        place = int(last[cell]) - step
+        assert found[cell, step, 0] == near(sequence[rows[cell], place, 0] if 0 <= place < width else 0.0)
+
+
+@pytest.mark.parametrize("labels", [1, 2, 32, 33])
+def test_transforms_are_multiplied_from_33_labels_on(labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    many, few = (Watched(monkeypatch, expected, name) for name in ("_many_labels", "_of_like_size"))
+    counts = np.ones((2, labels), dtype=np.int64)
+    expected.multinomial_risk(counts, counts.sum(axis=1), Survival((LaplaceNoise(2.0),)))
+    assert (len(many.calls), len(few.calls)) == (int(labels > 32), int(1 < labels <= 32))
+
+
+def test_what_is_never_exceeded_where_larger_counts_may_vanish_more_often() -> None:
+    """K q(0)^(K-1), or K where q need not fall."""
+    noise = LaplaceNoise(2.0)
+    asked = Survival((noise, read_perturbation("suppress-below:10,round:5").noise))
+    assert asked.at_most(5) == near([5 * float(noise.vanish(0)) ** 4, 5.0])
+
+
+# bounds of marginal risk
+
+
+def test_what_marginal_risk_never_exceeds_as_written_out() -> None:
+    """All labels but the one least likely to vanish, each with q(t/2) and Chernoff's bound for fewer than t/2."""
+    noises = (LaplaceNoise(3.0), GeometricNoise(40.0), NoNoise())
+    block = Profiles.from_cells([[9, 3, 1, 0], [400, 50, 50, 1]], 4).blocks
+    for cell in block:
+        found = marginal._log_most(cell, Survival(noises), 37.0)
+        for column, noise in enumerate(noises):
+            logs = []
+            for count in cell.counts[0].tolist():
+                mean = 37.0 * count / float(cell.sizes[0])
+                below = math.exp(-(1.0 - math.log(2.0)) * mean / 2.0)
+                bound = (float(noise.vanish(math.floor(mean / 2.0))) + below) / float(noise.vanish(0))
+                logs.append(math.log(min(bound, 1.0)))
+            assert found[0, column] == near(sum(logs) - min(logs) + math.log(len(logs)))
+
+
+def test_what_is_nothing_at_most_rates_may_be_something_at_the_lowest() -> None:
+    """Sizes that vary much: twenty labels never vanish together in a large cell, and often do in a small one."""
+    cell = Profiles.from_cells([[1] * 20], 20).blocks[0]
+    noise = GeometricNoise(1.0)
+    rates, weights = np.array([0.5, 5_000.0]), np.array([0.25, 0.75])
+    counts = np.arange(40)
+    law = poisson_pmf(counts, 0.5 / 20)
+    none, one = float(law @ noise.vanish(counts)), float(law[1:] @ noise.survive(counts[1:]))
+    found = marginal._mixed(cell, Survival((noise,)), rates, weights, False)
+    assert float(found[0, 0]) == pytest.approx(0.25 * 20 * one * none**19, rel=1e-10, abs=0)
+
+
+def test_tables_serve_the_largest_mean_beside_a_small_one() -> None:
+    noise = GeometricNoise(500.0)
+    means, counts = np.array([2000.0, 1.0]), np.arange(4000)
+    vanish, survive = marginal._summed_means(means, Survival((noise,)), 1)
+    for place, mean in enumerate(means.tolist()):
+        law = poisson_pmf(counts, mean)
+        assert vanish[place, 0] == near(float(law @ noise.vanish(counts)))
+        assert survive[place, 0] == near(float(law @ noise.survive(counts + 1)))
+
+
+def test_one_mean_at_least_is_summed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch, marginal, "_poisson_rows")
+    monkeypatch.setattr(marginal, "NUMBERS_AT_ONCE", 1)
+    marginal._summed_means(np.array([5.0, 5.1, 5.2]), Survival((LaplaceNoise(2.0),)), 0)
+    assert [len(here) for here, _ in watched.calls] == [1, 1, 1]

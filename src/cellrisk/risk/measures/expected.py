@@ -115,8 +115,8 @@ def _many_labels(counts: Integers, sizes: Integers, survival: Survival) -> tuple
     for noise in range(len(survival)):
         table = survival.some([noise]).up_to(int(sizes.max()))
         empty = survival.vanish_empty[noise] ** absent
-        for risk, found in zip((exact, tight), multinomial_risk_by_transform(counts, sizes, table), strict=True):
-            risk[:, noise] = found * empty
+        found = multinomial_risk_by_transform(counts, sizes, table)
+        exact[:, noise], tight[:, noise] = (risk * empty for risk in found)
     return exact, tight
 
 
