@@ -36,6 +36,23 @@ def helper() -> Any:
     return module
 
 
+def test_no_thread_holds_memory_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that is to free it would wait for Python, which R holds, and R for the thread: it would never end."""
+    from pyarrow import csv
+
+    content, seen = bytearray(PEOPLE), []
+
+    def read(source: Any, **how: Any) -> Any:
+        content.append(ord("\n"))  # refused where anything still looks at these bytes
+        seen.append(source)
+        return real(source, **how)
+
+    real = csv.read_csv
+    monkeypatch.setattr(csv, "read_csv", read)
+    table = helper()._read_frame(content, KINDS)
+    assert (len(seen), table.num_rows) == (1, 5)
+
+
 def ask(question: str, table: dict[str, Any], arguments: dict[str, Any], **more: Any) -> dict[str, Any]:
     request = {"question": question, "data": {"kinds": KINDS}, "table": table, "arguments": arguments, **more}
     return dict(json.loads(helper().answer(json.dumps(request), PEOPLE)))

@@ -69,8 +69,12 @@ def _read_frame(content: bytes, kinds: dict[str, str]) -> Any:
     from pyarrow import csv
 
     types = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
+    # A thread of Arrow's gives the memory back, later. It must not be Python's: to do that the thread would wait for
+    # Python, which R holds, and R waits for the thread when it ends.
+    copied = pa.BufferOutputStream()
+    copied.write(content)
     return csv.read_csv(
-        pa.py_buffer(content),
+        pa.BufferReader(copied.getvalue()),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             column_types={name: types[kind] for name, kind in kinds.items()},
