@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -146,3 +147,27 @@ def test_refusals(people: Path, capsys: Capture, extra: list[str], says: str) ->
     assert len(err.splitlines()) == 1
     assert says in err
     assert SECRET not in err
+
+
+HOSTILE = {
+    "nested too deeply": b"[" * 200_000,
+    "nested too deeply below its name": b'{"file": "released.csv", "more": ' + b'{"a":' * 100_000,
+    "no text": b"\xff\xfe\x00",
+    "a list": b'["released.csv"]',
+    "a number of very many digits": b'{"file": "released.csv", "sha256": ' + b"9" * 10_000 + b"}",
+    "a digest that is none": b'{"file": "released.csv", "sha256": ["x"], "mechanism": 7}',
+    "a pipe": None,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_description_that_is_made_to_hurt_is_not_believed(kind: str, people: Path, capsys: Capture) -> None:
+    Path("released.csv").write_text("age,sex,job,n\n25,f,a,1\n", encoding="utf-8")
+    content = HOSTILE[kind]
+    if content is not None:
+        Path("released.csv.json").write_bytes(content)
+    elif hasattr(os, "mkfifo"):
+        os.mkfifo("released.csv.json")
+    code, out, err = run(capsys, "audit", people, "released.csv", *BASIC, "--released-count", "n", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["decision"]["mechanism"] is None

@@ -129,7 +129,7 @@ def test_a_record_is_added_to_those_that_are_there(tmp_path: Path) -> None:
     assert found["results"]["output_0"] == there["results"]["output_0"]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"version": 1, "results": {}}', '{"version": "1.0.2"}'])
+@pytest.mark.parametrize("content", ["", "[]", "[" * 200_000, '{"version": 1, "results": {}}', '{"version": "1.0.2"}'])
 def test_another_results_file_is_left_alone(content: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(content, encoding="utf-8")

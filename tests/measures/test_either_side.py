@@ -23,6 +23,7 @@ from cellrisk.risk.measures.pmf import _STIRLING, deviance, first_count, last_co
 from cellrisk.risk.measures.rising import _digamma_tail, _trigamma_tail
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.system.arrays import Floats, Integers
+from tests.measures.watched import Watched
 from tests.near import near
 
 # probabilities
@@ -210,14 +211,7 @@ def test_panels_reach_the_largest_mean_and_few_means_are_summed(
     largest: float, panels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sixteen panels more for every four deviations; up to twice as many means as points are summed one by one."""
-    asked: list[int] = []
-
-    def count(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:
-        asked.append(means.size)
-        return sums(means, survival, aside)
-
-    sums = marginal._summed_means
-    monkeypatch.setattr(marginal, "_summed_means", count)
+    summed = Watched(monkeypatch, marginal, "_summed_means")
     survival = Survival((LaplaceNoise(2.0), GeometricNoise(30.0)))
     edges = marginal._edges(panels)
     assert edges[:10].tolist() == near([0, 2, 4, 6, 8, 10, 12, 14, 16, 18.0625])
@@ -225,11 +219,11 @@ def test_panels_reach_the_largest_mean_and_few_means_are_summed(
     points = 16 * panels
     for aside in (0, 1):
         for number, work in ((2 * points, [2 * points]), (2 * points + 1, [points]), (2 * points + 7, [])):
-            asked.clear()
+            summed.calls.clear()
             means = np.linspace(1e-3, largest, number)
             found = marginal._poisson_means(means, survival, aside)
-            assert asked == work
-            for ours, theirs in zip(found, sums(means[[0, 1, 5, -1]], survival, aside), strict=True):
+            assert [each.size for each, *_ in summed.calls] == work
+            for ours, theirs in zip(found, summed.function(means[[0, 1, 5, -1]], survival, aside), strict=True):
                 assert np.allclose(ours[[0, 1, 5, -1]], theirs, rtol=1e-12, atol=1e-15)
 
 

@@ -50,6 +50,7 @@ from cellrisk.risk.measures.survival import (
 from cellrisk.risk.measures.transforms import TOLERANCE, _Between
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
+from tests.measures.watched import Watched
 
 ALPHA = (0.06, 0.98, 0.2, 0.3, 0.42, 1.4, 0.4)
 
@@ -441,16 +442,9 @@ def test_transforms_of_many_labels_grow_with_the_root_of_their_number(monkeypatc
 
 def test_means_that_are_summed_are_few_beside_those_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Panels are half a deviation wide: as many as the root of the largest mean, times four, at 16 points each."""
-    summed: list[int] = []
-
-    def count(means: Floats, survival: Survival, aside: int) -> tuple[Floats, Floats]:
-        summed.append(means.size)
-        return sums(means, survival, aside)
-
-    sums = marginal._summed_means
-    monkeypatch.setattr(marginal, "_summed_means", count)
+    summed = Watched(monkeypatch, marginal, "_summed_means")
     marginal._poisson_means(np.linspace(1.0, 10_000.0, 20_000), Survival((GeometricNoise(3.0),)), 0)
-    assert sum(summed) <= 16 * 4.1 * math.sqrt(10_000.0)
+    assert 0 < sum(means.size for means, *_ in summed.calls) <= 16 * 4.1 * math.sqrt(10_000.0)
 
 
 @pytest.mark.parametrize("labels", [2, 1000])

@@ -169,7 +169,7 @@ def _read_results(target: Path) -> dict[str, Any]:
         found = json.loads(target.read_text(encoding="utf-8"))
         if isinstance(found["version"], str) and isinstance(found["results"], dict):
             return dict(found)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     raise InvalidInput(f"the {RESULTS} in that folder was not written by ACRO", fix="choose another folder")
 

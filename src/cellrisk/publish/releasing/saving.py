@@ -31,10 +31,13 @@ def sidecar_of(path: str | os.PathLike[str]) -> Path:
 
 def read_description(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The description beside a file that `release` wrote; None for any other file."""
+    sidecar = sidecar_of(path)
     try:
-        described = json.loads(sidecar_of(path).read_text(encoding="utf-8"))
+        if not sidecar.is_file():  # to open a pipe would wait for ever
+            return None
+        described = json.loads(sidecar.read_text(encoding="utf-8"))
         return dict(described) if described["file"] == Path(path).name else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
