@@ -11,16 +11,13 @@ DEVELOPMENT := .venv/.installed-dev
 PYTHON ?=
 PYTEST_ARGS ?= -n auto
 ROWS ?= 10000000
-ROOMS ?=
-MUTANTS ?= 300
-SEED ?= 14
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
 EXTRAS := dev,docs,files,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors mutants clean
+.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -37,7 +34,6 @@ help:
 	@echo 'make r       install R for the tests of the R package, where that is possible'
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make processors run the tests of numbers as other processors would'
-	@echo 'make mutants break the code in small ways and say what no test notices (ROOMS="noise people" for some of it)'
 	@echo 'make clean   remove .venv and everything else that was made'
 
 setup: $(DEVELOPMENT)
@@ -132,10 +128,6 @@ processors: setup
 	@for setting in OPENBLAS_CORETYPE=Prescott OPENBLAS_CORETYPE=Haswell 'NPY_DISABLE_CPU_FEATURES=X86_V3 X86_V4' \
 	OPENBLAS_NUM_THREADS=1 OPENBLAS_NUM_THREADS=2; do echo "$$setting"; \
 	env "$$setting" nice $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not ($(NOT_NUMERICAL))' $(NUMERICAL) || exit 1; done
-
-# Each mutant is the package with one small change; a room with many of them takes a quarter of an hour.
-mutants: setup
-	CELLRISK_EXAMPLES=all $(BIN)/python tools/mutants.py --number $(MUTANTS) --seed $(SEED) $(ROOMS)
 
 bench: setup
 	$(BIN)/python benchmarks/run.py
