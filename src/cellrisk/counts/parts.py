@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
@@ -77,17 +78,28 @@ class ColumnCondition:
         return f"{self.column} {' '.join(words)}"
 
     def excludes(self, other: ColumnCondition) -> bool:
-        """Whether no value satisfies both, as far as the conditions themselves tell."""
-        mine = None if self.one_of is None else {label_level(value) for value in self.one_of}
-        theirs = None if other.one_of is None else {label_level(value) for value in other.one_of}
-        if mine is not None and theirs is not None and not mine & theirs:
-            return True
-        for values, against in ((mine, other), (theirs, self)):
-            if values is not None and values <= {label_level(value) for value in against.none_of}:
+        """Whether no value satisfies both, whatever the type of the column and the engine that compares.
+
+        Sound because it is true in three cases only: lists of values without a common `trace`; a list whose values the
+        other condition rules out one by one, each written in the same way, so that both make the same comparison; and
+        intervals without a common number, as every engine compares one floating-point number with all ends.
+        A number and a text never exclude each other: engines differ in which texts they read as numbers.
+        """
+        if self.one_of is not None and other.one_of is not None:
+            numbers = {_is_number(value) for value in (*self.one_of, *other.one_of)}
+            if len(numbers) == 1 and self.traces.isdisjoint(other.traces):
+                return True
+        for mine, theirs in ((self, other), (other, self)):
+            if mine.one_of is not None and {*map(repr, mine.one_of)} <= {*map(repr, theirs.none_of)}:
                 return True
         low, low_open = max(self._low(), other._low())
         high, closed = min(self._high(), other._high())
         return low > high or (low == high and (low_open or not closed) and math.isfinite(low))
+
+    @cached_property
+    def traces(self) -> frozenset[str]:
+        """The traces of the values of ``one_of``."""
+        return frozenset().union(*map(trace, self.one_of or ()))
 
     def _low(self) -> tuple[float, bool]:
         """The largest lower end, and whether it is itself outside."""
@@ -240,6 +252,30 @@ def is_among(name: str, column: ir.Value, values: tuple[Any, ...]) -> ir.Boolean
     if not column.type().is_string() or not any(number is not None for number in numbers):
         return found
     return found | holds_one_of(as_number(column), [number for number in numbers if number is not None])
+
+
+def trace(value: Any) -> set[str]:
+    """What a value has in common with every other of its type, number or text, that may match the same record.
+
+    Columns of numbers compare a text as the number that Python reads in it: "1", "01" and "1.0" match the same records.
+    Columns of text and truth values compare texts, some engines without regard to case, accents and blanks. So the
+    trace is the number of a text that has one, and else the text without what may be disregarded. It has 12 digits, as
+    an engine may read the last digits of a number otherwise; with two traces, near numbers have one in common.
+
+    >>> trace("01") == trace("1.0") == trace(1), trace(" Köln") == trace("KOLN") != trace("Bonn"), trace(True)
+    (True, True, {'true'})
+    """
+    signs = unicodedata.normalize("NFKD", str(value)).casefold()
+    kept = [each for each in signs if not (unicodedata.combining(each) or unicodedata.category(each)[0] in "CZ")]
+    text = "".join(kept)
+    try:
+        return {f"{float(text) * share + 0.0:.12g}" for share in (1 - 1e-13, 1 + 1e-13)}
+    except ValueError:
+        return {text}
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, str | bool | date)
 
 
 def _as_float(value: Any) -> float | None:
