@@ -161,8 +161,6 @@ def check_exclusive(source: Any, columns: Sequence[str], parts: Sequence[Part], 
         for record in find_members(source, column, parts, **opened):
             both = set(combinations([place for place, inside in enumerate(record) if inside], 2))
             for first, second in both & excluded:
-                raise AssertionError(
-                    f"{column}: {parts[first].describe()!r} and {parts[second].describe()!r} share people"
-                )
+                raise AssertionError(f"a record of {column} is in both: {parts[first]}, {parts[second]}")
             shared |= both
     return len(excluded), len(shared)
