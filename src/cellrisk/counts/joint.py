@@ -142,7 +142,7 @@ def count_together(
     """
     read_names(sensitive, "sensitive")
     columns = list(dict.fromkeys(column for each in tables for column in each.columns()))
-    parts = list({repr(each.part): each.part for each in tables if each.part}.values())  # 1 == True, and they differ
+    parts = list({repr(each.part): each.part for each in tables if each.part}.values())  # 1 == True in Python
     filtered = [name for part in parts for name in part.columns]
     raw = list(dict.fromkeys([*(name for name, _ in columns), *filtered]))
     for part in parts:

@@ -80,14 +80,14 @@ class ColumnCondition:
     def excludes(self, other: ColumnCondition) -> bool:
         """Whether no value satisfies both, whatever the type of the column and the engine that compares.
 
-        Sound because it is true in three cases only: lists of values without a common `trace`; a list whose values the
-        other condition rules out one by one, each written in the same way, so that both make the same comparison; and
-        intervals without a common number, as every engine compares one floating-point number with all ends.
-        A number and a text never exclude each other: engines differ in which texts they read as numbers.
+        It is so in three cases, each of which rules out a common value by construction: lists of values without a
+        common `trace`; a list each of whose values the other condition forbids in the same spelling, so both make the
+        same comparison; intervals without a common number, as an engine compares the ends with one float of a value.
+        A number and a text never exclude each other, because engines differ in which texts they read as numbers.
         """
         if self.one_of is not None and other.one_of is not None:
-            numbers = {_is_number(value) for value in (*self.one_of, *other.one_of)}
-            if len(numbers) == 1 and self.traces.isdisjoint(other.traces):
+            texts = {isinstance(value, str | bool | date) for value in (*self.one_of, *other.one_of)}
+            if len(texts) == 1 and self.traces.isdisjoint(other.traces):
                 return True
         for mine, theirs in ((self, other), (other, self)):
             if mine.one_of is not None and {*map(repr, mine.one_of)} <= {*map(repr, theirs.none_of)}:
@@ -255,12 +255,12 @@ def is_among(name: str, column: ir.Value, values: tuple[Any, ...]) -> ir.Boolean
 
 
 def trace(value: Any) -> set[str]:
-    """What a value has in common with every other of its type, number or text, that may match the same record.
+    """Keys of a value. Two numbers, or two texts, that may match the same record have a key in common.
 
-    Columns of numbers compare a text as the number that Python reads in it: "1", "01" and "1.0" match the same records.
-    Columns of text and truth values compare texts, some engines without regard to case, accents and blanks. So the
-    trace is the number of a text that has one, and else the text without what may be disregarded. It has 12 digits, as
-    an engine may read the last digits of a number otherwise; with two traces, near numbers have one in common.
+    `is_among` compares a text with a column of numbers as the number that Python reads in it: "1", "01" and "1.0" match
+    the same records. In other columns it compares texts, some engines without regard to case, accents and blanks. So
+    the key of a text is its number, and of a text without one what is left of it. Dates and truth values are texts.
+    An engine may change the last digits of a number: each number has two keys of 12 digits, and near ones share one.
 
     >>> trace("01") == trace("1.0") == trace(1), trace(" Köln") == trace("KOLN") != trace("Bonn"), trace(True)
     (True, True, {'true'})
@@ -272,10 +272,6 @@ def trace(value: Any) -> set[str]:
         return {f"{float(text) * share + 0.0:.12g}" for share in (1 - 1e-13, 1 + 1e-13)}
     except ValueError:
         return {text}
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, str | bool | date)
 
 
 def _as_float(value: Any) -> float | None:
