@@ -16,7 +16,9 @@ from cellrisk.noise.mechanisms import Mechanism, mechanism
 from cellrisk.repeat.accounting.composition import compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger import Ledger, Limit
+from cellrisk.repeat.together.releasing import plan_entry
 from tests.ledger.conftest import LAPLACE, Where
+from tests.near import near
 
 GAUSSIAN = mechanism("gaussian-analytic", epsilon=0.5, delta=1e-6)
 
@@ -281,3 +283,15 @@ def test_check_writes_nothing(where: Where) -> None:
         ledger.declare("first")
         ledger.check(LAPLACE, "second", new_cohort=True, part_of="first")
         assert len(ledger.entries()) == 1
+
+
+def test_one_number_written_in_twenty_ways_spends_twenty_times(where: Where) -> None:
+    tables = [{"qid": "sex", "where": {"region": "0" * zeros + "1"}, "epsilon": 1.0} for zeros in range(20)]
+    entry = plan_entry(tables, "job")
+    with where.open() as ledger:
+        ledger.set_limit("everyone", epsilon=19.9)
+        with pytest.raises(InvalidInput, match=r"exceed the limit.*epsilon 20 in all"), ledger.reserve(**entry):
+            pass
+        ledger.set_limit("everyone", epsilon=20)
+        with ledger.reserve(**entry):
+            assert ledger.spent("everyone").epsilon == near(20.0)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 from tests.tables.postgres_server import ENCODED, PASSWORD, RECORDS, SOURCE, Server, running_server
+from tests.together.conditions import check_exclusive, draw_columns, draw_parts
 from tests.together.test_counting import read as read_sets
 
 from cellrisk.counts import counting, tabulation, vectors
@@ -407,3 +408,18 @@ def test_a_missing_driver_is_named() -> None:
             tabulate("mysql://me:s3kret@host/db", "place", "job", table="people")
     else:
         pytest.skip("the driver for MySQL is installed here")
+
+
+def test_no_record_is_in_two_parts_that_exclude_each_other(server: Server) -> None:
+    kinds = {"text": "text", "small": "int4", "whole": "bigint", "double": "float8", "single": "float4"}
+    kinds |= {"decimal": "numeric", "truth": "boolean", "day": "date", "instant": "timestamptz"}
+    others = {"padded": "char(20)", "counted": "whole", "paid": "money"}
+    declared = [f"{name} {kind}" for name, kind in {**kinds, **others}.items()]
+    rows = [tuple(record[name] for name in kinds) for record in draw_columns(3).to_pylist()]
+    with server.connect() as connection:
+        connection.execute(f"DROP TABLE IF EXISTS alike; CREATE TABLE alike ({', '.join(declared)})")
+        with connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO alike VALUES ({', '.join(['%s'] * len(kinds))})", rows)
+        connection.execute("UPDATE alike SET padded = left(text, 20), counted = small, paid = small::numeric::money")
+    excluded, shared = check_exclusive(server.address(), [*kinds, *others], draw_parts(4, 30), table="alike")
+    assert min(excluded, shared) > 50

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.together.conditions import check_exclusive, draw_columns, draw_parts
 from tests.together.test_counting import PEOPLE, TABLES, frame_of, read, vectors_of
 
 from cellrisk.counts.joint import count_together
@@ -21,3 +22,11 @@ def test_spark_counts_a_set_as_by_hand(session: Any, tmp_path: Path) -> None:
     frame = session.read.parquet(str(tmp_path / "people.parquet"))
     for missing in ("category", "drop"):
         assert read(count_together(frame, TABLES, "job", missing=missing)) == vectors_of(PEOPLE, missing)
+
+
+def test_no_record_is_in_two_parts_that_exclude_each_other(session: Any, tmp_path: Path) -> None:
+    names = ["text", "small", "decimal"]
+    pq.write_table(draw_columns(5).select(names), tmp_path / "people.parquet")
+    frame = session.read.parquet(str(tmp_path / "people.parquet"))
+    excluded, shared = check_exclusive(frame, names, draw_parts(6, 16))
+    assert min(excluded, shared) > 15

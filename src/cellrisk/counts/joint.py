@@ -142,7 +142,7 @@ def count_together(
     """
     read_names(sensitive, "sensitive")
     columns = list(dict.fromkeys(column for each in tables for column in each.columns()))
-    parts = list(dict.fromkeys(each.part for each in tables if each.part))
+    parts = list({repr(each.part): each.part for each in tables if each.part}.values())  # 1 == True in Python
     filtered = [name for part in parts for name in part.columns]
     raw = list(dict.fromkeys([*(name for name, _ in columns), *filtered]))
     for part in parts:
@@ -398,7 +398,7 @@ def join_tables(
         member = known.copy()
         own = [columns.index(column) for column in each.columns()]
         if each.part:
-            member &= rows.flags[parts.index(each.part)]
+            member &= rows.flags[[*map(repr, parts)].index(repr(each.part))]
             if not member.any():
                 raise InvalidInput(
                     f"no record is in the part of the people: {each.part.describe()}",

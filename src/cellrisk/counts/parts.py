@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
@@ -77,17 +78,28 @@ class ColumnCondition:
         return f"{self.column} {' '.join(words)}"
 
     def excludes(self, other: ColumnCondition) -> bool:
-        """Whether no value satisfies both, as far as the conditions themselves tell."""
-        mine = None if self.one_of is None else {label_level(value) for value in self.one_of}
-        theirs = None if other.one_of is None else {label_level(value) for value in other.one_of}
-        if mine is not None and theirs is not None and not mine & theirs:
-            return True
-        for values, against in ((mine, other), (theirs, self)):
-            if values is not None and values <= {label_level(value) for value in against.none_of}:
+        """Whether no value satisfies both, whatever the type of the column and the engine that compares.
+
+        It is so in three cases, each of which rules out a common value by construction: lists of values without a
+        common `trace`; a list each of whose values the other condition forbids in the same spelling, so both make the
+        same comparison; intervals without a common number, as an engine compares the ends with one float of a value.
+        A number and a text never exclude each other, because engines differ in which texts they read as numbers.
+        """
+        if self.one_of is not None and other.one_of is not None:
+            texts = {isinstance(value, str | bool | date) for value in (*self.one_of, *other.one_of)}
+            if len(texts) == 1 and self.traces.isdisjoint(other.traces):
+                return True
+        for mine, theirs in ((self, other), (other, self)):
+            if mine.one_of is not None and {*map(repr, mine.one_of)} <= {*map(repr, theirs.none_of)}:
                 return True
         low, low_open = max(self._low(), other._low())
         high, closed = min(self._high(), other._high())
         return low > high or (low == high and (low_open or not closed) and math.isfinite(low))
+
+    @cached_property
+    def traces(self) -> frozenset[str]:
+        """The traces of the values of ``one_of``."""
+        return frozenset().union(*map(trace, self.one_of or ()))
 
     def _low(self) -> tuple[float, bool]:
         """The largest lower end, and whether it is itself outside."""
@@ -240,6 +252,26 @@ def is_among(name: str, column: ir.Value, values: tuple[Any, ...]) -> ir.Boolean
     if not column.type().is_string() or not any(number is not None for number in numbers):
         return found
     return found | holds_one_of(as_number(column), [number for number in numbers if number is not None])
+
+
+def trace(value: Any) -> set[str]:
+    """Keys of a value. Two numbers, or two texts, that may match the same record have a key in common.
+
+    `is_among` compares a text with a column of numbers as the number that Python reads in it: "1", "01" and "1.0" match
+    the same records. In other columns it compares texts, some engines without regard to case, accents and blanks. So
+    the key of a text is its number, and of a text without one what is left of it. Dates and truth values are texts.
+    An engine may change the last digits of a number: each number has two keys of 12 digits, and near ones share one.
+
+    >>> trace("01") == trace("1.0") == trace(1), trace(" Köln") == trace("KOLN") != trace("Bonn"), trace(True)
+    (True, True, {'true'})
+    """
+    signs = unicodedata.normalize("NFKD", str(value)).casefold()
+    kept = [each for each in signs if not (unicodedata.combining(each) or unicodedata.category(each)[0] in "CZ")]
+    text = "".join(kept)
+    try:
+        return {f"{float(text) * share + 0.0:.12g}" for share in (1 - 1e-13, 1 + 1e-13)}
+    except ValueError:
+        return {text}
 
 
 def _as_float(value: Any) -> float | None:
