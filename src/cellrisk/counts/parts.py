@@ -260,7 +260,8 @@ def trace(value: Any) -> set[str]:
     `is_among` compares a text with a column of numbers as the number that Python reads in it: "1", "01" and "1.0" match
     the same records. In other columns it compares texts, some engines without regard to case, accents and blanks. So
     the key of a text is its number, and of a text without one what is left of it. Dates and truth values are texts.
-    An engine may change the last digits of a number: each number has two keys of 12 digits, and near ones share one.
+    A whole number below 2^53 is its own key. An engine may change the last digits of any other number: it has two keys
+    of 12 digits, so that near ones share one, and the key of the nearest whole number if that has more digits.
 
     >>> trace("01") == trace("1.0") == trace(1), trace(" Köln") == trace("KOLN") != trace("Bonn"), trace(True)
     (True, True, {'true'})
@@ -269,9 +270,13 @@ def trace(value: Any) -> set[str]:
     kept = [each for each in signs if not (unicodedata.combining(each) or unicodedata.category(each)[0] in "CZ")]
     text = "".join(kept)
     try:
-        return {f"{float(text) * share + 0.0:.12g}" for share in (1 - 1e-13, 1 + 1e-13)}
+        number = float(text) + 0.0
     except ValueError:
         return {text}
+    if number.is_integer() and abs(number) < 2.0**53:
+        return {f"{number:.0f}"}
+    near = {f"{number * share:.12g}" for share in (1 - 1e-13, 1 + 1e-13)}
+    return near | {f"{number:.0f}"} if abs(number) >= 1e12 else near
 
 
 def _as_float(value: Any) -> float | None:
