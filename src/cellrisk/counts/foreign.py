@@ -11,13 +11,13 @@ import json
 import math
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
-from itertools import islice
+from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,6 +37,7 @@ from cellrisk.counts.schema import locate
 from cellrisk.counts.streams import plan_stream, write_batches
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.extras import extra_needed
+from cellrisk.system.isolated import send, start_isolated
 from cellrisk.system.scratch import private_folder
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ ROWS = 100_000
 """Rows that are read at a time."""
 LARGEST_SPREADSHEET = 2_000_000_000
 """Bytes of a spreadsheet once it is unpacked: all of it is held in memory."""
+MEMORY = 8_000_000_000
+"""Bytes that reading one file may take; less if the machine has less to spare."""
+PATIENCE = 600
+"""Seconds that reading may take from one batch of rows to the next."""
 LOOKED_AT = 10_000
 """Lines of JSON whose keys tell which columns there are."""
 DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8601|B8601", re.IGNORECASE)
@@ -99,48 +104,90 @@ def unpack(path: Path, folder: Path) -> Path:
                 allowed=f"half of the free disk: {free // 2:,} bytes",
             )
         target = folder / f"unpacked{PurePosixPath(member.filename).suffix.lower()}"
-        with packed.open(member) as source, target.open("xb") as copy:
-            left = member.file_size
-            while part := source.read(CHUNK):
+        left = member.file_size
+        with target.open("xb") as copy:
+            for part in _unpack_member(packed, member):
                 left -= len(part)
                 if left < 0:
-                    raise InvalidInput("the zip holds more than it says", got=path)
+                    break
                 copy.write(part)
+        if left:
+            raise InvalidInput("the file in the zip is not as long as the zip says", got=path, fix="pack it again")
     return target
 
 
-START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from cellrisk.counts.apart import main; main()"
+def _unpack_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """All that a member holds, in parts: `zipfile` alone would stop at the size that the zip claims."""
+    claimed, member.file_size = member.file_size, sys.maxsize
+    try:
+        with packed.open(member) as source:
+            while part := source.read(CHUNK):
+                yield part
+    finally:
+        member.file_size = claimed
 
 
-class StatisticalApart:
-    """The same as `Statistical`, in another process, which a damaged file may end."""
+def _check_size(path: Path) -> None:
+    """Refuse a spreadsheet that is too large, measured by unpacking it: its own claims are not believed."""
+    unpacked = path.stat().st_size
+    if zipfile.is_zipfile(path):
+        unpacked = 0
+        with zipfile.ZipFile(path) as packed:
+            for part in chain.from_iterable(_unpack_member(packed, member) for member in packed.infolist()):
+                unpacked += len(part)
+                if unpacked > LARGEST_SPREADSHEET:
+                    break
+    if unpacked > LARGEST_SPREADSHEET:
+        raise InvalidInput(
+            "the spreadsheet is too large once it is unpacked",
+            allowed=f"up to {LARGEST_SPREADSHEET:,} bytes",
+            fix="save it as CSV",
+        )
+
+
+class Apart:
+    """A reader in an isolated process with limits of memory and time, which a damaged or hostile file may end."""
 
     def names(self, path: Path, sheet: str | None) -> list[str]:
-        _check_no_sheet(path, sheet)
-        return self._ask(path)
+        return self._ask(path, sheet)
 
     def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with private_folder("statistical") as folder:
-            for name in self._ask(path, list(columns), folder):
+        with private_folder("foreign") as folder:
+            for name in self._ask(path, sheet, list(columns), folder):
                 with pq.ParquetFile(folder / name) as written:
                     for batch in written.iter_batches(ROWS):
                         yield pa.Table.from_batches([batch])
 
-    def _ask(self, path: Path, columns: list[str] | None = None, folder: Path | None = None) -> list[str]:
+    def _ask(
+        self, path: Path, sheet: str | None, columns: list[str] | None = None, folder: Path | None = None
+    ) -> list[str]:
+        is_spreadsheet = path.suffix.lower() in SPREADSHEETS
+        library = "python_calamine" if is_spreadsheet else "pyreadstat"
+        fix = "delete cells far from the table, or save it as CSV" if is_spreadsheet else "save it again"
         with extra_needed():
-            import pyreadstat  # noqa: F401
-        asked = {"path": str(path.absolute()), "columns": columns, "folder": str(folder), "rows": ROWS}
-        command = [sys.executable, "-c", START, json.dumps(asked), json.dumps(sys.path)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise InvalidInput("the file cannot be read, or is damaged", got=path, fix="save it again")
-        found: dict[str, list[str]] = json.loads(done.stdout)
-        if "refused" in found:
-            raise InvalidInput(*found["refused"])
-        return found["names"]
+            import_module(library)
+        asked = {"path": str(path.absolute()), "sheet": sheet, "columns": columns, "folder": str(folder)}
+        limits = {"rows": ROWS, "bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "seconds": PATIENCE}
+        said = b""
+        with suppress(BrokenPipeError), start_isolated("cellrisk.counts.apart", path.absolute().parent) as process:
+            try:
+                send(process.stdin, json.dumps(asked | limits | {"library": library}).encode())
+                said = process.stdout.read() if process.stdout else b""
+            except BaseException:
+                process.kill()
+                raise
+        if said.startswith(b"Timeout"):
+            raise InvalidInput(f"reading the file made no progress for {PATIENCE} seconds", got=path, fix=fix)
+        if process.returncode != 0:
+            allowed = f"up to {MEMORY / 10**9:g} GB of memory to read it"
+            raise InvalidInput("the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix)
+        answer: dict[str, list[str]] = json.loads(said)
+        if "refused" in answer:
+            raise InvalidInput(*answer["refused"])
+        return answer["names"]
 
 
 class Statistical:
@@ -166,8 +213,8 @@ class Statistical:
         return read_one(str(path), metadataonly=True)[1]
 
     def _load(self, path: Path) -> tuple[Any, Any]:
-        with extra_needed():
-            import pyreadstat
+        import pyreadstat
+
         return getattr(pyreadstat, STATISTICAL[path.suffix.lower()]), pyreadstat.read_file_in_chunks
 
     def _choose_converter(self, described: Any, name: str) -> Callable[[list[Any]], pa.Array]:
@@ -180,7 +227,7 @@ class Statistical:
         return _as_text
 
 
-class _Spreadsheet:
+class Spreadsheet:
     """One sheet of a workbook, every value as the text that it would be in a CSV file; the first row has the names."""
 
     def names(self, path: Path, sheet: str | None) -> list[str]:
@@ -189,24 +236,14 @@ class _Spreadsheet:
     def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
         rows = iter(self._rows(path, sheet))
         places = locate(columns, _header(next(rows, [])), f"'{path.name}'", first_line=True)
-        for part in _in_parts(row for row in rows if any(value != "" for value in row)):
-            yield _assemble(_as_text([row[place] if place < len(row) else None for row in part]) for place in places)
+        filled = (row for row in rows if any(value != "" for value in row))
+        for part in _in_parts([row[place] if place < len(row) else None for place in places] for row in filled):
+            yield _assemble(map(_as_text, zip(*part, strict=True)))
 
     def _rows(self, path: Path, sheet: str | None) -> Iterable[list[Any]]:
-        with extra_needed():
-            from python_calamine import CalamineWorkbook
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as packed:
-                unpacked = sum(member.file_size for member in packed.infolist())
-        else:
-            unpacked = path.stat().st_size
-        if unpacked > LARGEST_SPREADSHEET:
-            raise InvalidInput(
-                "the spreadsheet is too large",
-                got=f"{unpacked:,} bytes once it is unpacked",
-                allowed=f"up to {LARGEST_SPREADSHEET:,}",
-                fix="save it as CSV",
-            )
+        from python_calamine import CalamineWorkbook
+
+        _check_size(path)
         workbook = CalamineWorkbook.from_path(str(path))
         names = workbook.sheet_names
         if sheet is not None and sheet not in names:
@@ -266,7 +303,7 @@ class _Reader(Protocol):
 
 def _choose_reader(path: Path) -> _Reader:
     suffix = path.suffix.lower()
-    return StatisticalApart() if suffix in STATISTICAL else _Spreadsheet() if suffix in SPREADSHEETS else _JsonLines()
+    return Apart() if suffix in (*STATISTICAL, *SPREADSHEETS) else _JsonLines()
 
 
 def _open_feather(path: Path) -> Any:
