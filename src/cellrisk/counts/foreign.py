@@ -16,10 +16,11 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
+from functools import partial
 from importlib import import_module
-from itertools import chain, islice
+from itertools import accumulate, islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.engine import LONGEST_LINE
 from cellrisk.counts.files import (
@@ -38,7 +39,6 @@ from cellrisk.counts.streams import plan_stream, write_batches
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.extras import extra_needed
 from cellrisk.system.isolated import send, start_isolated
-from cellrisk.system.scratch import private_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,9 +48,11 @@ ROWS = 100_000
 LARGEST_SPREADSHEET = 2_000_000_000
 """Bytes of a spreadsheet once it is unpacked: all of it is held in memory."""
 MEMORY = 8_000_000_000
-"""Bytes that reading one file may take; less if the machine has less to spare."""
-PATIENCE = 600
-"""Seconds that reading may take from one batch of rows to the next."""
+"""Bytes that reading a file of SPSS, SAS or Stata or a spreadsheet may take; less if the machine can spare less."""
+PATIENCE, BYTES_A_SECOND = 600, 100_000
+"""Seconds that reading such a file may take, and one more for so many bytes."""
+APART = {**dict.fromkeys(STATISTICAL, "pyreadstat"), **dict.fromkeys(SPREADSHEETS, "python_calamine")}
+"""Endings of the files that are read in a process of their own, and the library that reads each."""
 LOOKED_AT = 10_000
 """Lines of JSON whose keys tell which columns there are."""
 DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8601|B8601", re.IGNORECASE)
@@ -63,33 +65,27 @@ def list_columns(path: Path, sheet: str | None = None) -> list[str]:
         if path.suffix.lower() in FEATHER:
             _check_no_sheet(path, sheet)
             return list(_open_feather(path).schema.names)
-        return _choose_reader(path).names(path, sheet)
+        return ask_apart(path, sheet) if path.suffix.lower() in APART else _JsonLines().names(path, sheet)
 
 
 def plan_foreign(path: Path, columns: Sequence[str], sheet: str | None = None) -> Callable[[Path], Path]:
     """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder."""
     with refusals_of_the_reader(path):
         if path.suffix.lower() in FEATHER:
-            plan = plan_stream(_open_feather(path), columns)
+            return refusals_of_the_reader(path)(plan_stream(_open_feather(path), columns))
+        locate(columns, list_columns(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
+        if path.suffix.lower() in APART:
+            return lambda folder: folder / ask_apart(path, sheet, columns, folder)[0]
+        read = partial(_JsonLines().read, path, columns, sheet)
+        return refusals_of_the_reader(path)(lambda folder: write_table(path, read(), folder))
 
-            def write(folder: Path) -> Path:
-                with refusals_of_the_reader(path):
-                    return plan(folder)
 
-            return write
-        reader = _choose_reader(path)
-        locate(columns, reader.names(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
-
-    def batches() -> Iterator[pa.Table]:
-        some = False
-        with refusals_of_the_reader(path):
-            for batch in reader.read(path, columns, sheet):
-                some = True
-                yield batch
-        if not some:
-            raise InvalidInput("the file has no records", got=path)
-
-    return lambda folder: write_batches(batches(), folder)
+def write_table(path: Path, batches: Iterator[pa.Table], folder: Path) -> Path:
+    """Write the batches of a file to one file in a folder."""
+    written = write_batches(batches, folder)
+    if not written.exists():
+        raise InvalidInput("the file has no records", got=path)
+    return written
 
 
 def unpack(path: Path, folder: Path) -> Path:
@@ -117,77 +113,55 @@ def unpack(path: Path, folder: Path) -> Path:
 
 
 def _unpack_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """All that a member holds, in parts: `zipfile` alone would stop at the size that the zip claims."""
-    claimed, member.file_size = member.file_size, sys.maxsize
-    try:
-        with packed.open(member) as source:
-            while part := source.read(CHUNK):
-                yield part
-    finally:
-        member.file_size = claimed
+    """All that a member holds, in parts: `zipfile` itself stops at the size that the zip claims."""
+    member.file_size = sys.maxsize
+    with packed.open(member) as source:
+        yield from iter(partial(source.read, CHUNK), b"")
 
 
 def _check_size(path: Path) -> None:
     """Refuse a spreadsheet that is too large, measured by unpacking it: its own claims are not believed."""
     unpacked = path.stat().st_size
     if zipfile.is_zipfile(path):
-        unpacked = 0
         with zipfile.ZipFile(path) as packed:
-            for part in chain.from_iterable(_unpack_member(packed, member) for member in packed.infolist()):
-                unpacked += len(part)
-                if unpacked > LARGEST_SPREADSHEET:
-                    break
+            sizes = (len(part) for member in packed.infolist() for part in _unpack_member(packed, member))
+            unpacked = next((total for total in accumulate(sizes) if total > LARGEST_SPREADSHEET), 0)
     if unpacked > LARGEST_SPREADSHEET:
-        raise InvalidInput(
-            "the spreadsheet is too large once it is unpacked",
-            allowed=f"up to {LARGEST_SPREADSHEET:,} bytes",
-            fix="save it as CSV",
-        )
+        allowed = f"up to {LARGEST_SPREADSHEET:,} bytes"
+        raise InvalidInput("the spreadsheet is too large once it is unpacked", allowed=allowed, fix="save it as CSV")
 
 
-class Apart:
-    """A reader in an isolated process with limits of memory and time, which a damaged or hostile file may end."""
+def ask_apart(
+    path: Path, sheet: str | None, columns: Sequence[str] | None = None, folder: Path | None = None
+) -> list[str]:
+    """Read a file in an isolated process with limits of memory and time, which a damaged or hostile file may end.
 
-    def names(self, path: Path, sheet: str | None) -> list[str]:
-        return self._ask(path, sheet)
-
-    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        with private_folder("foreign") as folder:
-            for name in self._ask(path, sheet, list(columns), folder):
-                with pq.ParquetFile(folder / name) as written:
-                    for batch in written.iter_batches(ROWS):
-                        yield pa.Table.from_batches([batch])
-
-    def _ask(
-        self, path: Path, sheet: str | None, columns: list[str] | None = None, folder: Path | None = None
-    ) -> list[str]:
-        is_spreadsheet = path.suffix.lower() in SPREADSHEETS
-        library = "python_calamine" if is_spreadsheet else "pyreadstat"
-        fix = "delete cells far from the table, or save it as CSV" if is_spreadsheet else "save it again"
-        with extra_needed():
-            import_module(library)
-        asked = {"path": str(path.absolute()), "sheet": sheet, "columns": columns, "folder": str(folder)}
-        limits = {"rows": ROWS, "bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "seconds": PATIENCE}
-        said = b""
-        with suppress(BrokenPipeError), start_isolated("cellrisk.counts.apart", path.absolute().parent) as process:
-            try:
-                send(process.stdin, json.dumps(asked | limits | {"library": library}).encode())
-                said = process.stdout.read() if process.stdout else b""
-            except BaseException:
-                process.kill()
-                raise
-        if said.startswith(b"Timeout"):
-            raise InvalidInput(f"reading the file made no progress for {PATIENCE} seconds", got=path, fix=fix)
-        if process.returncode != 0:
-            allowed = f"up to {MEMORY / 10**9:g} GB of memory to read it"
-            raise InvalidInput("the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix)
-        answer: dict[str, list[str]] = json.loads(said)
-        if "refused" in answer:
-            raise InvalidInput(*answer["refused"])
-        return answer["names"]
+    Returns the names of its columns, or that of the file in the folder to which the columns given were written.
+    """
+    suffix = path.suffix.lower()
+    fix = "delete cells far from the table, or save it as CSV" if suffix in SPREADSHEETS else "save it again"
+    with extra_needed(), refusals_of_the_system(path):
+        import_module(APART[suffix])
+        seconds = PATIENCE + path.stat().st_size // BYTES_A_SECOND
+    asked = {"path": str(path), "sheet": sheet, "columns": columns and list(columns), "folder": str(folder)}
+    limits = {"rows": ROWS, "bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "seconds": seconds}
+    said = b""
+    with suppress(BrokenPipeError), start_isolated("cellrisk.counts.apart", path.absolute().parent) as process:
+        try:
+            send(process.stdin, asked | limits)
+            said = process.stdout.read() if process.stdout else b""
+        except BaseException:
+            process.kill()
+            raise
+    if said.startswith(b"Timeout"):
+        raise InvalidInput(f"reading the file was ended after {seconds:,} seconds", got=path, fix=fix)
+    if process.returncode != 0:
+        allowed = f"up to {MEMORY / 10**9:g} GB of memory to read it"
+        raise InvalidInput("the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix)
+    answer: dict[str, list[str]] = json.loads(said)
+    if "refused" in answer:
+        raise InvalidInput(*answer["refused"])
+    return answer["names"]
 
 
 class Statistical:
@@ -293,17 +267,6 @@ class _JsonLines:
                 f"line {number:,} of the file is no object", got=path, allowed='lines such as {"sex": "f", "age": 30}'
             )
         return record
-
-
-class _Reader(Protocol):
-    def names(self, path: Path, sheet: str | None) -> list[str]: ...
-
-    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]: ...
-
-
-def _choose_reader(path: Path) -> _Reader:
-    suffix = path.suffix.lower()
-    return Apart() if suffix in (*STATISTICAL, *SPREADSHEETS) else _JsonLines()
 
 
 def _open_feather(path: Path) -> Any:

@@ -8,70 +8,45 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import pickle
 import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main()"
 
 
-def safe_path(*folders: Path) -> list[str]:
-    """Return the absolute entries of `sys.path` except the working folder and those given; cellrisk's own stays."""
-    unsafe = (Path(os.curdir), *folders)
-    entries = [
-        entry
-        for entry in sys.path
-        if isinstance(entry, str) and os.path.isabs(entry) and not any(_is_same(entry, folder) for folder in unsafe)
-    ]
-    home = str(Path(__file__).resolve().parents[2])
-    return [*entries, *({home} - set(entries))]
+def safe_path(*unsafe: Path) -> list[str]:
+    """Return the absolute entries of `sys.path` without the working folder and those given; cellrisk's own is last."""
+    entries = [entry for entry in map(str, sys.path) if os.path.isabs(entry) and os.path.exists(entry)]
+    safe = [entry for entry in entries if not any(os.path.samefile(entry, each) for each in (Path(), *unsafe))]
+    return [*safe, str(Path(__file__).resolve().parents[2])]
 
 
-def _is_same(entry: str, folder: Path) -> bool:
-    with suppress(OSError):
-        return os.path.samefile(entry, folder)
-    return False
-
-
-def start_isolated(module: str, *folders: Path) -> subprocess.Popen[bytes]:
+def start_isolated(module: str, *unsafe: Path) -> Popen[bytes]:
     """Start ``main`` of a module in a child, which imports nothing from the working folder and the folders given."""
-    command = [sys.executable, "-I", f"-Xutf8={sys.flags.utf8_mode}", "-c", START.format(module)]
-    return subprocess.Popen(
-        [*command, json.dumps(safe_path(*folders))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    flags = ["-I", f"-Xutf8={sys.flags.utf8_mode}", "-c", START.format(module), json.dumps(safe_path(*unsafe))]
+    return Popen([sys.executable, *flags], stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
 
 
-def send(stream: Any, message: bytes) -> None:
-    """Write a message that `receive` reads at the other end."""
-    stream.write(len(message).to_bytes(8, "big"))
-    stream.write(message)
+def send(stream: Any, message: Any) -> None:
+    """Write a message that `pickle.load` reads at the other end."""
+    pickle.dump(message, stream)
     stream.flush()
 
 
-def receive(stream: Any) -> bytes:
-    """Return the next message; EOFError if the other process has ended before it was complete."""
-    length = stream.read(8)
-    message: bytes = stream.read(int.from_bytes(length, "big"))
-    if len(length) < 8 or len(message) < int.from_bytes(length, "big"):
-        raise EOFError
-    return message
-
-
-def listen() -> SimpleQueue[bytes]:
+def listen() -> SimpleQueue[Any]:
     """Return the messages of the parent as they come; a thread ends this process when the parent has ended."""
-    messages: SimpleQueue[bytes] = SimpleQueue()
+    messages: SimpleQueue[Any] = SimpleQueue()
 
     def read() -> None:
-        with suppress(EOFError, OSError):
+        with suppress(EOFError, OSError, pickle.UnpicklingError):
             while True:
-                messages.put(receive(sys.stdin.buffer))
+                messages.put(pickle.load(sys.stdin.buffer))
         os._exit(1)
 
     threading.Thread(target=read, name="cellrisk-parent", daemon=True).start()

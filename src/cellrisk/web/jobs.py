@@ -14,17 +14,16 @@ import queue
 import secrets
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from cellrisk.errors import CellriskError
-from cellrisk.system.isolated import listen, receive, send, start_isolated
+from cellrisk.system.isolated import listen, send, start_isolated
 
 TellProgress = Callable[[str, "float | None"], None]
 """Called with what is being done, and the share of it that is done where that is known."""
@@ -36,8 +35,6 @@ LONGEST_JOB = 12 * 3600
 """Seconds after which a job is ended."""
 ENDED_EARLY = "the work ended early; it may have needed more memory than there is, or more than 12 hours"
 NO_WORKER = "the machine has no room for another process now; try again later"
-SECONDS_TO_END = 0.5
-"""Seconds that a worker has to end by itself once it is told to."""
 
 
 class Busy(CellriskError):
@@ -229,7 +226,7 @@ class WorkerThread:
             while kind == "progress":
                 job.tell(*said)
                 kind, *said = worker.receive()
-        except (EOFError, OSError):
+        except (EOFError, OSError, pickle.UnpicklingError):
             worker.stop()
             job.end("failed", "failed", error=ENDED_EARLY)
             return
@@ -257,24 +254,21 @@ class Worker:
         self.send((str(folder), warm_up))
 
     def send(self, message: Any) -> None:
-        send(self._process.stdin, pickle.dumps(message))
+        send(self._process.stdin, pickle.dumps(message))  # its thread that listens is not to import anything
 
     def receive(self) -> Any:
-        return pickle.loads(receive(self._process.stdout))
+        return pickle.load(cast("IO[bytes]", self._process.stdout))
 
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """Ends the process, by force where it does not listen, and removes what it left behind."""
-        with self._stopping, suppress(OSError), self._process:  # leaving the block closes its pipes
-            self._process.terminate()
-            try:
-                self._process.wait(SECONDS_TO_END)
-            except subprocess.TimeoutExpired:
+        """Ends the process, and removes what it left behind."""
+        with self._stopping:
+            with suppress(OSError), self._process:  # leaving the block closes its pipes
                 self._process.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def main() -> None:
@@ -302,7 +296,7 @@ def _do(answers: IO[bytes], work: Work, arguments: dict[str, Any]) -> None:
 
     def report(step: str, share: float | None = None) -> None:
         with lock:
-            send(answers, pickle.dumps(("progress", step, None if share is None else min(1.0, max(0.0, float(share))))))
+            send(answers, ("progress", step, None if share is None else min(1.0, max(0.0, float(share)))))
 
     try:
         answer = pickle.dumps(("done", work(report, **arguments)))
@@ -313,4 +307,5 @@ def _do(answers: IO[bytes], work: Work, arguments: dict[str, Any]) -> None:
     except Exception as bug:  # its text might hold data
         answer = pickle.dumps(("failed", f"internal error ({type(bug).__name__})"))
     with lock:
-        send(answers, answer)
+        answers.write(answer)
+        answers.flush()
