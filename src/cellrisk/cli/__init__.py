@@ -13,6 +13,7 @@ from typing import Any
 
 from cellrisk.errors import CellriskError, visible
 from cellrisk.system.extras import explain_missing
+from cellrisk.system.isolated import safe_path
 from cellrisk.system.stopping import INTERRUPTED, Watch, end_now, say_interrupted, what_stands
 
 BAD_INPUT = 2
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     if arguments is not None:
         return _main(list(arguments), alone=False)
+    sys.path[:] = safe_path()
     gc.set_threshold(OBJECTS_AT_ONCE)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more wait for each other longer than they work
     codes: list[int] = []

@@ -1,42 +1,57 @@
-"""Reads a file of SPSS, SAS or Stata in a process of its own: a damaged file can end the process in which the library
-for them, written in C, reads it."""
+"""Reads a file of SPSS, SAS or Stata, or a spreadsheet, in a process of its own: a damaged or hostile file can end the
+process in which a library written in C or Rust reads it, or take all of its memory."""
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import os
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from cellrisk.counts import foreign
-from cellrisk.counts.streams import write_batches
+from cellrisk.counts.files import SPREADSHEETS
+from cellrisk.counts.resources import free_memory
 from cellrisk.errors import CellriskError
+from cellrisk.system.isolated import listen
 
 
 def main() -> None:
-    """What `foreign.StatisticalApart` asks for, as JSON: names of columns, or that a file was written."""
-    asked = json.loads(sys.argv[1])
-    limit_memory()
-    foreign.ROWS = asked["rows"]
-    reader, path = foreign.Statistical(), Path(asked["path"])
+    """Answer what `foreign.ask_apart` asks, as JSON: names of columns, or of the file that was written."""
+    try:
+        asked = listen().get()
+        faulthandler.dump_traceback_later(asked["seconds"], exit=True, file=sys.stdout)
+        foreign.ROWS, foreign.LARGEST_SPREADSHEET = asked["rows"], asked["bytes"]
+        sys.stdout.write(json.dumps(answer(asked)))
+        sys.stdout.flush()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def answer(asked: dict[str, Any]) -> dict[str, list[str]]:
+    path, sheet, columns = Path(asked["path"]), asked["sheet"], asked["columns"]
+    reader = foreign.Spreadsheet() if path.suffix.lower() in SPREADSHEETS else foreign.Statistical()
+    for library in (foreign.APART[path.suffix.lower()], *(["pyarrow.parquet"] if columns else [])):
+        import_module(library)
+    limit_memory(asked["memory"])
     try:
         with foreign.refusals_of_the_reader(path):
-            if asked["columns"] is None:
-                answer = {"names": reader.names(path, None)}
-            else:
-                written = write_batches(reader.read(path, asked["columns"], None), Path(asked["folder"]))
-                answer = {"names": [written.name] if written.exists() else []}
+            if columns is None:
+                return {"names": reader.names(path, sheet)}
+            return {"names": [foreign.write_table(path, reader.read(path, columns, sheet), Path(asked["folder"])).name]}
     except CellriskError as refusal:
-        answer = {"refused": [str(refusal)]}
-    sys.stdout.write(json.dumps(answer))
+        return {"refused": [str(refusal)]}
 
 
-def limit_memory() -> None:
-    """No more than the machine has, and no copy of the memory on a disk where the process is ended."""
+def limit_memory(most: int) -> None:
+    """Allow so much memory on top of what is loaded, or what the machine can spare; no copy of it goes to a disk."""
     with suppress(ImportError, AttributeError, OSError, ValueError):
-        import os
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        loaded = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (loaded + min(most, free_memory()),) * 2)

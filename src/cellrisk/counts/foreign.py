@@ -11,15 +11,16 @@ import json
 import math
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, time
-from itertools import islice
+from functools import partial
+from importlib import import_module
+from itertools import accumulate, islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.engine import LONGEST_LINE
 from cellrisk.counts.files import (
@@ -37,7 +38,7 @@ from cellrisk.counts.schema import locate
 from cellrisk.counts.streams import plan_stream, write_batches
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.system.extras import extra_needed
-from cellrisk.system.scratch import private_folder
+from cellrisk.system.isolated import send, start_isolated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +47,12 @@ ROWS = 100_000
 """Rows that are read at a time."""
 LARGEST_SPREADSHEET = 2_000_000_000
 """Bytes of a spreadsheet once it is unpacked: all of it is held in memory."""
+MEMORY = 8_000_000_000
+"""Bytes that reading a file of SPSS, SAS or Stata or a spreadsheet may take; less if the machine can spare less."""
+PATIENCE, BYTES_A_SECOND = 600, 100_000
+"""Seconds that reading such a file may take, and one more for so many bytes."""
+APART = {**dict.fromkeys(STATISTICAL, "pyreadstat"), **dict.fromkeys(SPREADSHEETS, "python_calamine")}
+"""Endings of the files that are read in a process of their own, and the library that reads each."""
 LOOKED_AT = 10_000
 """Lines of JSON whose keys tell which columns there are."""
 DATES = re.compile(r"^%-?[td]|DATE|TIME|YY|QYR|MOYR|WKYR|JULIAN|HHMM|MMSS|TOD|E8601|B8601", re.IGNORECASE)
@@ -58,33 +65,27 @@ def list_columns(path: Path, sheet: str | None = None) -> list[str]:
         if path.suffix.lower() in FEATHER:
             _check_no_sheet(path, sheet)
             return list(_open_feather(path).schema.names)
-        return _choose_reader(path).names(path, sheet)
+        return ask_apart(path, sheet) if path.suffix.lower() in APART else _JsonLines().names(path, sheet)
 
 
 def plan_foreign(path: Path, columns: Sequence[str], sheet: str | None = None) -> Callable[[Path], Path]:
     """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder."""
     with refusals_of_the_reader(path):
         if path.suffix.lower() in FEATHER:
-            plan = plan_stream(_open_feather(path), columns)
+            return refusals_of_the_reader(path)(plan_stream(_open_feather(path), columns))
+        locate(columns, list_columns(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
+        if path.suffix.lower() in APART:
+            return lambda folder: folder / ask_apart(path, sheet, columns, folder)[0]
+        read = partial(_JsonLines().read, path, columns, sheet)
+        return refusals_of_the_reader(path)(lambda folder: write_table(path, read(), folder))
 
-            def write(folder: Path) -> Path:
-                with refusals_of_the_reader(path):
-                    return plan(folder)
 
-            return write
-        reader = _choose_reader(path)
-        locate(columns, reader.names(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
-
-    def batches() -> Iterator[pa.Table]:
-        some = False
-        with refusals_of_the_reader(path):
-            for batch in reader.read(path, columns, sheet):
-                some = True
-                yield batch
-        if not some:
-            raise InvalidInput("the file has no records", got=path)
-
-    return lambda folder: write_batches(batches(), folder)
+def write_table(path: Path, batches: Iterator[pa.Table], folder: Path) -> Path:
+    """Write the batches of a file to one file in a folder."""
+    written = write_batches(batches, folder)
+    if not written.exists():
+        raise InvalidInput("the file has no records", got=path)
+    return written
 
 
 def unpack(path: Path, folder: Path) -> Path:
@@ -99,48 +100,68 @@ def unpack(path: Path, folder: Path) -> Path:
                 allowed=f"half of the free disk: {free // 2:,} bytes",
             )
         target = folder / f"unpacked{PurePosixPath(member.filename).suffix.lower()}"
-        with packed.open(member) as source, target.open("xb") as copy:
-            left = member.file_size
-            while part := source.read(CHUNK):
+        left = member.file_size
+        with target.open("xb") as copy:
+            for part in _unpack_member(packed, member):
                 left -= len(part)
                 if left < 0:
-                    raise InvalidInput("the zip holds more than it says", got=path)
+                    break
                 copy.write(part)
+        if left:
+            raise InvalidInput("the file in the zip is not as long as the zip says", got=path, fix="pack it again")
     return target
 
 
-START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from cellrisk.counts.apart import main; main()"
+def _unpack_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """All that a member holds, in parts: `zipfile` itself stops at the size that the zip claims."""
+    member.file_size = sys.maxsize
+    with packed.open(member) as source:
+        yield from iter(partial(source.read, CHUNK), b"")
 
 
-class StatisticalApart:
-    """The same as `Statistical`, in another process, which a damaged file may end."""
+def _check_size(path: Path) -> None:
+    """Refuse a spreadsheet that is too large, measured by unpacking it: its own claims are not believed."""
+    unpacked = path.stat().st_size
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            sizes = (len(part) for member in packed.infolist() for part in _unpack_member(packed, member))
+            unpacked = next((total for total in accumulate(sizes) if total > LARGEST_SPREADSHEET), 0)
+    if unpacked > LARGEST_SPREADSHEET:
+        allowed = f"up to {LARGEST_SPREADSHEET:,} bytes"
+        raise InvalidInput("the spreadsheet is too large once it is unpacked", allowed=allowed, fix="save it as CSV")
 
-    def names(self, path: Path, sheet: str | None) -> list[str]:
-        _check_no_sheet(path, sheet)
-        return self._ask(path)
 
-    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+def ask_apart(
+    path: Path, sheet: str | None, columns: Sequence[str] | None = None, folder: Path | None = None
+) -> list[str]:
+    """Read a file in an isolated process with limits of memory and time, which a damaged or hostile file may end.
 
-        with private_folder("statistical") as folder:
-            for name in self._ask(path, list(columns), folder):
-                with pq.ParquetFile(folder / name) as written:
-                    for batch in written.iter_batches(ROWS):
-                        yield pa.Table.from_batches([batch])
-
-    def _ask(self, path: Path, columns: list[str] | None = None, folder: Path | None = None) -> list[str]:
-        with extra_needed():
-            import pyreadstat  # noqa: F401
-        asked = {"path": str(path.absolute()), "columns": columns, "folder": str(folder), "rows": ROWS}
-        command = [sys.executable, "-c", START, json.dumps(asked), json.dumps(sys.path)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise InvalidInput("the file cannot be read, or is damaged", got=path, fix="save it again")
-        found: dict[str, list[str]] = json.loads(done.stdout)
-        if "refused" in found:
-            raise InvalidInput(*found["refused"])
-        return found["names"]
+    Returns the names of its columns, or that of the file in the folder to which the columns given were written.
+    """
+    suffix = path.suffix.lower()
+    fix = "delete cells far from the table, or save it as CSV" if suffix in SPREADSHEETS else "save it again"
+    with extra_needed(), refusals_of_the_system(path):
+        import_module(APART[suffix])
+        seconds = PATIENCE + path.stat().st_size // BYTES_A_SECOND
+    asked = {"path": str(path), "sheet": sheet, "columns": columns and list(columns), "folder": str(folder)}
+    limits = {"rows": ROWS, "bytes": LARGEST_SPREADSHEET, "memory": MEMORY, "seconds": seconds}
+    said = b""
+    with suppress(BrokenPipeError), start_isolated("cellrisk.counts.apart", path.absolute().parent) as process:
+        try:
+            send(process.stdin, asked | limits)
+            said = process.stdout.read() if process.stdout else b""
+        except BaseException:
+            process.kill()
+            raise
+    if said.startswith(b"Timeout"):
+        raise InvalidInput(f"reading the file was ended after {seconds:,} seconds", got=path, fix=fix)
+    if process.returncode != 0:
+        allowed = f"up to {MEMORY / 10**9:g} GB of memory to read it"
+        raise InvalidInput("the file cannot be read, or is damaged", got=path, allowed=allowed, fix=fix)
+    answer: dict[str, list[str]] = json.loads(said)
+    if "refused" in answer:
+        raise InvalidInput(*answer["refused"])
+    return answer["names"]
 
 
 class Statistical:
@@ -166,8 +187,8 @@ class Statistical:
         return read_one(str(path), metadataonly=True)[1]
 
     def _load(self, path: Path) -> tuple[Any, Any]:
-        with extra_needed():
-            import pyreadstat
+        import pyreadstat
+
         return getattr(pyreadstat, STATISTICAL[path.suffix.lower()]), pyreadstat.read_file_in_chunks
 
     def _choose_converter(self, described: Any, name: str) -> Callable[[list[Any]], pa.Array]:
@@ -180,7 +201,7 @@ class Statistical:
         return _as_text
 
 
-class _Spreadsheet:
+class Spreadsheet:
     """One sheet of a workbook, every value as the text that it would be in a CSV file; the first row has the names."""
 
     def names(self, path: Path, sheet: str | None) -> list[str]:
@@ -189,24 +210,14 @@ class _Spreadsheet:
     def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
         rows = iter(self._rows(path, sheet))
         places = locate(columns, _header(next(rows, [])), f"'{path.name}'", first_line=True)
-        for part in _in_parts(row for row in rows if any(value != "" for value in row)):
-            yield _assemble(_as_text([row[place] if place < len(row) else None for row in part]) for place in places)
+        filled = (row for row in rows if any(value != "" for value in row))
+        for part in _in_parts([row[place] if place < len(row) else None for place in places] for row in filled):
+            yield _assemble(map(_as_text, zip(*part, strict=True)))
 
     def _rows(self, path: Path, sheet: str | None) -> Iterable[list[Any]]:
-        with extra_needed():
-            from python_calamine import CalamineWorkbook
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as packed:
-                unpacked = sum(member.file_size for member in packed.infolist())
-        else:
-            unpacked = path.stat().st_size
-        if unpacked > LARGEST_SPREADSHEET:
-            raise InvalidInput(
-                "the spreadsheet is too large",
-                got=f"{unpacked:,} bytes once it is unpacked",
-                allowed=f"up to {LARGEST_SPREADSHEET:,}",
-                fix="save it as CSV",
-            )
+        from python_calamine import CalamineWorkbook
+
+        _check_size(path)
         workbook = CalamineWorkbook.from_path(str(path))
         names = workbook.sheet_names
         if sheet is not None and sheet not in names:
@@ -256,17 +267,6 @@ class _JsonLines:
                 f"line {number:,} of the file is no object", got=path, allowed='lines such as {"sex": "f", "age": 30}'
             )
         return record
-
-
-class _Reader(Protocol):
-    def names(self, path: Path, sheet: str | None) -> list[str]: ...
-
-    def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]: ...
-
-
-def _choose_reader(path: Path) -> _Reader:
-    suffix = path.suffix.lower()
-    return StatisticalApart() if suffix in STATISTICAL else _Spreadsheet() if suffix in SPREADSHEETS else _JsonLines()
 
 
 def _open_feather(path: Path) -> Any:

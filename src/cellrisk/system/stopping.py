@@ -127,10 +127,6 @@ def say_interrupted(words: str = "") -> str:
 
 def end_now(message: str, code: int = INTERRUPTED) -> None:
     """Ends the process at once: no step of the main thread is waited for. What is unfinished is removed first."""
-    workers = sys.modules.get("multiprocessing")
-    for child in workers.active_children() if workers is not None else []:
-        with suppress(OSError, ValueError):
-            child.kill()
     for name in list(_unfinished):
         with suppress(OSError):
             Path(name).unlink() if not Path(name).is_dir() else shutil.rmtree(name, ignore_errors=True)

@@ -7,7 +7,7 @@ that runs for days meets both where memory is short.
 
 from __future__ import annotations
 
-import multiprocessing
+import faulthandler
 import os
 import pickle
 import queue
@@ -19,11 +19,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from cellrisk.errors import CellriskError
+from cellrisk.system.isolated import listen, send, start_isolated
 
 TellProgress = Callable[[str, "float | None"], None]
 """Called with what is being done, and the share of it that is done where that is known."""
@@ -31,10 +31,10 @@ Work = Callable[..., Any]
 """A function of a module: it takes a `TellProgress` first, and what it returns can be pickled."""
 MOST_WAITING = 50
 MOST_KEPT = 200
-ENDED_EARLY = "the work ended early; it may have needed more memory than there is"
+LONGEST_JOB = 12 * 3600
+"""Seconds after which a job is ended."""
+ENDED_EARLY = "the work ended early; it may have needed more memory than there is, or more than 12 hours"
 NO_WORKER = "the machine has no room for another process now; try again later"
-SECONDS_TO_END = 0.5
-"""Seconds that a worker has to end by itself once it is told to."""
 
 
 class Busy(CellriskError):
@@ -211,6 +211,7 @@ class WorkerThread:
     def _has_worker(self) -> bool:
         """Whether there is a living worker; one that is gone is replaced, as far as the machine allows."""
         if not self._worker.alive:
+            self._worker.stop()
             try:
                 self._worker = Worker(self._folder, self._warm_up)
             except OSError:  # no room for another process or its files; the next job tries again
@@ -220,12 +221,12 @@ class WorkerThread:
     def _run_job(self, worker: Worker, job: Job) -> None:
         """Sends the job to the worker and listens until it has ended."""
         try:
-            worker.connection.send((job.work, job.arguments))
-            kind, *said = worker.connection.recv()
+            worker.send((job.work, job.arguments))
+            kind, *said = worker.receive()
             while kind == "progress":
                 job.tell(*said)
-                kind, *said = worker.connection.recv()
-        except (EOFError, OSError):
+                kind, *said = worker.receive()
+        except (EOFError, OSError, pickle.UnpicklingError):
             worker.stop()
             job.end("failed", "failed", error=ENDED_EARLY)
             return
@@ -249,61 +250,53 @@ class Worker:
     def __init__(self, folder: Path, warm_up: Callable[[], None] | None) -> None:
         self._folder, self._stopping = folder, threading.Lock()
         folder.mkdir(mode=0o700, exist_ok=True)
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        given = (theirs, str(folder), warm_up)
-        self._process = context.Process(target=_work, args=given, name="cellrisk-worker", daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process = start_isolated("cellrisk.web.jobs")
+        self.send((str(folder), warm_up))
+
+    def send(self, message: Any) -> None:
+        send(self._process.stdin, pickle.dumps(message))  # its thread that listens is not to import anything
+
+    def receive(self) -> Any:
+        return pickle.load(cast("IO[bytes]", self._process.stdout))
 
     @property
     def alive(self) -> bool:
-        return self._process.is_alive()
+        return self._process.poll() is None
 
     def stop(self) -> None:
-        """Ends the process, by force where it does not listen, and removes what it left behind."""
+        """Ends the process, and removes what it left behind."""
         with self._stopping:
-            if self._process.is_alive():
-                self._process.terminate()
-                self._process.join(SECONDS_TO_END)
-            if self._process.is_alive():
+            with suppress(OSError), self._process:  # leaving the block closes its pipes
                 self._process.kill()
-                self._process.join(SECONDS_TO_END)
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _work(connection: Connection, folder: str, warm_up: Callable[[], None] | None) -> None:
-    """The life of a worker: it says nothing on the terminal, and ends when the server does."""
+def main() -> None:
+    """The life of a worker: it prints nothing, and ends when the server does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    tempfile.tempdir = folder
-    threading.Thread(target=_end_with_the_server, name="cellrisk-server", daemon=True).start()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
+    messages, answers = listen(), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    tempfile.tempdir, warm_up = pickle.loads(messages.get())
     if warm_up is not None:
         with suppress(Exception):
             warm_up()
-    with suppress(EOFError, OSError):
+    try:
         while True:
-            work, arguments = connection.recv()
-            _do(connection, work, arguments)
-
-
-def _end_with_the_server() -> None:
-    """Ends this worker as soon as the server is gone, whatever it is doing: nobody would hear of it."""
-    server = multiprocessing.parent_process()
-    if server is not None:
-        server.join()
+            work, arguments = pickle.loads(messages.get())
+            faulthandler.dump_traceback_later(LONGEST_JOB, exit=True)
+            _do(answers, work, arguments)
+            faulthandler.cancel_dump_traceback_later()
+    finally:
         os._exit(1)
 
 
-def _do(connection: Connection, work: Work, arguments: dict[str, Any]) -> None:
+def _do(answers: IO[bytes], work: Work, arguments: dict[str, Any]) -> None:
     lock = threading.Lock()  # engines report from a thread of theirs
 
     def report(step: str, share: float | None = None) -> None:
         with lock:
-            connection.send(("progress", step, None if share is None else min(1.0, max(0.0, float(share)))))
+            send(answers, ("progress", step, None if share is None else min(1.0, max(0.0, float(share)))))
 
     try:
         answer = pickle.dumps(("done", work(report, **arguments)))
@@ -314,4 +307,5 @@ def _do(connection: Connection, work: Work, arguments: dict[str, Any]) -> None:
     except Exception as bug:  # its text might hold data
         answer = pickle.dumps(("failed", f"internal error ({type(bug).__name__})"))
     with lock:
-        connection.send_bytes(answer)
+        answers.write(answer)
+        answers.flush()
