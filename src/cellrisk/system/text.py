@@ -59,6 +59,16 @@ def about_people(number: float) -> str:
     return told if told.startswith("fewer") else f"about {told}"
 
 
+def of_people(number: float, everybody: int) -> str:
+    """An expected number of people among all, with its share; of one person, a digit of the number.
+
+    >>> of_people(997.48, 27504), of_people(0.3, 40), of_people(0.3069, 1)
+    ('about 997 of 27,504 people (3.6%)', 'fewer than 1 of 40 people (0.8%)', 'about 0.3 of 1 person (30.7%)')
+    """
+    about = about_people(number) if everybody != 1 else f"about {number:.1g}"
+    return f"{about} of {number_of(everybody, 'person')} ({percent(number / everybody)})"
+
+
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """A plain table: the first ``left`` columns flush left, the rest flush right.
 
@@ -79,13 +89,15 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
     return "\n".join(lines)
 
 
-def number_of(count: int, noun: str, several: str | None = None) -> str:
-    """A count with its noun.
+def number_of(number: float, noun: str, several: str | None = None) -> str:
+    """A number with its noun; an expected one is rounded as `whole_people` does.
 
-    >>> number_of(1, "release"), number_of(1200, "loss"), number_of(2, "entry", "entries")
-    ('1 release', '1,200 losses', '2 entries')
+    >>> number_of(1, "release"), number_of(1200, "loss"), number_of(2, "entry", "entries"), number_of(0.3, "person")
+    ('1 release', '1,200 losses', '2 entries', 'fewer than 1 person')
     """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + ('es' if noun.endswith('s') else 's')}"
+    told = whole_people(number)
+    plural = several or ("people" if noun == "person" else noun + ("es" if noun.endswith("s") else "s"))
+    return f"{told} {noun if told in ('1', 'fewer than 1') else plural}"
 
 
 def round_down(epsilon: float) -> float:

@@ -143,9 +143,8 @@ class PerturbedAssessment(Result):
 
 
 NOT_TOLD = (
-    "It has no epsilon, so that there is no curve, no entry in a ledger and no bound by a guarantee. Cell keys give "
-    "the same cell the same perturbation every time, so that averaging gains nothing; overlapping tables can undo it, "
-    "which is not computed."
+    "It has no epsilon, so there is no curve, no entry in a ledger and no bound by a guarantee. One publication is "
+    "assessed: repeated ones can be averaged unless they repeat the same perturbation, and overlapping ones compared."
 )
 
 
@@ -174,7 +173,7 @@ def assess_perturbation(
     measures, forms, weights, priors, certainty, belief
         As in `assess`; the belief "table" is exact here, whatever the number of labels.
     compare
-        The mechanism whose epsilon at equal risk is looked for; None for no comparison.
+        The mechanism whose epsilons with no more risk are looked for; None for no comparison.
     delta
         Its delta, where it takes one.
 

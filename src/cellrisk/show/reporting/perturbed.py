@@ -157,7 +157,7 @@ def perturbed_page(
                 request,
                 f"A person's {known}, that the person is in the table, and the table of probabilities, but no key.",
                 HOLD,
-                "One publication. Cell keys give the same cell the same perturbation every time.",
+                "One publication. Several can be averaged, unless each repeats the same perturbation, as cell keys do.",
                 ledger=False,
             ),
         ),
@@ -246,14 +246,14 @@ def _equal_section(found: PerturbedAssessment) -> Section:
             name,
             "because of their own record" if each.by == "caused" else "to an attacker who is sure",
             whole_people(each.figure),
-            "none" if each.epsilon is None else f"{each.epsilon:g} ({each.mechanism})",
+            ", ".join(f"{low:g} to {high:g}" for low, high in each.ranges) or "none",
             percent(each.distance),
             "-" if each.mechanism_distance is None else percent(each.mechanism_distance),
         )
         for name, each in every
     )
-    distances = ("Distance of the perturbation", "Distance of the noise")
-    header = ("Sensitive attribute", "People given away", "Number", "Epsilon at equal risk", *distances)
+    distances = ("Distance of the perturbation", "Distance of the noise at the largest")
+    header = ("Sensitive attribute", "People given away", "Number", "Epsilons with no more risk", *distances)
     table = TableBlock("At equal risk", header, rows, texts=(0, 1, 3))
     how = (
         "How far a published table lies from the true one: half the expected sum of the differences of counts, over "

@@ -86,8 +86,8 @@ function showFigures() {
     ["Exposed: own value revealed", percent(people.mean / records), interval, "exposed"],
     ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by somebody who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],
     ["Exposed by the raw table", percent(decision.raw_share), "published as it is"],
-    ["Epsilon at equal risk", first.epsilon === null ? "none" : claim(first.epsilon), first.epsilon === null ? "the sentence says why" : `of ${first.mechanism} noise`],
-    ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; that noise ${percent(first.mechanism_distance)}`],
+    ["Epsilons with no more risk", first.ranges.map(([low, high]) => `${claim(low)} to ${claim(high)}`).join(", ") || "none", `of ${first.mechanism} noise`],
+    ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; noise at the largest of these epsilons ${percent(first.mechanism_distance)}`],
   ]);
   at("perturbed-numbers").replaceChildren(makeTable("Every measure", ["measure", "averaged", "revealed"], ["risk"], risks.map(({ measure, weights, form, risk }) =>
     [titleOf("measures", measure), weights === null ? "–" : titleOf("weights", weights), titleOf("forms", form), percent(risk)])));
