@@ -154,18 +154,14 @@ class FigureLines:
 
     @property
     def words(self) -> str:
-        """The shape of each figure and its ends, for a reader who sees no picture."""
+        """The ends of each figure, for a reader who sees no picture."""
         parts = []
         if self.caused is not None:
-            share, limits, exposed = self.caused.share, self.caused.limits, self.caused.exposed_limits
-            top = int(np.argmax(share))
-            peak = ""
-            if share[top] > limits.raw + 0.0005:
-                peak = f" It is largest at epsilon {self.epsilon[top]:.2g}, {percent(share[top])}: it is not monotone."
+            limits, exposed = self.caused.limits, self.caused.exposed_limits
             parts.append(
-                f"As epsilon falls to 0, the people given away only because of their own record fall to "
-                f"{percent(limits.chance)}, though {percent(exposed.chance)} are still exposed. Without noise they are "
-                f"{percent(limits.raw)}, of {percent(exposed.raw)} exposed.{peak}"
+                f"As epsilon falls to 0, the people given away only because of their own record tend to "
+                f"{percent(limits.chance)}, and {percent(exposed.chance)} are exposed. Without noise they are "
+                f"{percent(limits.raw)}, of {percent(exposed.raw)} exposed."
             )
         if self.certainty:
             told = [

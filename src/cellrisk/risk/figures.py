@@ -94,7 +94,7 @@ class DecisionFigures:
                 some = "No" if row.precision is None else "Hardly any"
                 lines.append(f"{some} {self.sensitive} would be named with {sure} certainty or more.")
                 continue
-            error = "" if row.error is None else f" (standard error {row.error:,.0f}, simulated)"
+            error = "" if row.error is None else f" (standard error {row.error:.2g}, simulated)"
             bold = ", less often than he believes: overconfident" if row.overconfident else ""
             lines.append(
                 f"With {sure} certainty or more: {row.people} named rightly{error}, of {round(row.named):,} "

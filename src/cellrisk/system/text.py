@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from cellrisk.errors import visible
 
@@ -98,6 +99,25 @@ def number_of(number: float, noun: str, several: str | None = None) -> str:
     told = whole_people(number)
     plural = several or ("people" if noun == "person" else noun + ("es" if noun.endswith("s") else "s"))
     return f"{told} {noun if told in ('1', 'fewer than 1') else plural}"
+
+
+def interval(low: float, high: float) -> str:
+    """An interval that holds an expected number, from 0 on, its ends rounded outwards.
+
+    Whole numbers from 100 on, one decimal below, and one digit where that would be 0.
+
+    >>> interval(1234.5, 1236.1), interval(3.21, 99.02), interval(0.0, 0.032)
+    ('1,234 to 1,237', '3.2 to 99.1', '0 to 0.04')
+    """
+    places = 0 if high >= 100 else 1 if high >= 0.05 else -math.floor(math.log10(high))
+    ends = zip((low, high), (ROUND_FLOOR, ROUND_CEILING), strict=True)
+    rounded = (Decimal(repr(float(end))).quantize(Decimal(1).scaleb(-places), way) for end, way in ends)
+    return " to ".join(f"{end.normalize():,f}" for end in rounded)
+
+
+def say_error(error: float) -> str:
+    """A standard error over releases that were drawn; what never varied in them may only be rare."""
+    return f"{error:.2g}" if error else "did not vary"
 
 
 def round_down(epsilon: float) -> float:
