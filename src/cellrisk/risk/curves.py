@@ -24,7 +24,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import STROKES, draw_lines
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 from cellrisk.system.words import (
     Attack,
     FigureName,
@@ -130,7 +130,7 @@ class RiskCurve(Result):
             sentences.append(
                 f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; {line.setting.lower_end} is "
                 f"{percent(line.limits.chance)}, the raw table {percent(line.limits.raw)}. At epsilon {epsilon:.3g}, "
-                f"{people.describe()} of {self.table.n_records:,} people are exposed."
+                f"{people.describe()} of {number_of(self.table.n_records, 'person')} exposed."
             )
         return "\n".join(sentences)
 

@@ -60,14 +60,23 @@ def about_people(number: float) -> str:
     return told if told.startswith("fewer") else f"about {told}"
 
 
-def of_people(number: float, everybody: int) -> str:
-    """An expected number of people among all, with its share; of one person, a digit of the number.
+def of_people(number: float, everybody: int, more: str = "") -> str:
+    """An expected number of people among all, with its share and more about it; of one person, a digit of the number.
 
     >>> of_people(997.48, 27504), of_people(0.3, 40), of_people(0.3069, 1)
     ('about 997 of 27,504 people (3.6%)', 'fewer than 1 of 40 people (0.8%)', 'about 0.3 of 1 person (30.7%)')
     """
     about = about_people(number) if everybody != 1 else f"about {number:.1g}"
-    return f"{about} of {number_of(everybody, 'person')} ({percent(number / everybody)})"
+    return f"{about} of {number_of(everybody, 'person')} ({percent(number / everybody)}{more})"
+
+
+def change(before: str, after: str) -> str:
+    """How a number that is printed changes.
+
+    >>> change("12.5%", "13%"), change("1 person", "1 person")
+    ('from 12.5% to 13%', 'to 1 person, as before')
+    """
+    return f"from {before} to {after}" if before != after else f"to {after}, as before"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -154,7 +154,7 @@ class PublishedRisk(Result):
         named = f"{CONFIDENCE:.0%} interval"
         if self.high > 0:
             return f"{named} {interval(self.low, self.high)}"
-        return f"noise made it {_round(self.value)}, with its whole {named} below 0: it says only that few are"
+        return f"noise made it {self.value:,.1f}, with its whole {named} below 0: it says only that few are"
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ class PublishedRisk(Result):
             ["figure", "value", f"{CONFIDENCE:.0%} interval", "scale of noise", "epsilon"],
             [
                 self.figure,
-                _round(self.value),
+                f"{self.value:,.3f}",
                 interval(self.low, self.high) if self.high > 0 else "below 0",
                 f"{self.scale:.4g}",
                 claim(self.epsilon),
@@ -313,14 +313,3 @@ def describe_policies(policies: Policies) -> list[str]:
     if not policies:
         return []
     return ["\n".join([policies.describe(), *([policies.not_judged] if policies.not_judged else [])])]
-
-
-def _round(value: float) -> str:
-    """A figure as it is read: whole numbers from 100 on, one decimal below, and a digit where that would be 0.
-
-    >>> _round(1234.5), _round(-3.21), _round(0.032), _round(0.0)
-    ('1,234', '-3.2', '0.03', '0')
-    """
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1g}" if abs(value) < 0.05 else f"{round(value, 1):g}"

@@ -16,7 +16,7 @@ from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, claim, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, of_people, percent, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -162,8 +162,8 @@ class Averaging(Result):
         """The figures to decide by, of one attribute."""
         told = (
             f"{found.sensitive}: somebody who averages {number_of(self.releases, 'release')} would read off the value "
-            f"of {about_people(found.averaging * found.records)} of {found.records:,} people "
-            f"({percent(found.averaging)}) only because of their own record; of one release alone, "
+            f"of {of_people(found.averaging * found.records, found.records)} only because of their own record; of one "
+            "release alone, "
             f"{whole_people(found.one * found.records)} ({percent(found.one)})."
         )
         most = self.ceiling()

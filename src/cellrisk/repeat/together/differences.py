@@ -1,8 +1,8 @@
 """Differencing: two tables of the same columns, of which one leaves some people out, are a third table of those people.
 
-Where the people of table B are among those of table A, A - B counts the rest in the cells of B, with noise e_A - e_B in every count. The
-attacker subtracts what is released; it is taken as it is before counts below the threshold are set to 0, and of clamped
-counts he sees less.
+Where the people of table B are among those of table A, A - B counts the rest in the cells of B, with noise e_A - e_B in
+every count. The attacker subtracts what is released; it is taken as it is before counts below the threshold are set to
+0, and of clamped counts he sees less.
 """
 
 from __future__ import annotations

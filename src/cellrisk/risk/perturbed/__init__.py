@@ -25,7 +25,7 @@ from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling, sum_cause
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.system.checks import require_kind
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, of_people, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -57,7 +57,7 @@ class PerturbedFigures:
     def sentence(self, name: str) -> str:
         """The figures for somebody who reads nothing else."""
         caused = abs(self.caused)
-        own = f"{about_people(caused)} of {self.records:,} people ({percent(caused / self.records)})"
+        own = of_people(caused, self.records)
         read = f"have their {self.sensitive} read off the table correctly"
         if self.caused >= 0:
             told = f"With {name}, {own} would {read} only because their own record is in it; "

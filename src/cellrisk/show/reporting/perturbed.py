@@ -21,7 +21,7 @@ from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, TableB
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.document import Letterhead, Report
 from cellrisk.show.reporting.phrases import join_names, list_limits, name_table
-from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, number_of, of_people, percent, whole_people
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -205,7 +205,7 @@ def _risk_section(found: PerturbedAssessment) -> Section:
             "Sensitive attribute": lambda each: each.sensitive,
             "Before: raw table": lambda each: percent(each.raw_share),
             "After": lambda each: percent(each.people.mean / each.records),
-            "People exposed on average": lambda each: f"{whole_people(each.people.mean)} of {each.records:,}",
+            "People exposed on average": lambda each: of_people(each.people.mean, each.records),
             "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
         },
     )

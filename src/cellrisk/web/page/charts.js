@@ -1,6 +1,6 @@
 // The charts, and the marks that move over them.
 import { at, make, makeTable } from "./elements.js";
-import { count, ofPeople, percent, short, writePeople } from "./numbers.js";
+import { count, ofCells, ofPeople, percent, short, writePeople } from "./numbers.js";
 import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
 import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
 import { offerValues } from "./readout.js";
@@ -81,7 +81,7 @@ export function drawHistogram() {
     y: { range: [0, 1.06 * Math.max(...cells)], text: count, title: "cells" } });
   if (!made) return;
   cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
-  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`${labels[place]} people`, `${count(number)} cells`]]));
+  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`${labels[place]} people`, ofCells(number)]]));
 }
 
 export function drawMap() {

@@ -79,7 +79,7 @@ function showFigures() {
   write("perturbed-sentence", sentence);
   write("not-told", `${described} ${notTold}`);
   write("equal-lead", `People given away because of their own record: ${titleOf("mechanisms", first.mechanism)} noise along epsilon, and ${name} as a level line.`);
-  const interval = people.low === null ? "" : `95% of releases: ${count(people.low)} to ${count(people.high)} people`;
+  const interval = people.low === null ? "" : `95% of releases: ${count(people.low)} to ${ofPeople(people.high)}`;
   setFigures(at("perturbed-figures"), [
     ["Because of their own record", percent(caused.share), caused.people < 0 ? "their own record hides people" : ofPeople(caused.people), "first caused"],
     ["Named with certainty", named ? percent(named.right / records) : "–", named ? `rightly, and ${100 * named.certainty}% sure or more` : `not computed: ${decision.certainty_unknown ?? ""}`, "sure"],
