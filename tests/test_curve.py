@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -98,15 +99,52 @@ def test_outputs_agree(small: cr.FrequencyTable, tmp_path: Path) -> None:
     assert "not themselves differentially private" in text
 
 
-def test_words_tell_the_shape(adult: cr.FrequencyTable) -> None:
-    words = cr.curve(adult, measures="local", forms="tight", weights="records").words
-    assert "tends to 25.0%: that is chance" in words
-    assert "tends to 40.4%, the raw table's own risk" in words
-    assert "follows an S" in words
-    bent = cr.curve(adult, measures="local", forms="exact", weights="records").words
-    assert "not monotone" in bent
-    part = cr.curve(adult, epsilon=[0.5, 1.0], measures="local", forms="tight", weights="records").words
-    assert "a part of the way only" in part
+WORDS = re.compile(
+    r"y, geometric: As epsilon falls to 0 the risk tends to (?:under )?(?P<low>[\d.]+)%: that is chance, what noise "
+    r"alone gives away\. As epsilon grows it tends to (?:under )?(?P<high>[\d.]+)%, the raw table's own risk\. "
+    r"(?:At every epsilon shown it is (?:under )?(?P<all>[\d.]+)%\.|Of the epsilons shown, (?P<least_at>\S+) has the "
+    r"smallest risk, (?:under )?(?P<least>[\d.]+)%, and "
+    r"(?P<most_at>\S+) the largest, (?:under )?(?P<most>[\d.]+)%\.)"
+)
+
+
+def test_words_say_what_a_plain_formula_says() -> None:
+    for seed in range(8):
+        compare_words(seed)
+
+
+def compare_words(seed: int) -> None:
+    """The words of a random curve, read again, and a formula of their own."""
+    generator = np.random.default_rng(seed)
+    levels = int(generator.integers(2, 4))
+    cells = generator.poisson(generator.choice([0.3, 1.5, 6.0]), (int(generator.integers(1, 9)), levels))
+    cells[0] += seed % 3 == 0
+    cells[0, 0] += 1
+    rows = [(f"g{place}", f"v{label}", int(n)) for (place, label), n in np.ndenumerate(cells)]
+    names = [f"v{label}" for label in range(levels)]
+    table = cr.tabulate(pd.DataFrame(rows, columns=["q", "y", "n"]), "q", "y", count="n", levels={"y": names})
+    epsilons = np.sort(np.round(10 ** generator.uniform(-2, 1.5, int(generator.integers(1, 30))), 5))
+    words = cr.curve(table, epsilon=epsilons, measures="local", forms="tight", weights="records").words
+    said = WORDS.fullmatch(words)
+    assert said is not None, words
+
+    def risk(epsilon: float) -> float:
+        a = np.exp(-epsilon)
+        gone = a**cells / (1 + a)
+        alone = [(1 - gone[:, k]) * np.delete(gone, k, axis=1).prod(axis=1) for k in range(levels)]
+        return float((cells * np.stack(alone, axis=1)).sum() / cells.sum())
+
+    risks = [risk(epsilon) for epsilon in epsilons]
+    close = {"rel": 0, "abs": 0.0501}
+    assert float(said["low"]) == pytest.approx(100 / 2**levels, **close)
+    homogeneous = cells[(cells > 0).sum(axis=1) == 1].sum() / cells.sum()
+    assert float(said["high"]) == pytest.approx(100 * homogeneous, **close)
+    for name, wanted in (("least", min(risks)), ("most", max(risks))):
+        assert float(said[name] or said["all"]) == pytest.approx(100 * wanted, **close)
+        if said[name]:
+            place = int(np.argmin(np.abs(epsilons / float(said[f"{name}_at"]) - 1)))
+            assert f"{epsilons[place]:.3g}" == said[f"{name}_at"]
+            assert risks[place] == near(wanted)
 
 
 def test_progress(small: cr.FrequencyTable) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.opendp_noise import load_opendp
 from cellrisk.publish.noisy_risk import publish_risk
 from cellrisk.publish.noisy_risk.figure_noise import FigureNoise, calibrate_figure
+from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 from cellrisk.publish.noisy_risk.sensitivity import count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing import domain
 from tests.near import near, same
@@ -104,6 +106,44 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
         assert 2 * ratio ** (k + 1) / (1 + ratio) <= chance < 2 * ratio ** (k - 1) / (1 + ratio)
 
 
+def read_interval(text: str) -> tuple[float, float]:
+    low, high = re.findall(r"95% interval ([\d.,]+) to ([\d.,]+)[);]", text)[0]
+    return float(low.replace(",", "")), float(high.replace(",", ""))
+
+
+def test_a_printed_interval_holds_the_one_that_was_computed() -> None:
+    generator = np.random.default_rng(5)
+    drawn = publish_risk(make_table(), epsilon=1.0, risk_epsilon=0.1)
+    for _ in range(300):
+        low = float(10 ** generator.uniform(-4, 6))
+        high = low * float(1 + 10 ** generator.uniform(-6, 1))
+        value = (low + high) / 2
+        told = read_interval(dataclasses.replace(drawn, value=value, low=low, high=high).headline)
+        assert told[0] <= low < high <= told[1]
+        assert told[1] - told[0] <= high - low + 2 * max(0.1, 0.02 * high)  # and not by much more
+        free = FreeFigure(value, (high - low) / 4, 1.0, "y")
+        told = read_interval(free.headline)
+        assert told[0] <= value - 1.95996 * free.error
+        assert value + 1.95996 * free.error <= told[1]
+
+
+def test_a_printed_interval_holds_the_truth_as_often_as_it_says() -> None:
+    """At a large epsilon the interval is shorter than a digit that is printed."""
+    cells = np.array([[3, 0, 1], [1, 0, 0], [2, 0, 0], [0, 1, 0]])
+    rows = [(f"g{place}", f"v{label}") for (place, label), n in np.ndenumerate(cells) for _ in range(n)]
+    frame = pd.DataFrame(rows, columns=["q", "y"])
+    levels = {"q": [f"g{place}" for place in range(4)], "y": ["v0", "v1", "v2"]}
+    table = cr.tabulate(frame, "q", "y", levels=levels, outside="drop")
+    a = math.exp(-1.0)
+    gone, lone = a**cells / (1 + a), (1 - a) / (1 + a) * a ** np.abs(cells - 1)
+    truth = sum((cells[:, k] * lone[:, k] * np.delete(gone, k, axis=1).prod(axis=1)).sum() for k in range(3))
+    held = 0
+    for _ in range(200):
+        low, high = read_interval(publish_risk(table, epsilon=1.0, risk_epsilon=20.0).headline)
+        held += low <= truth <= high
+    assert held > 200 * 0.95 - 5 * math.sqrt(200 * 0.95 * 0.05)
+
+
 def test_published_words_hold_together() -> None:
     found = publish_risk(make_table(), epsilon=1.0, risk_epsilon=0.1)
     described = found.to_dict()
@@ -122,11 +162,11 @@ def test_published_words_hold_together() -> None:
 def test_a_draw_below_zero_is_told_as_what_it_is() -> None:
     drawn = publish_risk(make_table(), epsilon=1.0, risk_epsilon=0.1)
     below = dataclasses.replace(drawn, value=-21.5, low=0.0, high=0.0)
-    assert "about 0 people because of their own record (noise made it -21.5, with its whole 95% " in below.headline
+    assert "values of 0 people because of their own record (noise made it -21.5, with its whole 95% " in below.headline
     assert "0 to 0" not in str(below)
     assert "interval below 0: it says only that few are); this figure has noise" in below.headline
     small = dataclasses.replace(drawn, value=0.011, low=0.0, high=0.024)
-    assert "about 0.01 people because of their own record (95% interval 0 to 0.02); " in small.headline
+    assert "values of fewer than 1 person because of their own record (95% interval 0 to 0.03); " in small.headline
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_known_figures(adult: cr.FrequencyTable) -> None:
         sure = cr.assess(adult, epsilon=epsilon, measures="local").figures[0].certainty[0]
         assert (sure.right > by_certainty.figure) == above  # it jumps where a share passes the certainty
     assert by_caused.mechanism_distance == near(find_mechanism_distance(profiles, cr.Geometric(by_caused.epsilon)))
-    assert "At equal risk" in rounded.headline
+    assert "gives away no more people at epsilon 0.001 to 1.7" in rounded.headline
     assert "epsilon 1.7" in rounded.headline
 
 
@@ -302,9 +302,9 @@ def test_a_table_that_ends_before_the_largest_count(tmp_path: Path) -> None:
 
 def test_other_answers() -> None:
     table = make_table([[2, 0], [1, 1], [5, 0], [0, 3]])
-    nobody = assess_perturbation(table, "suppress-below:100", measures="local")
+    nobody = assess_perturbation(make_table([[2, 0], [1, 1], [0, 1]]), "suppress-below:100", measures="local")
     assert nobody.figures[0].equal[0].epsilon is None
-    assert "No epsilon of geometric noise" in nobody.headline
+    assert "Geometric noise gives away more people at every epsilon searched" in nobody.headline
     assert json.loads(json.dumps(nobody.to_dict()))["decision"][0]["caused"]["people"] == near(0.0)
     assert (
         assess_perturbation(table, "cell-key", belief="table", compare=None).figures[0].certainty[0].belief == "table"

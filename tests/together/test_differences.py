@@ -6,6 +6,7 @@ import math
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -93,10 +94,54 @@ def test_figures_of_adult() -> None:
         (101.084, 10.4028, 106.815, 17.5964), rel=1e-5, abs=0
     )
     sentence = (
-        '"without" leaves out 271 people who are in table 1: to publish both raises their exposure from 17.6 to 107'
+        '"without" leaves out 271 people of cells that it shares with table 1: to publish both raises those exposed '
+        "among them from 18 to 107 people"
     )
     assert sentence in str(found)
     assert found.to_dict()["differences"][0]["people"] == 271
+
+
+CONDITIONS: list[dict[str, Any]] = [
+    {"b": "x"},
+    {"b": {"not": "x"}},
+    {"c": "m"},
+    {"b": "x", "c": "m"},
+    {"age": {"below": 30}},
+    {"age": {"below": 40}, "c": "m"},
+]
+
+
+def test_a_difference_is_of_people_whose_cells_both_tables_have() -> None:
+    """Who is left out because a condition leaves out the whole cell gains an attacker nothing by subtracting."""
+    generator = np.random.default_rng(3)
+    assessed = 0
+    for where in CONDITIONS * 2:
+        frame = pd.DataFrame({"a": generator.choice(list("pq"), 60), "b": generator.choice(list("xyz"), 60)})
+        frame = frame.assign(c=generator.choice(list("mn"), 60), age=10 * generator.integers(0, 8, 60) + 5)
+        frame = frame.assign(job=generator.choice(list("uv"), 60))
+        tables = [{"qid": ["a", "b", "age"]}, {"qid": ["b", "age", "a"], "where": where}]
+        found = cr.assess_together(frame, tables, "job", bins={"age": 20}, epsilon=1.0).differences
+        inside = pd.Series(True, frame.index)
+        for column, value in where.items():
+            if value == "x" or value == "m":
+                inside &= frame[column] == value
+            else:
+                inside &= frame[column] != "x" if "not" in value else frame[column] < value["below"]
+        may_hold = pd.Series(True, frame.index)
+        if where.get("b") == "x":
+            may_hold &= frame.b == "x"
+        elif "b" in where:
+            may_hold &= frame.b != "x"
+        if "age" in where:
+            may_hold &= frame.age // 20 * 20 < where["age"]["below"]
+        people = int((may_hold & ~inside).sum())
+        assert sum(each.people for each in found) == people, where
+        assert len(found) == bool(people)
+        for each in found:
+            assert f"leaves out {people} people of cells that it shares with table 1" in each.headline
+            assert each.either > each.in_outer
+        assessed += bool(people)
+    assert 0 < assessed < 2 * len(CONDITIONS)
 
 
 def test_tables_that_are_not_nested_or_of_other_columns_have_no_difference() -> None:

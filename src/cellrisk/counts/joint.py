@@ -31,6 +31,7 @@ from cellrisk.counts.vectors import integers
 from cellrisk.errors import InvalidInput
 from cellrisk.system.arrays import Integers, find_distinct, number_keys
 from cellrisk.system.progress import Progress
+from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -419,7 +420,7 @@ def join_tables(
         members.append(member)
     some = np.logical_or.reduce(members)
     if not some.any():
-        raise InvalidInput("no record is in any of the tables", got=f"{int(count.sum()):,} records left out")
+        raise InvalidInput("no record is in any of the tables", got=f"{number_of(int(count.sum()), 'record')} left out")
     dropped = int(count[~some].sum())
     kept = slice(None) if some.all() else np.flatnonzero(some)
     count_all = count

@@ -14,6 +14,7 @@ import numpy as np
 
 from cellrisk.counts.binning import Binning, exact, is_number, plain, scalar
 from cellrisk.errors import InvalidInput
+from cellrisk.system.text import number_of
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MOST_LEVELS = 100_000
@@ -214,7 +215,7 @@ def check_inside(name: str, found: Sorted, kind: str, binning: Binning | None) -
     strip, more = "strip the spaces around the values", "declare them with levels= as well"
     raise InvalidInput(
         f"column '{name}' holds values that are not among its declared levels",
-        got=f"{records:,} records with {len(found.outside):,} other values",
+        got=f"{number_of(records, 'record')} with {number_of(len(found.outside), 'other value')}",
         fix=f"{strip if spaces == len(found.outside) else more}, or leave these records out with outside='drop'",
     )
 

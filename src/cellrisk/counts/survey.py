@@ -32,6 +32,7 @@ from cellrisk.counts.levels import (
 )
 from cellrisk.counts.schema import Schema
 from cellrisk.errors import InvalidInput
+from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -374,7 +375,7 @@ def check_missing(missing: dict[str, int], schema: Schema) -> None:
     if schema.missing == "error" and missing:
         raise InvalidInput(
             "the source has missing values",
-            got=", ".join(f"{number:,} records in '{name}'" for name, number in missing.items()),
+            got=", ".join(f"{number_of(number, 'record')} in '{name}'" for name, number in missing.items()),
             fix="use missing='category' to make them a category of their own, or missing='drop'",
         )
 
@@ -390,7 +391,7 @@ def check_some(totals: dict[str, Any], schema: Schema) -> None:
     if not totals["kept"]:
         raise InvalidInput(
             "no record is left: each has a missing value in a column in use",
-            got=f"{int(totals['total']):,} records dropped",
+            got=f"{number_of(int(totals['total']), 'record')} dropped",
             fix="use missing='category'",
         )
 

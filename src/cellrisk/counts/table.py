@@ -14,7 +14,7 @@ from cellrisk.counts.schema import listed
 from cellrisk.counts.vectors import Homogeneity
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of
+from cellrisk.system.text import aligned, number_of, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -332,7 +332,8 @@ class Summary(Result):
     def headline(self) -> str:
         """What the table holds, and what it exposes before any noise."""
         exposed = ", ".join(
-            f"{each.name} for {each.exposed_records:,} of them ({each.exposed_share:.1%})" for each in self.attributes
+            f"{each.name} for {each.exposed_records:,} of them ({percent(each.exposed_share)})"
+            for each in self.attributes
         )
         columns = number_of(len(self.quasi_identifiers), "quasi-identifier")
         return (
@@ -351,7 +352,7 @@ class Summary(Result):
                     each.name,
                     *(f"{number:,}" for number in numbers),
                     f"{each.exposed_records:,}",
-                    f"{each.exposed_share:.1%}",
+                    percent(each.exposed_share),
                 )
             )
         return aligned(rows[0], rows[1:])
@@ -445,7 +446,7 @@ def list_assumptions(table: FrequencyTable) -> Iterator[str]:
             yield f"Missing values of {each.name} are a level of their own, the last{extra}."
     quasi = {name: n for name, n in table.missing_records if name in table.quasi_identifiers}
     if quasi and table.missing == "category":
-        listed = ", ".join(f"{name} ({number:,} records)" for name, number in quasi.items())
+        listed = ", ".join(f"{name} ({number_of(number, 'record')})" for name, number in quasi.items())
         yield f"Missing values of quasi-identifiers are a category of their own: {listed}."
     if table.missing == "drop":
         yield f"Records with a missing value in a column in use were dropped: {table.dropped_records:,}."

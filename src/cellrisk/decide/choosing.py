@@ -41,6 +41,7 @@ from cellrisk.system.text import (
     aligned,
     claim,
     make_sentence,
+    number_of,
     percent,
     round_down,
     show_down,
@@ -211,7 +212,7 @@ class Choice(Result):
         else:
             said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon that keeps {self._kept}."
         people = "; ".join(
-            f"{attribute.name}: {found.describe()} of {self.table.n_records:,} people exposed"
+            f"{attribute.name}: {found.describe()} of {number_of(self.table.n_records, 'person')} exposed"
             for attribute, found in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
         )
         return f"{said} The {self.measured.name}, is then {percent(first.risk)}; {people}." if self.conditions else said

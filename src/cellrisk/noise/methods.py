@@ -15,7 +15,7 @@ WITHOUT_PERTURBATION: dict[str, tuple[str, ...]] = {
     "curve": ("a perturbation has no epsilon to draw a curve along", "assess --perturbation tells its risk"),
     "choose": (
         "a perturbation has no epsilon to choose",
-        "assess --perturbation finds the epsilon at which noise gives away as many people",
+        "assess --perturbation finds the epsilons at which noise gives away no more people",
     ),
     "utility": (
         "usefulness is simulated with noise at an epsilon, and a perturbation has none",
@@ -31,8 +31,8 @@ WITHOUT_PERTURBATION: dict[str, tuple[str, ...]] = {
         "the figure publishable",
     ),
     "average": (
-        "cell keys give the same cell the same perturbation every time, so that averaging takes nothing away",
-        "methods that draw anew every time are not computed",
+        "the mean of repeated perturbations is not computed",
+        "cell keys give the same cell the same perturbation every time, so that averaging them gains nothing",
     ),
     "together": (
         "what overlapping tables reveal is computed for noise that is drawn anew in each",

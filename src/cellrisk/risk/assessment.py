@@ -22,7 +22,7 @@ from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
 from cellrisk.risk.sweep import Limits, find_limits
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, claim, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, of_people, percent
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
@@ -71,10 +71,9 @@ class Exposure:
     def sentence(self, mechanism: Mechanism) -> str:
         given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
         return (
-            f"At {mechanism.guarantee}, {about_people(self.people.mean)} of {self.records:,} people "
-            f"({percent(self.share)}; {self.people.spread}) would {given_away}; "
-            f"the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions gets "
-            f"{percent(self.guess_share)}."
+            f"At {mechanism.guarantee}, {of_people(self.people.mean, self.records, f'; {self.people.spread}')} would "
+            f"{given_away}; the raw table exposes {percent(self.raw_share)}, guessing from the overall proportions "
+            f"gets {percent(self.guess_share)}."
         )
 
 

@@ -24,7 +24,7 @@ from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
 from cellrisk.system.sketches import STROKES, draw_lines
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 from cellrisk.system.words import (
     Attack,
     FigureName,
@@ -81,7 +81,7 @@ class Line:
 
     @property
     def words(self) -> str:
-        """The shape of the line and its two ends, for a reader who sees no picture."""
+        """The two ends of the line and its extremes, for a reader who sees no picture."""
         low, high = self.limits.chance, self.limits.raw
         scale = self.setting.limit_noise.scale
         why = (
@@ -93,32 +93,13 @@ class Line:
             f"As epsilon falls to 0 the risk tends to {percent(low)}: {why}. "
             f"As epsilon grows it tends to {percent(high)}, the raw table's own risk."
         )
-        if abs(high - low) < 0.005:
-            return f"{start} Between the two it stays from {percent(self.risk.min())} to {percent(self.risk.max())}."
-        share = (self.risk - low) / (high - low)
-        early, middle, late = (self._reached(share, part) for part in (0.1, 0.5, 0.9))
-        if early is None or middle is None or late is None:
-            return f"{start} The epsilons shown cover a part of the way only."
-        between = (
-            f" In between it follows an S: a tenth of the way is made at epsilon {early:.2g}, half at {middle:.2g}, "
-            f"nine tenths at {late:.2g}."
+        least, most = int(np.argmin(self.risk)), int(np.argmax(self.risk))
+        if percent(self.risk[least]) == percent(self.risk[most]):
+            return f"{start} At every epsilon shown it is {percent(self.risk[most])}."
+        return (
+            f"{start} Of the epsilons shown, {self.epsilon[least]:.3g} has the smallest risk, "
+            f"{percent(self.risk[least])}, and {self.epsilon[most]:.3g} the largest, {percent(self.risk[most])}."
         )
-        inner = min(low, high)
-        dip = int(np.argmin(self.risk))
-        bend = ""
-        if self.risk[dip] < inner - 0.001:
-            bend = (
-                f" It first falls, to {percent(self.risk[dip])} at epsilon {self.epsilon[dip]:.2g}: it is not monotone."
-            )
-        return start + between + bend
-
-    def _reached(self, share: Floats, part: float) -> float | None:
-        """The epsilon from which on the share stays above a part."""
-        below = np.flatnonzero(share < part)
-        if not len(below) or below[-1] + 1 >= len(share):
-            return None
-        place = int(below[-1])
-        return float(np.sqrt(self.epsilon[place] * self.epsilon[place + 1]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,7 +130,7 @@ class RiskCurve(Result):
             sentences.append(
                 f"{line.sensitive}, {line.setting.describe()} ({line.name}): {risks}; {line.setting.lower_end} is "
                 f"{percent(line.limits.chance)}, the raw table {percent(line.limits.raw)}. At epsilon {epsilon:.3g}, "
-                f"{people.describe()} of {self.table.n_records:,} people are exposed."
+                f"{people.describe()} of {number_of(self.table.n_records, 'person')} exposed."
             )
         return "\n".join(sentences)
 

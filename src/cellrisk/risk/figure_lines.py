@@ -21,7 +21,7 @@ from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import NO_NOISE, Limits, Setting, find_limits
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import StepCounter
-from cellrisk.system.text import percent, whole_people
+from cellrisk.system.text import number_of, percent, whole_people
 from cellrisk.system.words import FigureName
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ class FigureLines:
             exposed = _list([whole_people(point.exposed) for point in points])
             noise = "chance alone" if math.isinf(self.setting.limit_noise.scale) else "the noise that delta leaves"
             parts.append(
-                f"Of {self.records:,} people, {because} would be given away only because of their own record; for "
-                f"whatever reason, {exposed} would be, and {percent(self.caused.exposed_limits.chance)} by {noise}."
+                f"Of {number_of(self.records, 'person')}, {because} would be given away only because of their own "
+                f"record; {exposed} would be at all, and {percent(self.caused.exposed_limits.chance)} by {noise}."
             )
         for line in self.certainty[-1:]:
             named = [line.points[place].number for place in places]
@@ -154,18 +154,14 @@ class FigureLines:
 
     @property
     def words(self) -> str:
-        """The shape of each figure and its ends, for a reader who sees no picture."""
+        """The ends of each figure, for a reader who sees no picture."""
         parts = []
         if self.caused is not None:
-            share, limits, exposed = self.caused.share, self.caused.limits, self.caused.exposed_limits
-            top = int(np.argmax(share))
-            peak = ""
-            if share[top] > limits.raw + 0.0005:
-                peak = f" It is largest at epsilon {self.epsilon[top]:.2g}, {percent(share[top])}: it is not monotone."
+            limits, exposed = self.caused.limits, self.caused.exposed_limits
             parts.append(
-                f"As epsilon falls to 0, the people given away only because of their own record fall to "
-                f"{percent(limits.chance)}, though {percent(exposed.chance)} are still exposed. Without noise they are "
-                f"{percent(limits.raw)}, of {percent(exposed.raw)} exposed.{peak}"
+                f"As epsilon falls to 0, the people given away only because of their own record tend to "
+                f"{percent(limits.chance)}, and {percent(exposed.chance)} are exposed. Without noise they are "
+                f"{percent(limits.raw)}, of {percent(exposed.raw)} exposed."
             )
         if self.certainty:
             told = [

@@ -22,7 +22,7 @@ from cellrisk.risk.certainty import (
 )
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.people import People
-from cellrisk.system.text import about_people, number_of, percent
+from cellrisk.system.text import about_people, number_of, of_people, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -74,8 +74,8 @@ class DecisionFigures:
         spread = f"; {caused.spread}" if caused.spread else ""
         given_away = GIVEN_AWAY[self.attack].format(sensitive=self.sensitive)
         parts = [
-            f"At {mechanism.guarantee}, {about_people(caused.people)} of {caused.records:,} people "
-            f"({percent(caused.share)}{spread}) would {given_away} only because their own record is in it; "
+            f"At {mechanism.guarantee}, {of_people(caused.people, caused.records, spread)} would {given_away} only "
+            f"because their own record is in it; "
             f"{about_people(caused.exposed)} ({percent(caused.exposed / caused.records)}) would at all, and "
             f"{percent(chance_share)} by chance."
         ]
@@ -94,7 +94,7 @@ class DecisionFigures:
                 some = "No" if row.precision is None else "Hardly any"
                 lines.append(f"{some} {self.sensitive} would be named with {sure} certainty or more.")
                 continue
-            error = "" if row.error is None else f" (standard error {row.error:,.0f}, simulated)"
+            error = "" if row.error is None else f" (standard error {row.error:.2g}, simulated)"
             bold = ", less often than he believes: overconfident" if row.overconfident else ""
             lines.append(
                 f"With {sure} certainty or more: {row.people} named rightly{error}, of {round(row.named):,} "
@@ -107,10 +107,10 @@ class DecisionFigures:
         """What the guarantee alone says of the caused figure."""
         this, any_kind = math.ceil(self.caused.bound), math.ceil(self.caused.cap)
         if this >= any_kind:  # a guessing attack is often right, so that its own bound says less
-            most = number_of(any_kind, "person", "people")
+            most = number_of(any_kind, "person")
             return f"By the guarantee alone, no attack gives away more than {most} because of their own records."
         return (
-            f"By the guarantee alone, this attack gives away at most {number_of(this, 'person', 'people')} because "
+            f"By the guarantee alone, this attack gives away at most {number_of(this, 'person')} because "
             f"of their own records, and no attack of any kind more than {any_kind:,}."
         )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from cellrisk.errors import visible
 
@@ -59,6 +60,25 @@ def about_people(number: float) -> str:
     return told if told.startswith("fewer") else f"about {told}"
 
 
+def of_people(number: float, everybody: int, more: str = "") -> str:
+    """An expected number of people among all, with its share and more about it; of one person, a digit of the number.
+
+    >>> of_people(997.48, 27504), of_people(0.3, 40), of_people(0.3069, 1)
+    ('about 997 of 27,504 people (3.6%)', 'fewer than 1 of 40 people (0.8%)', 'about 0.3 of 1 person (30.7%)')
+    """
+    about = about_people(number) if everybody != 1 else f"about {number:.1g}"
+    return f"{about} of {number_of(everybody, 'person')} ({percent(number / everybody)}{more})"
+
+
+def change(before: str, after: str) -> str:
+    """How a number that is printed changes.
+
+    >>> change("12.5%", "13%"), change("1 person", "1 person")
+    ('from 12.5% to 13%', 'to 1 person, as before')
+    """
+    return f"from {before} to {after}" if before != after else f"to {after}, as before"
+
+
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """A plain table: the first ``left`` columns flush left, the rest flush right.
 
@@ -79,13 +99,34 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
     return "\n".join(lines)
 
 
-def number_of(count: int, noun: str, several: str | None = None) -> str:
-    """A count with its noun.
+def number_of(number: float, noun: str, several: str | None = None) -> str:
+    """A number with its noun; an expected one is rounded as `whole_people` does.
 
-    >>> number_of(1, "release"), number_of(1200, "loss"), number_of(2, "entry", "entries")
-    ('1 release', '1,200 losses', '2 entries')
+    >>> number_of(1, "release"), number_of(1200, "loss"), number_of(2, "entry", "entries"), number_of(0.3, "person")
+    ('1 release', '1,200 losses', '2 entries', 'fewer than 1 person')
     """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + ('es' if noun.endswith('s') else 's')}"
+    told = whole_people(number)
+    plural = several or ("people" if noun == "person" else noun + ("es" if noun.endswith("s") else "s"))
+    return f"{told} {noun if told in ('1', 'fewer than 1') else plural}"
+
+
+def interval(low: float, high: float) -> str:
+    """An interval that holds an expected number, from 0 on, its ends rounded outwards.
+
+    Whole numbers from 100 on, one decimal below, and one digit where that would be 0.
+
+    >>> interval(1234.5, 1236.1), interval(3.21, 99.02), interval(0.0, 0.032)
+    ('1,234 to 1,237', '3.2 to 99.1', '0 to 0.04')
+    """
+    places = 0 if high >= 100 else 1 if high >= 0.05 else -math.floor(math.log10(high))
+    ends = zip((low, high), (ROUND_FLOOR, ROUND_CEILING), strict=True)
+    rounded = (Decimal(repr(float(end))).quantize(Decimal(1).scaleb(-places), way) for end, way in ends)
+    return " to ".join(f"{end.normalize():,f}" for end in rounded)
+
+
+def say_error(error: float) -> str:
+    """A standard error over releases that were drawn; what never varied in them may only be rare."""
+    return f"{error:.2g}" if error else "did not vary"
 
 
 def round_down(epsilon: float) -> float:

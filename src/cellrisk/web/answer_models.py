@@ -298,12 +298,13 @@ class PerturbedRisk(Model):
 
 
 class EqualRiskAnswer(Model):
-    """The epsilon at which noise gives away as many people as a perturbation."""
+    """The epsilons at which noise gives away no more people than a perturbation."""
 
     by: Literal["caused", "certainty"]
     mechanism: str
     figure: float = Field(description="People given away by the perturbation.")
-    epsilon: float | None = Field(description="Null where there is none.")
+    epsilon: float | None = Field(description="The largest of them; null if there is none.")
+    ranges: list[list[float]] = Field(description="All of them, ascending.")
     distance: float = Field(description="How far the perturbation moves the table, as a share of the records.")
     mechanism_distance: float | None = Field(description="How far the noise does, at that epsilon.")
     sentence: str

@@ -24,7 +24,7 @@ from cellrisk.publish.simulation.releases import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting, usual_delta
-from cellrisk.system.text import claim, make_sentence, percent
+from cellrisk.system.text import claim, make_sentence, number_of, percent
 from cellrisk.web import answer_models, request_models
 from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import Job
@@ -213,18 +213,18 @@ def warn(loaded: LoadedTable) -> Iterator[str]:
             yield f"'{name}' has one value only: it tells nobody apart. Leave it out."
         elif values > ALMOST_UNIQUE * records:
             yield (
-                f"'{name}' has {values:,} values in {records:,} records: it is almost unique, so that nearly everybody "
-                "has a cell of their own. Leave it out, or cut it into bins."
+                f"'{name}' has {number_of(values, 'value')} in {number_of(records, 'record')}: it is almost unique, so "
+                "that nearly everybody has a cell of their own. Leave it out, or cut it into bins."
             )
         elif loaded.tabulated.once[name]:
             yield (
-                f"{_many(loaded.tabulated.once[name], 'value')} of '{name}' in one record only: coarser values would "
-                "hide these people among others."
+                f"{number_of(loaded.tabulated.once[name], 'value')} of '{name}' in one record only: coarser values "
+                "would hide these people among others."
             )
     if table.n_cells > records / 2:
         yield (
-            f"{table.n_cells:,} cells for {records:,} records: most people are alone in their cell, or nearly so. "
-            "Fewer or coarser quasi-identifiers would help more than noise."
+            f"{number_of(table.n_cells, 'cell')} for {number_of(records, 'record')}: most people are alone in their "
+            "cell, or nearly so. Fewer or coarser quasi-identifiers would help more than noise."
         )
     missing = dict(table.missing_records)
     for attribute in table.attributes:
@@ -233,12 +233,12 @@ def warn(loaded: LoadedTable) -> Iterator[str]:
             yield f"Only one level of '{attribute.name}' occurs: every cell is homogeneous."
         if int((totals == 1).sum()):
             yield (
-                f"{_many(int((totals == 1).sum()), 'level')} of '{attribute.name}' in one record only: whoever knows "
-                "that person is in the data may know the value. Merge rare levels."
+                f"{number_of(int((totals == 1).sum()), 'level')} of '{attribute.name}' in one record only: whoever "
+                "knows that person is in the data may know the value. Merge rare levels."
             )
         if missing.get(attribute.name):
             rule = "are dropped" if table.missing == "drop" else "count as a level of their own"
-            yield f"{missing[attribute.name]:,} records have no value of '{attribute.name}'; they {rule}."
+            yield f"No value of '{attribute.name}': {number_of(missing[attribute.name], 'record')}, which {rule}."
 
 
 def warn_unread(loaded: LoadedTable, preview: Preview) -> Iterator[str]:
@@ -252,10 +252,6 @@ def warn_unread(loaded: LoadedTable, preview: Preview) -> Iterator[str]:
                 f"'{column.name}' is almost unique, so that nearly everybody has a cell of their own. Leave it out, or "
                 "cut it into bins."
             )
-
-
-def _many(number: int, noun: str) -> str:
-    return f"One {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def describe_job(job: Job) -> answer_models.Job:

@@ -131,6 +131,7 @@ def _describe_equal(equal: EqualRisk) -> dict[str, Any]:
         "mechanism": equal.mechanism,
         "figure": equal.figure,
         "epsilon": equal.epsilon,
+        "ranges": [list(each) for each in equal.ranges],
         "distance": equal.distance,
         "mechanism_distance": equal.mechanism_distance,
         "sentence": equal.sentence(),

@@ -33,7 +33,7 @@ from cellrisk.risk.people import count_people
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.spreadsheets import tell_formulas
-from cellrisk.system.text import about_people, make_sentence, percent
+from cellrisk.system.text import make_sentence, number_of, percent
 from cellrisk.system.words import Form, MeasureName, MechanismName, Neighbours, Weights
 from cellrisk.web.boxes import known_as, name_boxes
 from cellrisk.web.jobs import TellProgress
@@ -322,13 +322,12 @@ def _compare_in_words(a: dict[str, Any], b: dict[str, Any]) -> str:
         at = side["at"]
         return (
             f"{side['label']}, at epsilon {at['epsilon']:g}: risk {percent(at['risk'])}, "
-            f"{about_people(at['people'])} people exposed"
+            f"{number_of(at['people'], 'person')} exposed"
         )
 
     difference = round(b["at"]["people"]) - round(a["at"]["people"])
-    change = (
-        "as many people" if not difference else f"{abs(difference):,} {'more' if difference > 0 else 'fewer'} people"
-    )
+    word = "more" if difference > 0 else "fewer"
+    change = number_of(abs(difference), f"{word} person", f"{word} people") if difference else "as many people"
     return f"A ({say(a)}). B ({say(b)}). B exposes {change}{' as A' if not difference else ' than A'}."
 
 

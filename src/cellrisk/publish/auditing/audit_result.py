@@ -17,7 +17,7 @@ from cellrisk.publish.auditing.deciding import FiguresInHand
 from cellrisk.publish.auditing.figures import FIGURES
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import NOT_KEPT, LeavesKeys, Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -94,7 +94,7 @@ class Audit(Result):
     def headline(self) -> str:
         """What a curator can repeat."""
         share, trusted = self.value(), self.value("tcap")
-        people = f"{self.n_exposed:,} of {self.original.n_records:,} people"
+        people = f"{self.n_exposed:,} of {number_of(self.original.n_records, 'person')}"
         precision = (
             "no cell with people in it shows one value alone"
             if math.isnan(trusted)

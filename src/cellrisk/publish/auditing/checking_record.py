@@ -19,7 +19,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import require_within
-from cellrisk.system.text import percent
+from cellrisk.system.text import number_of, percent
 from cellrisk.system.writing import check_writable, write_whole
 
 if TYPE_CHECKING:
@@ -202,8 +202,8 @@ def _describe(audit: CheckedAudit, table: ShownTable, name: str) -> dict[str, An
         "outcome": table.outcome(),
         "command": audit.command,
         "summary": (
-            f"{status}; {exposed:,} of {records:,} people ({percent(share)}) have their {audit.sensitive} given away, "
-            f"{limit}; {ALONE}: {len(table.alone):,} cells may need suppressing"
+            f"{status}; {exposed:,} of {number_of(records, 'person')} ({percent(share)}) have their {audit.sensitive} "
+            f"given away, {limit}; {ALONE}: {number_of(len(table.alone), 'cell')} may need suppressing"
         ),
         "timestamp": datetime.now(timezone.utc).replace(tzinfo=None).isoformat(timespec="seconds"),
         "comments": [FOR_THE_CHECKER, *audit.words],

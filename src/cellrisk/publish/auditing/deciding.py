@@ -22,7 +22,7 @@ from cellrisk.risk.figures import Attacker
 from cellrisk.risk.perturbed.certainty import name_published, why_unsure
 from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling
 from cellrisk.system.arrays import Integers
-from cellrisk.system.text import about_people, percent, whole_people
+from cellrisk.system.text import number_of, percent, whole_people
 from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
@@ -130,9 +130,11 @@ class FiguresInHand:
         """The figures, each with what it means."""
         if self.perturbed is not None:
             return " ".join([self.perturbed.sentence(self.sensitive), *self._say_sure()])
-        told = f"Of those given away, {self.lone:,} stand behind a count of {self.smallest} that is shown alone"
-        if self.mechanism is None:
-            return f"{told}."
+        number = "None" if not self.lone else f"{self.lone:,}"
+        behind = f"{'stands' if self.lone == 1 else 'stand'} behind a count of {self.smallest} that is shown alone"
+        told = f"{number} of those given away {behind}"
+        if self.mechanism is None or not self.lone:
+            return " ".join([f"{told}.", *self._say_sure()])
         return " ".join([f"{told}: without their own record each would have been safe from that.", *self._say_sure()])
 
     def _say_sure(self) -> list[str]:
@@ -209,7 +211,7 @@ class PerturbedInHand:
         difference = f"{whole_people(abs(self.caused))} {'fewer' if self.caused >= 0 else 'more'}"
         return (
             f"Had each person's own record been left out in turn, and their count been published anew with "
-            f"{self.perturbation.name}, {about_people(self.without)} people would have their {sensitive} given away: "
+            f"{self.perturbation.name}, {number_of(self.without, 'person')} would have their {sensitive} given away: "
             f"{difference}, which is what their own records cause."
         )
 

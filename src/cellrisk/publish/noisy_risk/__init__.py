@@ -24,7 +24,7 @@ from cellrisk.publish.noisy_risk.sensitivity import (
 from cellrisk.publish.releasing.domain import ReleasedDomain, read_domain
 from cellrisk.publish.releasing.release_result import say_gates, say_left_out
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, claim
+from cellrisk.system.text import aligned, claim, interval, number_of
 from cellrisk.system.version import __version__
 from cellrisk.system.words import MechanismName, Neighbours
 
@@ -141,21 +141,20 @@ class PublishedRisk(Result):
         """What may be said in public."""
         mechanism = self.mechanism
         about = f"A release of {self.sensitive} by {', '.join(self.quasi_identifiers)} at {mechanism.guarantee}"
+        value = max(self.value, 0.0)
         gives = {
-            "caused": "would give away the values of about {value} people because of their own record",
-            "local": "would show one value alone, and one that is there, in about {value} cells",
+            "caused": f"would give away the values of {number_of(value, 'person')} because of their own record",
+            "local": f"would show one value alone, and one that is there, in {number_of(value, 'cell')}",
         }[self.figure]
-        return (
-            f"{about} ({mechanism.name} noise) {gives.format(value=_round(max(self.value, 0.0)))} "
-            f"({self._say_interval()}); this figure has noise, and costs epsilon {claim(self.epsilon)} of its own."
-        )
+        own = f"this figure has noise, and costs epsilon {claim(self.epsilon)} of its own"
+        return f"{about} ({mechanism.name} noise) {gives} ({self._say_interval()}); {own}."
 
     def _say_interval(self) -> str:
         """The interval; where noise has drawn it below 0 as a whole, what that means."""
-        interval = f"{CONFIDENCE:.0%} interval"
+        named = f"{CONFIDENCE:.0%} interval"
         if self.high > 0:
-            return f"{interval} {_round(self.low)} to {_round(self.high)}"
-        return f"noise made it {_round(self.value)}, with its whole {interval} below 0: it says only that few are"
+            return f"{named} {interval(self.low, self.high)}"
+        return f"noise made it {self.value:,.1f}, with its whole {named} below 0: it says only that few are"
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -165,9 +164,9 @@ class PublishedRisk(Result):
         return (
             f"The figure is the expected number of {MEANINGS[self.figure]}, the noise of the release being what is "
             "random. The interval is for that number; it comes from the noise on this figure alone.",
-            f"One record {self.mechanism.change} moves it by at most {self.sensitivity.value:.6g} {unit}, whatever the "
-            f"table ({attained}{self.sensitivity.condition}). Discrete Laplace noise of scale {self.scale:.6g} {unit}, "
-            "sampled exactly from secure random bits, makes it differentially private with epsilon "
+            f"One record {self.mechanism.change} moves it by at most {claim(self.sensitivity.value)} {unit}, whatever "
+            f"the table ({attained}{self.sensitivity.condition}). Discrete Laplace noise of scale {self.scale:.6g} "
+            f"{unit}, sampled exactly from secure random bits, makes it differentially private with epsilon "
             f"{claim(self.epsilon)}; publishing the table adds its own epsilon.",
             *self.notes,
         )
@@ -211,8 +210,8 @@ class PublishedRisk(Result):
             ["figure", "value", f"{CONFIDENCE:.0%} interval", "scale of noise", "epsilon"],
             [
                 self.figure,
-                _round(self.value),
-                f"{_round(self.low)} to {_round(self.high)}" if self.high > 0 else "below 0",
+                f"{self.value:,.3f}",
+                interval(self.low, self.high) if self.high > 0 else "below 0",
                 f"{self.scale:.4g}",
                 claim(self.epsilon),
             ],
@@ -314,14 +313,3 @@ def describe_policies(policies: Policies) -> list[str]:
     if not policies:
         return []
     return ["\n".join([policies.describe(), *([policies.not_judged] if policies.not_judged else [])])]
-
-
-def _round(value: float) -> str:
-    """A figure as it is read: whole numbers from 100 on, one decimal below, and a digit where that would be 0.
-
-    >>> _round(1234.5), _round(-3.21), _round(0.032), _round(0.0)
-    ('1,234', '-3.2', '0.03', '0')
-    """
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1g}" if abs(value) < 0.05 else f"{round(value, 1):g}"

@@ -29,7 +29,7 @@ from cellrisk.publish.releasing.saving import read_description
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.checks import require_within
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, claim, percent
+from cellrisk.system.text import aligned, claim, interval, number_of, percent, round_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,9 +61,10 @@ class FreeFigure(Result):
     def headline(self) -> str:
         low, high = max(self.value - TWO_SIDED * self.error, 0.0), max(self.value + TWO_SIDED * self.error, 0.0)
         return (
-            f"By its own counts, the release of {self.sensitive} at epsilon {claim(self.epsilon)} gives away about "
-            f"{max(self.value, 0.0):,.0f} people because of their own record (95% interval {low:,.0f} to {high:,.0f}); "
-            "this is computed from published counts, and costs nothing more."
+            f"By its own counts, the release of {self.sensitive} at epsilon {claim(self.epsilon)} gives away "
+            f"{number_of(max(self.value, 0.0), 'person')} because of their own record (95% interval "
+            f"{interval(low, high) if high else 'below 0'}); this is computed from published counts, and costs nothing "
+            "more."
         )
 
     @property
@@ -71,8 +72,8 @@ class FreeFigure(Result):
         """How good the figure is."""
         share = f", {percent(self.error / abs(self.value))} of the figure" if self.value else ""
         return (
-            f"Its standard error is at most {self.error:,.3g} people{share}; above {percent(self.largest_error)} of "
-            "the figure it would not be told."
+            f"Its standard error is at most {round_up(self.error, 3):,g} people{share}; above "
+            f"{percent(self.largest_error)} of the figure it would not be told."
         )
 
     def to_dict(self) -> dict[str, Any]:

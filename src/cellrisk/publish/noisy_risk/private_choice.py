@@ -160,7 +160,8 @@ class PrivateChoice(Result):
     @property
     def why(self) -> str:
         """Why this epsilon, in a sentence."""
-        limit = f"{self.max_caused_people:g} people given away because of their own record"
+        people = "person" if self.max_caused_people == 1 else "people"
+        limit = f"{self.max_caused_people:g} {people} given away because of their own record"
         if self.epsilon is None:
             return f"No epsilon of the grid was seen to keep the limit of {limit}."
         return (

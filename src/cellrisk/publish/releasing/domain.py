@@ -22,6 +22,7 @@ from cellrisk.counts.levels import name_missing
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
+from cellrisk.system.text import number_of
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
@@ -254,7 +255,7 @@ def _refuse_absent(cells: Cells, codes: Sequence[npt.NDArray[np.int64]], axes: S
     if named:
         raise InvalidInput(
             "some declared columns hold missing values, which are not among their labels",
-            got=", ".join(f"{found[name]:,} records in '{name}'" for name in named),
+            got=", ".join(f"{number_of(found[name], 'record')} in '{name}'" for name in named),
             fix=f"name them in may_be_missing= (--may-be-missing), or {LEAVE_OUT}",
         )
 
@@ -264,6 +265,6 @@ def _refuse_excluded(records: int, axes: Sequence[Domain], exclusions: Exclusion
         named = dict.fromkeys(axes[axis].name for box in exclusions.boxes for axis in box)
         raise InvalidInput(
             f"exclude names combinations of {', '.join(named)} that do occur",
-            got=f"{records:,} records in them",
+            got=f"{number_of(records, 'record')} in them",
             fix=f"exclude only what cannot occur, correct the records, or {LEAVE_OUT}",
         )

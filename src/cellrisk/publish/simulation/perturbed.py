@@ -19,7 +19,7 @@ from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, number_of
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, say_error
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -61,8 +61,8 @@ class PerturbedSimulation(Result):
         exposed = self.figures[0]
         return (
             f"In {number_of(self.publications, 'simulated publication')} with {self.perturbation.name}, "
-            f"{about_people(exposed.mean)} people had their {self.sensitive} read off correctly (standard error "
-            f"{exposed.standard_error:.2g}); computed exactly, {exposed.exact:,.1f}."
+            f"{number_of(exposed.mean, 'person')} had their {self.sensitive} read off correctly on average (standard "
+            f"error: {say_error(exposed.standard_error)}); computed exactly, {exposed.exact:,.1f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class PerturbedSimulation(Result):
             [
                 each.figure,
                 f"{each.mean:,.4f}",
-                f"{each.standard_error:.2g}",
+                say_error(each.standard_error),
                 f"{each.exact:,.4f}",
                 "-" if each.z is None else f"{each.z:+.1f}",
             ]

@@ -27,7 +27,7 @@ from cellrisk.risk.measures import MEASURES, WEIGHTS, Survival
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, of_people, say_error
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ class Simulation(Result):
         processed = "post-processed " if self.post_processed else ""
         return (
             f"At {mechanism.guarantee}, {self.releases:,} simulated {processed}releases let "
-            f"{people.mean:,.1f} of {records:,} people ({percent(people.mean / records)}) have their {self.sensitive} "
-            f"read off the table correctly on average, {people.low:,} to {people.high:,} in 95% of releases."
+            f"{of_people(people.mean, records)} have their {self.sensitive} read off the table correctly on average, "
+            f"{people.low:,} to {people.high:,} in 95% of releases."
         )
 
     def _numbers(self) -> list[dict[str, Any]]:
@@ -216,15 +216,15 @@ class Simulation(Result):
 
     def _paragraphs(self) -> list[str]:
         drawn = (
-            f"Estimates from {self.releases:,} simulated releases of {self.table.n_cells:,} cells, seed {self.seed}; "
-            f"{self.mechanism.name}, noise scale {self.mechanism.scale:.4g}"
+            f"Estimates from {self.releases:,} simulated releases of {number_of(self.table.n_cells, 'cell')}, seed "
+            f"{self.seed}; {self.mechanism.name}, noise scale {self.mechanism.scale:.4g}"
         )
         risks = [
-            [row.measure, row.attack, row.form, row.weights or "-", f"{row.mean:.4f}", f"{row.standard_error:.2g}"]
+            [row.measure, row.attack, row.form, row.weights or "-", f"{row.mean:.4f}", say_error(row.standard_error)]
             for row in self.estimates
         ]
         scenarios = [
-            [f"{each.number}", each.original, each.released, f"{each.share:.4f}", f"{each.standard_error:.2g}"]
+            [f"{each.number}", each.original, each.released, f"{each.share:.4f}", say_error(each.standard_error)]
             for each in self.scenarios
         ]
         risk_table = aligned(["measure", "attack", "form", "weights", "risk", "standard error"], risks, left=4)
@@ -250,7 +250,7 @@ class Simulation(Result):
             [
                 words[row.figure] + ("" if row.certainty is None else f", {100 * row.certainty:g}% sure or more"),
                 f"{row.mean:,.1f}",
-                f"{row.standard_error:.2g}",
+                say_error(row.standard_error),
             ]
             for row in self.figures
         ]

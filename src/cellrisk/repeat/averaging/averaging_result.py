@@ -16,7 +16,7 @@ from cellrisk.risk.ceilings import Ceiling
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, claim, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, of_people, percent, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -154,7 +154,7 @@ class Averaging(Result):
 
     @property
     def headline(self) -> str:
-        """What a curator can repeat: for each sensitive attribute, its leading risk and which is larger, and why."""
+        """What a curator can repeat: for each sensitive attribute, its leading risk and which is larger."""
         names = dict.fromkeys(row.sensitive for row in self.rows)
         return "\n".join([*map(self._say_caused, self.caused), *(self._say(self._lead(name)) for name in names)])
 
@@ -162,8 +162,8 @@ class Averaging(Result):
         """The figures to decide by, of one attribute."""
         told = (
             f"{found.sensitive}: somebody who averages {number_of(self.releases, 'release')} would read off the value "
-            f"of {about_people(found.averaging * found.records)} of {found.records:,} people "
-            f"({percent(found.averaging)}) only because of their own record; of one release alone, "
+            f"of {of_people(found.averaging * found.records, found.records)} only because of their own record; of one "
+            "release alone, "
             f"{whole_people(found.one * found.records)} ({percent(found.one)})."
         )
         most = self.ceiling()
@@ -185,7 +185,7 @@ class Averaging(Result):
         return " ".join([said, *(self._compare(row, place) for place in range(len(self.rules)))])
 
     def _compare(self, row: Averaged, place: int) -> str:
-        """Which is larger under one rule, and why."""
+        """Which is larger under one rule, and the noise of both."""
         rule, risk, larger = self.rules[place], row.rules[place], row.larger(place)
         named = f"the cumulative loss by {rule.operator} composition"
         if rule.mechanism is None or risk is None:
@@ -197,10 +197,7 @@ class Averaging(Result):
             return f"{said}, which is the same: noise of standard deviation {theirs:.4g} against {ours:.4g}."
         word = "larger" if larger == "rule" else "smaller"
         noise = f"it assumes noise of standard deviation {theirs:.4g} where averaging leaves {ours:.4g}"
-        rises = (risk > row.one) == ((rule.epsilon or 0.0) > self.mechanism.epsilon)
-        if rises == ((theirs < ours) == (larger == "rule")):
-            return f"{said}, which is {word}: {noise}, and the risk {'rises' if rises else 'falls'} with epsilon here."
-        return f"{said}, which is {word}: {noise}, and the two differ in shape too."
+        return f"{said}, which is {word}; {noise}."
 
     @property
     def statements(self) -> tuple[str, ...]:

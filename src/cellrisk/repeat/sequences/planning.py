@@ -25,7 +25,7 @@ from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import read_list
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, aligned, change, percent, whole_people
 from cellrisk.system.words import Form, MeasureName, MechanismName, Operator, takes_old_words
 
 if TYPE_CHECKING:
@@ -93,20 +93,20 @@ class Plan(Result):
         spent = f"from {say_loss(rows[-2].cumulative)} to" if len(rows) > 1 else "to"
         return (
             f"Releasing {last.name} at {last.loss.describe()} would take the cumulative loss {spent} "
-            f"{say_loss(last.cumulative)}, {self._decide()}and the overall risk by records from {percent(before)} to "
-            f"{percent(after)}."
+            f"{say_loss(last.cumulative)}, {self._decide()}and the overall risk by records "
+            f"{change(percent(before), percent(after))}."
         )
 
     def _decide(self) -> str:
         """The figures to decide by, before and after."""
         people = self.sequence.n_records
         before, after = self.caused_before.max_records * people, self.caused_after.max_records * people
-        change = f"from {about_people(before)} to {whole_people(after)}"
-        told = f"the people given away only because of their own record {change}, "
+        people_change = change(whole_people(before), whole_people(after))
+        told = f"the people given away only because of their own record {people_change}, "
         if self.ceiling_before is None or self.ceiling_after is None:
             return told
-        times = [say_times(each.even_two, 0.5)[0] for each in (self.ceiling_before, self.ceiling_after)]
-        return f"{told}the ceiling of telling two equally likely values apart from {times[0]} to {times[1]} in 100, "
+        times = [f"{say_times(each.even_two, 0.5)[0]} in 100" for each in (self.ceiling_before, self.ceiling_after)]
+        return f"{told}the ceiling of telling two equally likely values apart {change(*times)}, "
 
     @property
     def _both(self) -> dict[str, tuple[Composition | None, Overall, Overall, Ceiling | None]]:

@@ -17,7 +17,7 @@ from cellrisk.risk.caused import Caused
 from cellrisk.risk.ceilings import Ceiling, say_times
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, claim, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, of_people, percent, whole_people
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
@@ -199,8 +199,8 @@ class RiskSequence(Result):
         what = f"their {found[0]}" if len(found) == 1 else f"one of {len(found)} attributes"
         share = last.overall_caused.max_records
         told = (
-            f"{about_people(share * self.n_records)} of {self.n_records:,} people ({percent(share)}) would have "
-            f"{what} read off correctly only because their own record is in the table{'s' * (len(self.rows) > 1)}."
+            f"{of_people(share * self.n_records, self.n_records)} would have {what} read off correctly only because "
+            f"their own record is in the table{'s' * (len(self.rows) > 1)}."
         )
         return told if last.ceiling is None else f"{told} {last.ceiling.of_two}"
 
@@ -217,8 +217,8 @@ class RiskSequence(Result):
         said = [rule] if self.attributes else []
         if last.caused is not None:
             said.append(
-                f"Whatever the attack, all releases together cause at most {math.ceil(last.caused.cap):,} people to be "
-                "given away who would not be without their own record: a bound."
+                "Whatever the attack, the people given away who would not be without their own record are at most "
+                f"{math.ceil(last.caused.cap):,} after all releases: a bound."
             )
         if last.ceiling is None:
             said.append(f"The ceiling is not known: {last.why_no_ceiling}.")
@@ -286,8 +286,8 @@ class RiskSequence(Result):
         header = ["", "release", "loss", "epsilon", "delta", "composed", "cells", "risk"]
         header += ["max, uniform", "max, records", "sum, uniform", "sum, records"]
         about = (
-            f"{self.measure.replace('_', ' ')} risk, {self.form}, of {self.n_records:,} records, each attribute at the "
-            "cumulative loss; risk: of the attribute released, by records; max and sum: overall"
+            f"{self.measure.replace('_', ' ')} risk, {self.form}, of {number_of(self.n_records, 'record')}, each "
+            "attribute at the cumulative loss; risk: of the attribute released, by records; max and sum: overall"
         )
         return [
             self._table_to_decide_by(),

@@ -1,8 +1,8 @@
 """Differencing: two tables of the same columns, of which one leaves some people out, are a third table of those people.
 
-Where the people of table B are among those of table A, A - B counts the rest, with noise e_A - e_B in every count. The
-attacker subtracts what is released; it is taken as it is before counts below the threshold are set to 0, and of clamped
-counts he sees less.
+Where the people of table B are among those of table A, A - B counts the rest in the cells of B, with noise e_A - e_B in
+every count. The attacker subtracts what is released; it is taken as it is before counts below the threshold are set to
+0, and of clamped counts he sees less.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.measures.sequences import convolve, convolve_fast
 from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.text import make_sentence, number_of
+from cellrisk.system.text import make_sentence, number_of, whole_people
 
 DIRECT = 4096
 """Noise that reaches no further is convolved term by term."""
@@ -36,7 +36,7 @@ class Difference:
     outer: SetTable
     inner: SetTable
     people: int
-    """Those who are left out of the smaller table."""
+    """Those who are left out of the smaller table, in cells that both tables have."""
     in_outer: float
     """How many of them the larger table shows alone by itself."""
     in_difference: float
@@ -49,12 +49,13 @@ class Difference:
     @property
     def headline(self) -> str:
         """What a board can repeat."""
-        title, people = self.inner.title, number_of(self.people, "person", "people")
-        return (
-            f"{make_sentence(title, '')} leaves out {people} who are in {self.outer.title}: to publish both raises "
-            f"their exposure from {self.in_outer:,.3g} to {self.either:,.3g} people, because the difference is a table "
-            "of them alone."
-        )
+        left_out = f"{make_sentence(self.inner.title, '')} leaves out {number_of(self.people, 'person')} of cells that "
+        before, after = whole_people(self.in_outer), number_of(self.either, "person")
+        change = f"raises those exposed among them from {before} to {after}"
+        if before == whole_people(self.either):
+            change = f"exposes {after} among them, as {self.outer.title} does alone"
+        both = f"it shares with {self.outer.title}: to publish both {change}"
+        return f"{left_out}{both}; the difference is a table of them alone."
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -106,11 +107,12 @@ class Rounded:
 def find_differences(joint: JointCells, asked: Sequence[SetTable]) -> tuple[Difference, ...]:
     """Every pair of tables of the same columns whose people are nested, assessed."""
     near = [table.mechanism.noise.reach <= FARTHEST for table in asked]
-    return tuple(
-        _assess(joint, asked, outer, inner)
-        for outer, inner in find_nested(joint)
-        if set(joint.tables[outer].columns) == set(joint.tables[inner].columns) and near[outer] and near[inner]
-    )
+    found = []
+    for outer, inner in find_nested(joint):
+        if set(joint.tables[outer].columns) == set(joint.tables[inner].columns) and near[outer] and near[inner]:
+            rest = _find_rest(joint, asked, outer, inner)
+            found += [_assess(joint, asked, outer, inner, rest)] if len(rest) else []
+    return tuple(found)
 
 
 def find_nested(joint: JointCells) -> Iterator[tuple[int, int]]:
@@ -121,8 +123,21 @@ def find_nested(joint: JointCells) -> Iterator[tuple[int, int]]:
             yield outer, inner
 
 
-def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int) -> Difference:
+def _find_rest(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int) -> Integers:
+    """The rows that the smaller table leaves out of its cells.
+
+    A cell that it lacks as a whole, by a condition on one of its own columns, has nothing to be subtracted.
+    """
     rest = np.flatnonzero((joint.cell[outer] >= 0) & (joint.cell[inner] < 0))
+    whole, part = joint.tables[outer], joint.tables[inner]
+    for name, number in zip(asked[inner].quasi_identifiers, part.columns, strict=True):
+        if name in asked[inner].part.columns:
+            codes = whole.codes[joint.cell[outer, rest], whole.columns.index(number)]
+            rest = rest[np.isin(codes, part.codes[:, part.columns.index(number)])]
+    return rest
+
+
+def _assess(joint: JointCells, asked: Sequence[SetTable], outer: int, inner: int, rest: Integers) -> Difference:
     cells, cell = np.unique(joint.cell[outer, rest], return_inverse=True)
     labels = joint.n_levels
     flat = np.bincount(cell * labels + joint.level[rest], joint.count[rest], minlength=len(cells) * labels)

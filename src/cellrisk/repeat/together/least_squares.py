@@ -38,6 +38,7 @@ from cellrisk.repeat.together.rules import Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.arrays import Floats
+from cellrisk.system.text import number_of
 
 MOST_TABLES = 3
 """Orthants of so many dimensions are computed exactly."""
@@ -73,7 +74,8 @@ class Observed:
     def told(self) -> str:
         """What the rules give away, in words."""
         return " and ".join(
-            f"{row.right:,.0f} people rightly, {row.caused:,.3g} because of their own record, by {rule} ({row.how})"
+            f"{number_of(row.right, 'person')} rightly, {row.caused:,.3g} because of their own record, by {rule} "
+            f"({row.how})"
             for rule, row in self.rules.items()
         )
 

@@ -15,7 +15,7 @@ from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, claim, make_sentence, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, change, claim, make_sentence, number_of, percent
 
 SAYS = {
     "elimination": "the one value that vanishes in none of the person's cells",
@@ -168,7 +168,7 @@ class TogetherAssessment(Result):
         lead = self.rule()
         together = "The table gives" if len(self.tables) == 1 else f"Together the {len(self.tables)} tables give"
         said = (
-            f"{together} away the {self.sensitive} of {_about(lead.caused)} of {self.records:,} people "
+            f"{together} away the {self.sensitive} of {_about(lead.caused)} of {number_of(self.records, 'person')} "
             f"({percent(lead.caused / self.records)}) only because their own records are in them, and of "
             f"{_about(lead.right)} ({percent(lead.right / self.records)}) at all, against "
             f"{percent(lead.chance / self.records)} by chance alone."
@@ -248,7 +248,8 @@ class TogetherAssessment(Result):
         lead = self.rule()
         if lead.low is None:
             return ""
-        return f"Elimination is right for {lead.low:,} to {lead.high:,} people in 95% of releases or more (Chebyshev)."
+        most = number_of(lead.high or 0, "person")
+        return f"Elimination is right for {lead.low:,} to {most} in 95% of releases or more (Chebyshev)."
 
     def _tables_table(self) -> str:
         rows = []
@@ -330,9 +331,9 @@ class TogetherAssessment(Result):
             if more > 0:
                 said.append(
                     f"{make_sentence(most.table.title, '')} adds most: without it, the people given away "
-                    f"because of their own records would fall from {say_people(lead.caused)} to "
-                    f"{say_people(most.without.caused)}, and those given away at all from {say_people(lead.right)} to "
-                    f"{say_people(most.without.right)}."
+                    f"because of their own records would go "
+                    f"{change(say_people(lead.caused), say_people(most.without.caused))}, and those given away at all "
+                    f"{change(say_people(lead.right), say_people(most.without.right))}."
                 )
         if self.coarser and self.coarser[0].caused < lead.caused:
             told = ", ".join(f"{say_people(each.caused)} without {each.column}" for each in self.coarser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.text import whole_people
+from cellrisk.system.text import number_of, whole_people
 
 TIE = 1e-12
 """Shares that fall short of a certainty by no more than this have it: that is rounding."""
@@ -57,17 +58,20 @@ class NamedPeople:
         >>> NamedPeople(0.95, "negbin", 1.2, 1.4, 2, 2).people
         '1 person'
         >>> NamedPeople(0.95, "negbin", 12.2, 14.4, 15, 15).people
-        '12 to 14 people'
+        '12 to 15 people'
         >>> NamedPeople(0.95, "negbin", 0.2, 0.3, 1, 1).people
         'fewer than 1 person'
         """
-        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
+        if round(self.right_low) == round(self.right_high):
+            return number_of(self.right_high, "person")
+        return f"{self.number} people"
 
     @property
     def number(self) -> str:
         """The number of people named rightly, in words."""
-        low, high = round(self.right_low), round(self.right_high)
-        return whole_people(self.right_high) if low == high else f"{low:,} to {high:,}"
+        if round(self.right_low) == round(self.right_high):
+            return whole_people(self.right_high)
+        return f"{math.floor(self.right_low):,} to {math.ceil(self.right_high):,}"
 
     def to_dict(self) -> dict[str, Any]:
         """What stands under ``certainty`` in JSON."""

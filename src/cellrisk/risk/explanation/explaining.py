@@ -24,7 +24,7 @@ from cellrisk.risk.explanation.risky_cells import CausedBySize, CausedCell, Cell
 from cellrisk.risk.measures import FORMS, WEIGHTS, Survival
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, make_sentence, number_of, of_people, percent
 from cellrisk.system.words import Form, MechanismName, Neighbours, Weights, require_word
 
 if TYPE_CHECKING:
@@ -204,21 +204,21 @@ class Explanation(Result):
         many = len(self.riskiest)
         which = f"the {many:,} riskiest cells hold" if many > 1 else "the riskiest cell holds"
         return (
-            f"{at}, {which} {held:,} {'person' if held == 1 else 'people'}; "
+            f"{at}, {which} {number_of(held, 'person')}; "
             f"{exposed:,.{0 if exposed >= 10 else 1}f} of them would be exposed on average."
         )
 
     def _say_caused(self) -> str:
         """How many are given away because of their own record, and how many there would be after two changes."""
-        everybody = f"Of all {self.records:,} people"
+        people = make_sentence(of_people(abs(self.caused), self.records), "")
         if self.caused <= -HARDLY:  # a perturbation that hides people behind each other
-            return f"{everybody}, {_count(-self.caused)} more would be exposed without their own record."
-        told = f"{everybody}, {_count(self.caused)} would be exposed only because of their own record"
+            return f"{people} more would be exposed without their own record."
+        told = f"{people} would be exposed only because of their own record"
         halved = [setting for setting in self.settings if setting.epsilon < self._made.epsilon][:1]
-        after = [f"{_count(setting.caused)} at half the epsilon" for setting in halved]
+        after = [f"{about_people(setting.caused)} at half the epsilon" for setting in halved]
         merged = min(self.coarser, key=lambda coarsening: coarsening.caused, default=None)
         if merged is not None and merged.caused < self.caused:
-            after.append(f"{_count(merged.caused)} after {merged.describe_with_name()}")
+            after.append(f"{about_people(merged.caused)} after {merged.describe_with_name()}")
         return f"{told}; it would be {', and '.join(after)}." if after else f"{told}."
 
     def _say_what_helps(self) -> str:
@@ -465,12 +465,3 @@ def _show_settings(mechanism: Mechanism, caused: float, people: float, settings:
         for each in (as_it_is, *settings)
     ]
     return f"With another setting\n{aligned(['epsilon', 'threshold', 'caused', 'people exposed'], rows, left=0)}"
-
-
-def _count(people: float) -> str:
-    """A number of people, with a digit where it is small.
-
-    >>> _count(1148.04), _count(3.26), _count(0.004)
-    ('about 1,148', 'about 3.3', 'hardly anybody')
-    """
-    return "hardly anybody" if people < HARDLY else f"about {people:,.{0 if people >= 10 else 1}f}"

@@ -25,7 +25,7 @@ from cellrisk.risk.perturbed.figures import find_ceiling, say_ceiling, sum_cause
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors
 from cellrisk.system.checks import require_kind
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, percent
+from cellrisk.system.text import CURATOR_NOTE, about_people, aligned, of_people, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -57,7 +57,7 @@ class PerturbedFigures:
     def sentence(self, name: str) -> str:
         """The figures for somebody who reads nothing else."""
         caused = abs(self.caused)
-        own = f"{about_people(caused)} of {self.records:,} people ({percent(caused / self.records)})"
+        own = of_people(caused, self.records)
         read = f"have their {self.sensitive} read off the table correctly"
         if self.caused >= 0:
             told = f"With {name}, {own} would {read} only because their own record is in it; "
@@ -143,9 +143,8 @@ class PerturbedAssessment(Result):
 
 
 NOT_TOLD = (
-    "It has no epsilon, so that there is no curve, no entry in a ledger and no bound by a guarantee. Cell keys give "
-    "the same cell the same perturbation every time, so that averaging gains nothing; overlapping tables can undo it, "
-    "which is not computed."
+    "It has no epsilon, so there is no curve, no entry in a ledger and no bound by a guarantee. One publication is "
+    "assessed: repeated ones can be averaged unless they repeat the same perturbation, and overlapping ones compared."
 )
 
 
@@ -174,7 +173,7 @@ def assess_perturbation(
     measures, forms, weights, priors, certainty, belief
         As in `assess`; the belief "table" is exact here, whatever the number of labels.
     compare
-        The mechanism whose epsilon at equal risk is looked for; None for no comparison.
+        The mechanism whose epsilons with no more risk are looked for; None for no comparison.
     delta
         Its delta, where it takes one.
 

@@ -1,4 +1,4 @@
-"""At equal risk: the epsilon at which a mechanism gives away as many people as a perturbation, and how far both lie."""
+"""Equal risk: the epsilons at which a mechanism gives away no more people than a perturbation, and how far both lie."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty
 from cellrisk.risk.measures import Survival
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import percent, round_down, whole_people
+from cellrisk.system.text import number_of, percent, round_down, round_up
 from cellrisk.system.words import require_word
 
 if TYPE_CHECKING:
@@ -24,46 +23,57 @@ if TYPE_CHECKING:
 
 LEAST_EPSILON, LARGEST_EPSILON, POINTS = 1e-3, 100.0, 401
 CERTAINTY_POINTS = 33
+EQUAL = 1e-9
+"""Figures within this relative distance, or so much of a person, are equal."""
 
 
 @dataclass(frozen=True)
 class EqualRisk:
-    """The epsilon at which a mechanism gives away as many people, and how far each moves the table."""
+    """The epsilons at which a mechanism gives away no more people, and how far each moves the table."""
 
     mechanism: str
     by: str
     """``caused``, or ``certainty``."""
     figure: float
     """The figure of the perturbation, in people."""
-    epsilon: float | None
-    """The largest up to which every smaller one gives away no more; None where there is none, or no end."""
-    why: str | None
-    """Why there is none."""
+    ranges: tuple[tuple[float, float], ...]
+    """The epsilons at which the mechanism gives away no more people, ascending; empty if it gives away more at all."""
     distance: float
     """How far the perturbation moves the table: half the expected differences of counts, as a share of the records."""
     mechanism_distance: float | None
-    """How far the mechanism moves it at this epsilon."""
-    scanned: tuple[tuple[float, float], ...] = ()
+    """How far the mechanism moves it at ``epsilon``."""
+    scanned: tuple[tuple[float, float], ...]
     """Epsilons that were looked at, and the people given away there."""
 
-    def __post_init__(self) -> None:
-        if (self.epsilon is None) == (self.why is None):
-            raise InvalidInput("an equal risk has an epsilon, or a reason why there is none")
+    @property
+    def epsilon(self) -> float | None:
+        """The largest of these epsilons, which has the least noise; None if there is none."""
+        return self.ranges[-1][1] if self.ranges else None
+
+    @property
+    def comparison(self) -> str:
+        """At which epsilons the mechanism gives away no more."""
+        noise = f"{self.mechanism.capitalize()} noise gives away"
+        if not self.ranges:
+            return f"{noise} more people at every epsilon searched"
+        ends = (f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in self.ranges)
+        return f"{noise} no more people at epsilon {', '.join(ends)}"
 
     def sentence(self) -> str:
         """What an office gains or loses by moving to differential privacy."""
         what = "because of their own record" if self.by == "caused" else "to an attacker who is sure of them"
-        if self.epsilon is None:
-            return f"No epsilon of {self.mechanism} noise gives away as many people {what}: {self.why}."
-        return (
-            f"At equal risk, {whole_people(self.figure)} people given away {what} and no more, {self.mechanism} noise "
-            f"has epsilon {self.epsilon:g} and lies {percent(self.mechanism_distance or 0.0)} of the records away from "
-            f"the true table; the perturbation lies {percent(self.distance)} away."
+        searched = f"searched: {len(self.scanned)} epsilons from {self.scanned[0][0]:g} to {self.scanned[-1][0]:g}"
+        compared = (
+            f"The perturbation gives away {number_of(self.figure, 'person')} {what}, and lies {percent(self.distance)} "
+            f"of the records away from the true table. {self.comparison} ({searched})"
         )
+        if self.epsilon is None or self.mechanism_distance is None:
+            return f"{compared}."
+        return f"{compared}; at epsilon {self.epsilon:g} it lies {percent(self.mechanism_distance)} away."
 
     def to_dict(self) -> dict[str, Any]:
         named = {name: value for name, value in vars(self).items() if name != "scanned"}
-        return {**named, "sentence": self.sentence()}
+        return {**named, "epsilon": self.epsilon, "sentence": self.sentence()}
 
 
 def find_distance(profiles: Profiles, perturbation: Perturbation) -> float:
@@ -150,26 +160,26 @@ def _equal(
     people: Any,
     make: Any,
 ) -> EqualRisk:
-    """The first crossing from below: up to it, no point of the scan gives away more."""
-    distance = find_distance(profiles, perturbation)
-
+    """The ranges between crossings, which are bisected; the end of a range gives away no more."""
+    most = figure + EQUAL * max(abs(figure), 1.0)
     found = people(epsilons)
+    kept = found <= most
+
+    def find_end(inside: float, outside: float) -> float:
+        while abs(outside - inside) > 1e-6 * inside:
+            middle = math.sqrt(inside * outside)
+            inside, outside = (middle, outside) if float(people(middle)[0]) <= most else (inside, middle)
+        return inside
+
+    ranges = []
+    for first in np.flatnonzero(kept & ~np.r_[False, kept[:-1]]):
+        last = first + int(np.argmin(np.r_[kept[first:], False])) - 1
+        low, high = float(epsilons[first]), float(epsilons[last])
+        if first:
+            low = min(round_up(find_end(low, float(epsilons[first - 1]))), high)
+        if last < len(epsilons) - 1:
+            high = max(round_down(find_end(high, float(epsilons[last + 1]))), low)
+        ranges.append((low, high))
+    moved = find_mechanism_distance(profiles, make(ranges[-1][1])) if ranges else None
     scanned = tuple(zip(epsilons.tolist(), found.tolist(), strict=True))
-
-    def none(why: str) -> EqualRisk:
-        return EqualRisk(compare, by, figure, None, why, distance, None, scanned)
-
-    if figure <= 0.5:
-        return none("the perturbation gives away nobody")
-    above = np.flatnonzero(found > figure)
-    if not len(above):
-        return none("it gives away fewer at every epsilon")
-    if above[0] == 0:
-        return none(f"it gives away more already at epsilon {epsilons[0]:g}")
-    low, high = float(epsilons[above[0] - 1]), float(epsilons[above[0]])
-    while high - low > 1e-6 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if float(people(middle)[0]) > figure else (middle, high)
-    epsilon = round_down(low)
-    moved = find_mechanism_distance(profiles, make(epsilon))
-    return EqualRisk(compare, by, figure, epsilon, None, distance, moved, scanned)
+    return EqualRisk(compare, by, figure, tuple(ranges), find_distance(profiles, perturbation), moved, scanned)

@@ -20,7 +20,7 @@ from cellrisk.risk.perturbed.certainty import find_perturbed_certainty, why_unsu
 from cellrisk.risk.perturbed.equal_risk import find_distance, find_mechanism_distance
 from cellrisk.risk.perturbed.figures import sum_caused
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, claim, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, percent, whole_people
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class EqualNumber:
         what = "because of their own record" if self.by == "caused" else "to an attacker who is sure of them"
         noise = f"{mechanism.name.capitalize()} noise at epsilon {claim(mechanism.epsilon)}"
         given = (
-            f"{noise} gives away the {self.sensitive} of {whole_people(self.figure)} people {what}, and lies "
+            f"{noise} gives away the {self.sensitive} of {number_of(self.figure, 'person')} {what}, and lies "
             f"{percent(self.mechanism_distance)} of the records away from the true table"
         )
         if self.perturbation is None or self.people is None or self.distance is None:

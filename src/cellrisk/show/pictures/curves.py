@@ -430,7 +430,7 @@ class CurveDrawing:
         if not self.curve.lines:
             settings = {each.setting.describe() for each in self.curve.figures}
             noise = f"{settings.pop()} noise; " if len(settings) == 1 else ""
-            return f"{noise}{table.n_records:,} people in {table.n_cells:,} cells"
+            return f"{noise}{number_of(table.n_records, 'person')} in {number_of(table.n_cells, 'cell')}"
         first = self.curve.lines[0]
         parts: list[tuple[Part, str]] = [
             (lambda line: line.measure, f"{first.measure.replace('_', ' ')} risk"),

@@ -1,14 +1,16 @@
-"""What a perturbation gives away beside the epsilons of a mechanism, and where the two are equal."""
+"""What a perturbation gives away beside the epsilons of a mechanism, and where the mechanism gives away no more."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cellrisk.errors import InvalidInput
 from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import ALARM, CALM, TEXT, epsilon_axis, finish, house_style, sample, start_figure
-from cellrisk.system.text import claim, percent
+from cellrisk.system.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +26,7 @@ def draw_equal_risk(found: PerturbedAssessment) -> Figure:
         figure = start_figure(2.8)
         axes = figure.subplots(1, 1)
         _draw(axes, equal)
-        finish(figure, title=_title(equal), subtitle=_subtitle(found, equal), key=_key(found, equal))
+        finish(figure, title=equal.comparison, subtitle=_subtitle(found, equal), key=_key(found, equal))
         return figure
 
 
@@ -48,10 +50,12 @@ def _draw(axes: Axes, equal: EqualRisk) -> None:
     epsilons, people = zip(*equal.scanned, strict=True)
     axes.plot(epsilons, people, color=CALM)
     axes.axhline(equal.figure, color=ALARM, linestyle=(0, (4, 2)))
+    for low, high in equal.ranges:
+        axes.axvspan(low, high, color=CALM, alpha=0.1, linewidth=0)
     if equal.epsilon is not None:
-        axes.plot([equal.epsilon], [equal.figure], "o", color=ALARM, markersize=5)
-        at = (equal.epsilon, equal.figure)
-        write_beside(axes, f"epsilon {claim(equal.epsilon or 0.0)}", at, (-6, 6), ha="right", size=TEXT)
+        at = (equal.epsilon, float(np.interp(equal.epsilon, epsilons, people)))
+        axes.plot(*at, "o", color=ALARM, markersize=5)
+        write_beside(axes, f"epsilon {equal.epsilon:g}", at, (-6, 6), ha="right", size=TEXT)
     axes.set_ylabel("people")
     axes.set_ylim(0, 1.12 * max(*people, equal.figure, 1.0))
     axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -59,17 +63,11 @@ def _draw(axes: Axes, equal: EqualRisk) -> None:
     axes.grid(axis="y")
 
 
-def _title(equal: EqualRisk) -> str:
-    if equal.epsilon is None:
-        return f"No epsilon of {equal.mechanism} noise gives away as many"
-    return f"{equal.mechanism.capitalize()} noise at epsilon {claim(equal.epsilon or 0.0)} gives away as many"
-
-
 def _subtitle(found: PerturbedAssessment, equal: EqualRisk) -> str:
     moved = f"{found.perturbation.name} lies {percent(equal.distance)} of the records away from the true table"
     if equal.mechanism_distance is None:
         return moved
-    return f"{moved}, {equal.mechanism} noise {percent(equal.mechanism_distance)}"
+    return f"{moved}, {equal.mechanism} noise at epsilon {equal.epsilon:g} {percent(equal.mechanism_distance)}"
 
 
 def _key(found: PerturbedAssessment, equal: EqualRisk) -> list[Any]:

@@ -179,6 +179,6 @@ def _subtitle(sequence: RiskSequence) -> str:
     cells = sequence.rows[-1].cells
     riskiest = "the riskiest attribute of each cell, " if len(sequence.attributes) > 1 else ""
     return (
-        f"{sequence.measure.replace('_', ' ')} risk, {sequence.form}; {sequence.n_records:,} records in {cells:,} "
-        f"cells; in the title: {riskiest}by records"
+        f"{sequence.measure.replace('_', ' ')} risk, {sequence.form}; {number_of(sequence.n_records, 'record')} in "
+        f"{number_of(cells, 'cell')}; in the title: {riskiest}by records"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import check_axes, dressed
 from cellrisk.show.pictures.style import COLOURS, INK, PALE, bar_axis, brief, finish, house_style, start_figure
-from cellrisk.system.text import claim, percent
+from cellrisk.system.text import claim, number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def _title(found: TogetherAssessment) -> str:
     few = len(found.tables) == 1
     return (
         f"{'The table gives' if few else f'Together the {len(found.tables)} tables give'} away {lead.caused:,.3g} of "
-        f"{found.records:,} people because of their own records"
+        f"{number_of(found.records, 'person')} because of their own records"
     )
 
 

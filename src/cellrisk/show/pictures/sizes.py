@@ -12,7 +12,7 @@ from cellrisk.show.pictures.labels import write_beside
 from cellrisk.show.pictures.own_axes import add_key, check_axes, dressed
 from cellrisk.show.pictures.style import ALARM, CALM, SMALL, TINY, brief, finish, house_style, start_figure
 from cellrisk.system.arrays import Integers
-from cellrisk.system.text import percent
+from cellrisk.system.text import number_of, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,16 +100,17 @@ def _short(number: int) -> str:
 
 def _title(table: FrequencyTable) -> str:
     unique, cells = table.attributes[0].profiles.n_unique, table.n_cells
-    return f"{unique:,} of {cells:,} {'cells hold' if unique != 1 else 'cells holds'} one person"
+    return f"{unique:,} of {number_of(cells, 'cell')} {'hold' if unique != 1 else 'holds'} one person"
 
 
 def _subtitle(table: FrequencyTable) -> str:
     if len(table.attributes) > 1:
-        return f"{table.n_records:,} people in {table.n_cells:,} cells"
+        return f"{number_of(table.n_records, 'person')} in {number_of(table.n_cells, 'cell')}"
     profiles = table.attributes[0].profiles
     return (
-        f"In {profiles.n_homogeneous:,} cells all people share one value of {table.sensitive[0]}: they hold "
-        f"{profiles.n_exposed:,} of {table.n_records:,} people ({percent(table.attributes[0].exposed_share)})"
+        f"In {number_of(profiles.n_homogeneous, 'cell')} all people share one value of {table.sensitive[0]}: they hold "
+        f"{profiles.n_exposed:,} of {number_of(table.n_records, 'person')} ("
+        f"{percent(table.attributes[0].exposed_share)})"
     )
 
 

@@ -28,7 +28,7 @@ from cellrisk.show.reporting.records import list_fields
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import alternatives_section, board_verdict, describe_decision
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import CURATOR_NOTE, claim, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, claim, number_of, of_people, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -188,7 +188,7 @@ def risk_section(findings: Findings) -> Section:
             "Sensitive attribute": lambda each: each.sensitive,
             "Before: raw table": lambda each: percent(each.raw_share),
             f"After: {at}": lambda each: percent(each.share),
-            "People exposed on average": lambda each: f"{whole_people(each.people.mean)} of {each.records:,}",
+            "People exposed on average": lambda each: of_people(each.people.mean, each.records),
             "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
             "By chance: noise alone": lambda each: percent(chances[each.sensitive]),
             "By guessing": lambda each: percent(each.guess_share),
@@ -306,15 +306,16 @@ def sizes_section(table: FrequencyTable) -> Section:
     summary = table.summary()
     sizes = summary.cell_sizes
     lead = (
-        f"{summary.attributes[0].unique:,} of {summary.cells:,} cells hold a single record; the median cell holds "
+        f"Cells with a single record: {summary.attributes[0].unique:,} of {summary.cells:,}. The median cell holds "
         f"{sizes.median:,.6g}, the largest {sizes.largest:,}."
     )
     told = "; ".join(
-        f"{each.homogeneous:,} cells, with {each.exposed_records:,} people, show one value of {each.name} alone"
+        f"one value of {each.name} alone in {number_of(each.homogeneous, 'cell')}, with "
+        f"{number_of(each.exposed_records, 'person')}"
         for each in summary.attributes
     )
     picture = make_picture(draw_sizes(table), f"Histogram of the sizes of cells. {lead}")
-    return Section("sizes", "Sizes of the cells", (lead,), (picture, Words((f"In the raw table, {told}.",))))
+    return Section("sizes", "Sizes of the cells", (lead,), (picture, Words((f"The raw table shows {told}.",))))
 
 
 def make_picture(figure: Any, words: str) -> Picture:
@@ -347,9 +348,7 @@ def say_number(people: float, share: float, interval: str = "") -> str:
     >>> say_number(0.2, 0.005), say_number(-4.1, -0.02)
     ('fewer than 1 person (0.5%)', '-4 people (-2.0%)')
     """
-    sign, told = "-" if share < 0 else "", whole_people(people)
-    noun = "person" if told in ("1", "fewer than 1") else "people"
-    return f"{told} {noun} ({sign}{percent(abs(share))}{interval})"
+    return f"{number_of(people, 'person')} ({'-' if share < 0 else ''}{percent(abs(share))}{interval})"
 
 
 def say_sure(certainty: Sequence[Any]) -> str:

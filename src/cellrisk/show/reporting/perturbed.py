@@ -21,7 +21,7 @@ from cellrisk.show.reporting.blocks import Bullets, Facts, Page, Section, TableB
 from cellrisk.show.reporting.checklist import checklist_section
 from cellrisk.show.reporting.document import Letterhead, Report
 from cellrisk.show.reporting.phrases import join_names, list_limits, name_table
-from cellrisk.system.text import CURATOR_NOTE, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, number_of, of_people, percent, whole_people
 
 REFUSED = {
     "public": "a statement for the public says which guarantee holds, and a perturbation has none",
@@ -157,7 +157,7 @@ def perturbed_page(
                 request,
                 f"A person's {known}, that the person is in the table, and the table of probabilities, but no key.",
                 HOLD,
-                "One publication. Cell keys give the same cell the same perturbation every time.",
+                "One publication. Several can be averaged, unless each repeats the same perturbation, as cell keys do.",
                 ledger=False,
             ),
         ),
@@ -205,7 +205,7 @@ def _risk_section(found: PerturbedAssessment) -> Section:
             "Sensitive attribute": lambda each: each.sensitive,
             "Before: raw table": lambda each: percent(each.raw_share),
             "After": lambda each: percent(each.people.mean / each.records),
-            "People exposed on average": lambda each: f"{whole_people(each.people.mean)} of {each.records:,}",
+            "People exposed on average": lambda each: of_people(each.people.mean, each.records),
             "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
         },
     )
@@ -246,14 +246,14 @@ def _equal_section(found: PerturbedAssessment) -> Section:
             name,
             "because of their own record" if each.by == "caused" else "to an attacker who is sure",
             whole_people(each.figure),
-            "none" if each.epsilon is None else f"{each.epsilon:g} ({each.mechanism})",
+            ", ".join(f"{low:g} to {high:g}" for low, high in each.ranges) or "none",
             percent(each.distance),
             "-" if each.mechanism_distance is None else percent(each.mechanism_distance),
         )
         for name, each in every
     )
-    distances = ("Distance of the perturbation", "Distance of the noise")
-    header = ("Sensitive attribute", "People given away", "Number", "Epsilon at equal risk", *distances)
+    distances = ("Distance of the perturbation", "Distance of the noise at the largest")
+    header = ("Sensitive attribute", "People given away", "Number", "Epsilons with no more risk", *distances)
     table = TableBlock("At equal risk", header, rows, texts=(0, 1, 3))
     how = (
         "How far a published table lies from the true one: half the expected sum of the differences of counts, over "

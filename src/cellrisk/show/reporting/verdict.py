@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cellrisk.decide.choosing import WITHIN, Alternative, Choice
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
 from cellrisk.show.reporting.decision import KEEPS_RISK, Decision
-from cellrisk.system.text import about_people, claim, make_sentence, percent, whole_people
+from cellrisk.system.text import claim, make_sentence, number_of, percent, whole_people
 
 
 def describe_decision(decision: Decision) -> str:
@@ -91,7 +91,7 @@ def _say_needed(decision: Decision, at: Alternative) -> str:
     """Which limits would let an epsilon do."""
     allowed = f"a risk of about {percent(at.risk)}"
     if any(each.requirement.max_people is not None for each in decision.request.conditions):
-        allowed += f" and {about_people(max(people.mean for people in at.people))} people exposed on average"
+        allowed += f" and {number_of(max(people.mean for people in at.people), 'person')} exposed on average"
     if at.role == KEEPS_RISK and at.tvd is not None:
         allowed = f"a TVD of about {at.tvd:.3g}"
     return f"to allow {allowed}, for epsilon {claim(at.epsilon)}"
@@ -100,7 +100,7 @@ def _say_needed(decision: Decision, at: Alternative) -> str:
 def _say_people(decision: Decision, at: Alternative) -> str:
     names, records = decision.request.table.sensitive, decision.request.table.n_records
     return "; ".join(
-        f"{name}: {people.describe()} of {records:,} people exposed"
+        f"{name}: {people.describe()} of {number_of(records, 'person')} exposed"
         for name, people in zip(names, at.people, strict=True)
     )
 
@@ -181,6 +181,7 @@ def _say_difference(decision: Decision, place: int) -> str:
     told = []
     for name, other, own in zip(names, there, here, strict=True):
         change = round(other.mean) - round(own.mean)
-        number = f"{abs(change):,} {'more' if change > 0 else 'fewer'}" if change else "as many"
-        told.append(f"{number} people exposed" + (f" ({name})" if len(names) > 1 else ""))
+        word = "more" if change > 0 else "fewer"
+        number = number_of(abs(change), f"{word} person", f"{word} people") if change else "as many people"
+        told.append(f"{number} exposed" + (f" ({name})" if len(names) > 1 else ""))
     return ", ".join(told)

@@ -1,7 +1,7 @@
 // Step 4: what is taken away: the report, the numbers, the commands, the release itself.
 import { announce, at, make, setVerdict, showError, showNote } from "./elements.js";
 import { showLedger } from "./ledger.js";
-import { claim, count, percent, size } from "./numbers.js";
+import { claim, ofPeople, percent, size } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { hasLimit, isPerturbed, page, presentFigures, presentIndex, presentPerturbation, presentRow, presentSetting, settingWords, titleOf } from "./state.js";
 import { tell } from "./steps.js";
@@ -80,7 +80,7 @@ export async function askForRelease(event) {
   const limits = hasLimit() || page.server.policy ? "Every limit is kept." : "No limit is set.";
   const list = (title, lines, kind = null) => [make("h3", { class: kind }, title), make("ul", { class: kind }, ...lines.map((line) => make("li", {}, line)))];
   at("confirm-text").replaceChildren(
-    make("p", {}, `This publishes counts of ${count(page.table.records)} people from ${page.table.name} (${settingWords()}).`),
+    make("p", {}, `This publishes counts of ${ofPeople(page.table.records)} from ${page.table.name} (${settingWords()}).`),
     make("p", {}, make("strong", {}, `It costs these people epsilon ${claim(page.epsilon)}, for good.`),
       " It cannot be taken back, and every further release about them adds to it."),
     ...list("Limits", told.above.length ? told.above : [limits], told.above.length ? "alarm" : null),

@@ -1,7 +1,7 @@
 // Cells of the table, shown one by one: a sample before and after a release, and the riskiest ones.
 import { isWide } from "./charts.js";
 import { at, make, makeTable, showNote, write } from "./elements.js";
-import { claim, count, percent } from "./numbers.js";
+import { claim, count, ofCells, percent } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentPerturbation, presentSetting } from "./state.js";
 
@@ -32,7 +32,7 @@ async function askCells(place, what, asked) {
 
 function hasCells(place) {
   const ready = page.table.keyed || page.keyed === at("sensitive").value;
-  if (!ready) showNote(place, `The table has ${count(page.table.cells)} cells; to show some, all have to be read. `,
+  if (!ready) showNote(place, `The table has ${ofCells(page.table.cells)}; to show some, all have to be read. `,
     make("button", { type: "button", class: "small", click: () => readCells(place) }, "Read the cells"));
   return ready;
 }

@@ -1,6 +1,6 @@
 // The charts, and the marks that move over them.
 import { at, make, makeTable } from "./elements.js";
-import { count, ofPeople, percent, short, writePeople } from "./numbers.js";
+import { count, ofCells, ofPeople, percent, short, writePeople } from "./numbers.js";
 import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
 import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
 import { offerValues } from "./readout.js";
@@ -81,7 +81,7 @@ export function drawHistogram() {
     y: { range: [0, 1.06 * Math.max(...cells)], text: count, title: "cells" } });
   if (!made) return;
   cells.forEach((number, place) => bar(made, place + 0.08, place + 0.92, number, "bar"));
-  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`${labels[place]} people`, `${count(number)} cells`]]));
+  offerValues(made, cells.map((number, place) => [made.x.to(place + 0.5), [`${labels[place]} people`, ofCells(number)]]));
 }
 
 export function drawMap() {
@@ -129,7 +129,7 @@ export function drawComparison() {
   labelRight(made, sides.map(([name, side]) => ({ kind: `side-${name}`, value: side.risk.at(-1), words: name })));
 }
 
-// What noise gives away along epsilon, and the perturbation as a level line: where they cross is the epsilon at equal risk.
+// What noise gives away along epsilon, and the perturbation as a level line; the dot is the largest epsilon with no more risk.
 export function drawEqual() {
   if (!page.perturbed?.equal.length) return;
   drawn.set("equal", drawEqual);
@@ -145,9 +145,10 @@ export function drawEqual() {
   if (figure >= 0) level(made, figure, "side-B");
   if (epsilon !== null) {
     const [x, words] = [made.x.to(epsilon), `epsilon ${short(epsilon)}`];
-    const fits = x - made.left > widthOf([words]); // before the crossing the curve is below the level, and out of the way
-    dot(made, epsilon, figure, "side-B");
-    made.svg.append(shape("text", { class: "label side-B", x: x + (fits ? -9 : 12), y: Math.max(made.y.to(figure) - 9, made.top + 8), "text-anchor": fits ? "end" : "start" }, words));
+    const fits = x - made.left > widthOf([words]);
+    const value = between(epsilons, people, epsilon);
+    dot(made, epsilon, value, "side-B");
+    made.svg.append(shape("text", { class: "label side-B", x: x + (fits ? -9 : 12), y: Math.max(made.y.to(value) - 9, made.top + 8), "text-anchor": fits ? "end" : "start" }, words));
   }
   offerValues(made, epsilons.map((each, place) => [made.x.to(each), [`epsilon ${short(each)}`, `${mechanism} noise ${ofPeople(people[place])}`, `${name} ${ofPeople(figure)}`]]));
   labelRight(made, labels);

@@ -4,7 +4,7 @@ import { GONE, offerCounts, readAgain, readCount, readSource, upload } from "./b
 import { forgetCharts } from "./charts.js";
 import { showCompareFields } from "./compare.js";
 import { announce, at, make, setFigures, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
-import { count, percent } from "./numbers.js";
+import { count, ofCells, ofPeople, percent } from "./numbers.js";
 import { loadShown } from "./perturbed.js";
 import { ask, endTurns, follow, work } from "./server.js";
 import { page } from "./state.js";
@@ -138,12 +138,12 @@ export async function countTable(step = "see", how = "pushState") {
 function showTable(table, step, how) {
   page.table = table;
   const [first] = table.sensitive;
-  const ofCells = (number) => `${percent(number / table.cells)} of cells`;
+  const shareOfCells = (number) => `${percent(number / table.cells)} of cells`;
   setFigures(at("table-figures"), [
     ["People", count(table.records), table.dropped ? `${count(table.dropped)} dropped: a value is missing` : ""],
     ["Cells", count(table.cells), "combinations of quasi-identifiers that occur"],
-    ...table.sensitive.map(({ name, homogeneous }) => [`Cells with one value of ${name}`, count(homogeneous), ofCells(homogeneous)]),
-    ["Cells with one person", count(first.unique), ofCells(first.unique)],
+    ...table.sensitive.map(({ name, homogeneous }) => [`Cells with one value of ${name}`, count(homogeneous), shareOfCells(homogeneous)]),
+    ["Cells with one person", count(first.unique), shareOfCells(first.unique)],
   ]);
   at("warnings").querySelector("ul").replaceChildren(...table.warnings.map((words) => make("li", {}, words)));
   at("warnings").hidden = table.warnings.length === 0;
@@ -153,8 +153,8 @@ function showTable(table, step, how) {
   showCompareFields();
   fulfil();
   page.epsilon = wishedEpsilon();
-  tell("load", `${table.name}: ${count(table.records)} people in ${count(table.cells)} cells by ${table.quasi_identifiers.join(", ")}; sensitive ${table.sensitive.map(({ name }) => name).join(", ")}`);
-  announce(`The table is counted: ${count(table.records)} people in ${count(table.cells)} cells. Step 2, See, is open.`);
+  tell("load", `${table.name}: ${ofPeople(table.records)} in ${ofCells(table.cells)} by ${table.quasi_identifiers.join(", ")}; sensitive ${table.sensitive.map(({ name }) => name).join(", ")}`);
+  announce(`The table is counted: ${ofPeople(table.records)} in ${ofCells(table.cells)}. Step 2, See, is open.`);
   openStep(step, { how });
   return loadShown();
 }

@@ -24,10 +24,9 @@ export function writePeople(number) {
   return number >= 100 ? count(round(number, 0)) : String(round(number, (number >= 1 ? 2 : 1) - Math.floor(Math.log10(number))));
 }
 
-export function ofPeople(number) {
-  const told = number < 0 ? count(number) : writePeople(number);
-  return `${told} ${told === "1" ? "person" : "people"}`;
-}
+export const ofPeople = (number) => withNoun(number < 0 ? count(number) : writePeople(number), "person", "people");
+export const ofCells = (number) => withNoun(count(number), "cell", "cells");
+const withNoun = (told, one, several) => `${told} ${told === "1" ? one : several}`;
 
 // As the command line writes it: one decimal, and more where that would hide a small risk.
 export function percent(share) {

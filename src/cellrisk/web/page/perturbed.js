@@ -79,15 +79,15 @@ function showFigures() {
   write("perturbed-sentence", sentence);
   write("not-told", `${described} ${notTold}`);
   write("equal-lead", `People given away because of their own record: ${titleOf("mechanisms", first.mechanism)} noise along epsilon, and ${name} as a level line.`);
-  const interval = people.low === null ? "" : `95% of releases: ${count(people.low)} to ${count(people.high)} people`;
+  const interval = people.low === null ? "" : `95% of releases: ${count(people.low)} to ${ofPeople(people.high)}`;
   setFigures(at("perturbed-figures"), [
     ["Because of their own record", percent(caused.share), caused.people < 0 ? "their own record hides people" : ofPeople(caused.people), "first caused"],
     ["Named with certainty", named ? percent(named.right / records) : "–", named ? `rightly, and ${100 * named.certainty}% sure or more` : `not computed: ${decision.certainty_unknown ?? ""}`, "sure"],
     ["Exposed: own value revealed", percent(people.mean / records), interval, "exposed"],
     ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by somebody who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],
     ["Exposed by the raw table", percent(decision.raw_share), "published as it is"],
-    ["Epsilon at equal risk", first.epsilon === null ? "none" : claim(first.epsilon), first.epsilon === null ? "the sentence says why" : `of ${first.mechanism} noise`],
-    ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; that noise ${percent(first.mechanism_distance)}`],
+    ["Epsilons with no more risk", first.ranges.map(([low, high]) => `${claim(low)} to ${claim(high)}`).join(", ") || "none", `of ${first.mechanism} noise`],
+    ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; noise at the largest of these epsilons ${percent(first.mechanism_distance)}`],
   ]);
   at("perturbed-numbers").replaceChildren(makeTable("Every measure", ["measure", "averaged", "revealed"], ["risk"], risks.map(({ measure, weights, form, risk }) =>
     [titleOf("measures", measure), weights === null ? "–" : titleOf("weights", weights), titleOf("forms", form), percent(risk)])));

@@ -5,7 +5,7 @@ import { showGlimpse, showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
-import { claim, count, percent, short } from "./numbers.js";
+import { claim, count, ofPeople, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
 import { tell } from "./steps.js";
@@ -114,7 +114,7 @@ export function showPosition() {
 function showNumbers() {
   const [place, row, figures] = [presentIndex(), presentRow(), presentFigures()];
   const found = page.figures?.epsilon === page.epsilon ? page.figures : null;
-  const between = ({ low, high }) => (low === null || low === undefined ? "" : `95% of releases: ${count(low)} to ${count(high)} people`);
+  const between = ({ low, high }) => (low === null || low === undefined ? "" : `95% of releases: ${count(low)} to ${ofPeople(high)}`);
   const [named] = found?.decision.certainty ?? [];
   const form = at("form").value;
   const other = form === "exact" ? "tight" : "exact";

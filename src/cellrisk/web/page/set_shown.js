@@ -1,6 +1,6 @@
 // What a set gives away: the sentence, the matrix of tables by figures, the pictures, and the same elsewhere.
 import { announce, at, make, makeTable, setVerdict, showNote, write } from "./elements.js";
-import { claim, count, short, writePeople } from "./numbers.js";
+import { claim, ofCells, ofPeople, short, writePeople } from "./numbers.js";
 import { shape } from "./picture.js";
 import { known } from "./set_state.js";
 
@@ -16,7 +16,7 @@ function makeRow(title, more, numbers, kind = null) {
 
 function showMatrix({ tables, rules, ceiling, epsilon, delta }) {
   const rows = tables.map((table) => makeRow(`${table.number}: ${table.title}`,
-    [table.title === table.described ? "" : table.described, `${count(table.records)} people in ${count(table.cells)} cells`].filter(Boolean).join("; "),
+    [table.title === table.described ? "" : table.described, `${ofPeople(table.records)} in ${ofCells(table.cells)}`].filter(Boolean).join("; "),
     [claim(table.epsilon), ...FIGURES.map((name) => writePeople(table.alone[name])), times(table.ceiling),
       ...(table.without ? [writePeople(table.without.right), writePeople(table.without.caused), signed(table.without.adds_caused)] : ["–", "–", "–"])]));
   const [lead] = rules;
