@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from cellrisk.errors import visible
 
@@ -33,6 +33,15 @@ def percent(share: float) -> str:
     if 0 < share < 0.001:
         return f"{100 * share:.1g}%" if share >= 1e-6 else "under 0.0001%"
     return f"{100 * share:.1f}%"
+
+
+def as_given(number: float, places: int = 0) -> str:
+    """Return a limit with every digit that was given, its point moved by so many places: two make a percentage.
+
+    >>> as_given(0.2344, 2), as_given(0.3, 2), as_given(5000.0), as_given(0.75)
+    ('23.44', '30', '5,000', '0.75')
+    """
+    return f"{float(Decimal(repr(float(number))).scaleb(places)):,}".removesuffix(".0")
 
 
 def whole_people(number: float) -> str:
@@ -88,13 +97,17 @@ def number_of(count: int, noun: str, several: str | None = None) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + ('es' if noun.endswith('s') else 's')}"
 
 
-def round_down(epsilon: float) -> float:
-    """An epsilon to five digits, not above it: what is shown is admissible, and is what is used.
+def round_down(epsilon: float, least: float = 0.0) -> float:
+    """Round an epsilon down to five digits, or to as many as keep it from falling below ``least``.
 
-    >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0)
-    (1.0904, 0.0012345, 100.0)
+    >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0), round_down(1.0904253, 1.09041)
+    (1.0904, 0.0012345, 100.0, 1.09042)
     """
-    return float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+    rounded = (
+        float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+        for digits in range(DIGITS, 18)
+    )
+    return next((value for value in rounded if value >= least), epsilon)
 
 
 def round_up(epsilon: float, digits: int = DIGITS) -> float:
@@ -118,6 +131,19 @@ def show_down(epsilon: float) -> str:
 def show_up(epsilon: float) -> str:
     """An epsilon as text, to five digits, not below it."""
     return f"{round_up(epsilon):.{DIGITS}g}"
+
+
+def show_spans(intervals: Iterable[tuple[float, float]]) -> str:
+    """Return intervals of epsilon as text, each rounded inwards, to five digits or as many as it needs.
+
+    >>> show_spans([(0.001, 0.1234567), (2.00001, 2.00002)])
+    'from 0.001 to 0.12345, and from 2.00001 to 2.00002'
+    """
+    spans = []
+    for low, high in intervals:
+        start = round_up(low) if round_up(low) <= high else low
+        spans.append(f"from {as_given(start)} to {as_given(round_down(high, low))}")
+    return ", and ".join(spans)
 
 
 def claim(loss: float) -> str:

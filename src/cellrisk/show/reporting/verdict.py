@@ -46,7 +46,7 @@ def public_verdict(decision: Decision) -> Verdict:
     """The answer without a figure from the data, but for the epsilon."""
     limits = decision.request.describe_limits()
     texts = {
-        "recommended": f"It is the largest epsilon that gives {limits}.",
+        "recommended": f"It is {decision.largest}.",
         "open": "No limit on a risk was set.",
     }
     title = _title(decision)
@@ -56,10 +56,8 @@ def public_verdict(decision: Decision) -> Verdict:
 
 
 def _title(decision: Decision) -> str:
-    if decision.kind == "unbound":
-        return "Nothing is recommended: no limit binds"
     if decision.epsilon is None:
-        return "Not recommended: no epsilon keeps the limits"
+        return f"{'Nothing is' if decision.kind == 'unbound' else 'Not'} recommended: {decision.without_epsilon}"
     epsilon = f"{decision.epsilon:.12g}"
     return {
         "recommended": f"Recommended: epsilon {epsilon}",
@@ -72,24 +70,23 @@ def _title(decision: Decision) -> str:
 def explain_allowed(choice: Choice) -> str:
     """Which epsilons the limits allow."""
     none = choice.epsilon is None and not choice.open_ended
-    return "no epsilon of this mechanism keeps the limits" if none else choice.why
+    return choice.options[0].without_epsilon if none else choice.why
 
 
 def _explain_none(decision: Decision, choice: Choice) -> Iterator[str]:
-    """Why no epsilon will do, the lowest risk within reach, and what would be needed."""
-    low, high = choice.options[0].searched
+    """Why no epsilon will do, and what would be needed."""
     yield choice.headline
-    yield (
-        f"Epsilons from {low:g} to {high:g} were searched. Chance alone gives a risk of "
-        f"{percent(choice.limits.chance)}, the raw table {percent(choice.limits.raw)}."
-    )
     needed = [_say_needed(decision, at) for at in decision.candidates]
     yield "What would be needed: " + "; or ".join([*needed, "another mechanism, or a coarser table (section 7)"]) + "."
 
 
 def _say_needed(decision: Decision, at: Alternative) -> str:
     """Which limits would let an epsilon do."""
-    allowed = f"a risk of about {percent(at.risk)}"
+    mechanism = decision.setting.at(at.epsilon)
+    figures = [(limit, limit.find(decision.measured.attributes, mechanism)) for limit in decision.request.figure_limits]
+    told = [f"that {limit.say(figure)}" for limit, figure in figures if figure > limit.most]
+    told += [f"a risk of about {percent(at.risk)}"] if decision.request.conditions else []
+    allowed = " and ".join(told)
     if any(each.requirement.max_people is not None for each in decision.request.conditions):
         allowed += f" and {about_people(max(people.mean for people in at.people))} people exposed on average"
     if at.role == KEEPS_RISK and at.tvd is not None:
@@ -124,7 +121,7 @@ def alternatives_section(decision: Decision) -> Section:
     if with_tvd:
         notes.append("TVD: the share of records that would have to move for a released marginal to equal the true one.")
     title = _name_candidates(
-        decision, "The epsilon and two alternatives", "No epsilon keeps the limits: what comes nearest"
+        decision, "The epsilon and two alternatives", "No epsilon is recommended: what comes nearest"
     )
     return Section("alternatives", title, (_lead_in(decision),), (grid, Words((" ".join(notes),))))
 
@@ -149,6 +146,8 @@ def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
 
 def _lead_in(decision: Decision) -> str:
     choice = decision.choice
+    if decision.kind == "none" and choice is not None and choice.options[0].again:
+        return make_sentence(choice.why)
     if decision.kind == "none":
         return "Each row keeps some of the limits, or comes nearest to them; none keeps all."
     if decision.kind == "unbound" and choice is not None:
@@ -170,7 +169,7 @@ def _compare_candidates(decision: Decision, place: int) -> str:
         return changes if decision.kind == "open" else f"{changes}; {at.verdict}"
     if at.verdict != WITHIN:
         return f"{people}; rejected because it {at.verdict}"
-    beyond = "it lies beyond what the limits admit" if less else "the limits are kept with less noise"
+    beyond = "some smaller epsilons break a limit" if less else "the limits are kept with less noise"
     return f"{people}; not chosen because {beyond}"
 
 
