@@ -15,13 +15,14 @@ from cellrisk.decide.figure_limits import (
     EpsilonLimit,
     FigureLimit,
     find_reaches,
+    list_wavy,
     say_largest,
 )
 from cellrisk.decide.option import Option, SearchedRange, find_worst
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy, RiskDefinition
 from cellrisk.decide.requirement import Condition, Requirement, describe_conditions, find_excesses
-from cellrisk.decide.search import Admissible
+from cellrisk.decide.search import SMALLEST_EPSILON, Admissible
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -32,15 +33,7 @@ from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import (
-    LARGEST_EPSILON,
-    LEAST_EPSILON,
-    SMALLEST_EPSILON,
-    Limits,
-    MeasuredRisk,
-    Setting,
-    read_settings,
-)
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, Setting, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
@@ -53,7 +46,6 @@ from cellrisk.system.text import (
     make_sentence,
     percent,
     show_down,
-    show_spans,
     whole_people,
 )
 from cellrisk.system.words import Attack, Form, MeasureName, MechanismName, Neighbours, NoisyCells, Weights
@@ -212,10 +204,9 @@ class Choice(Result):
         if first.open_ended:
             return f"With {noise}, nothing is recommended: {first.why}."
         if first.shown is None or first.risk is None:
-            together = " together with every smaller one" if first.again else ""
-            return f"With {noise}, no epsilon {show_spans([first.searched])} keeps {self._kept}{together}: {first.why}."
+            return f"For {self.wanted} with {noise}, {first.why}."
         others = bool(self.conditions) or self.trade_off is not None
-        largest = say_largest(self.figure_limits, f"keeps {self._kept}", others, first.searched[0])
+        largest = say_largest(list_wavy(self.figure_limits), f"keeps {self._kept}", others, first.searched[0])
         if first.given:
             limits = [each for each in self.figure_limits if not isinstance(each, EpsilonLimit)]
             kept = "; ".join(self._describe_limits(limits))
@@ -340,13 +331,11 @@ def choose(
 
     Under ``max_caused``, ``max_certain``, ``max_ceiling`` and ``max_epsilon`` every smaller epsilon is allowed too: the
     answer is the largest epsilon up to which every smaller one, from 0.001 on, keeps the limit. Larger ones may keep it
-    again: ``why`` says which. Under ``max_risk``,
-    ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible, as noise itself shows
-    single values by accident; the whole admissible set comes back, each edge on its safe side and within one part in a
-    million. Where no epsilon from 0.001 on will do, those from 0.000001 on are searched.
-
-    All limits must hold, for every sensitive attribute. Where they hold up to the end of the range, none of them says
-    which epsilon to choose: ``epsilon`` is None, and ``why`` says what to do.
+    again: ``why`` says which. Under ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon
+    can be inadmissible; the whole admissible set comes back, each edge on its safe side and within one part in a
+    million. Where no epsilon from 0.001 on will do, those from 0.000001 on are searched. All limits must hold, for
+    every sensitive attribute. Where they hold up to the end of the range, none of them says which epsilon to choose:
+    ``epsilon`` is None, and ``why`` says what to do.
 
     What is proved: nothing that exceeds a limit on caused, or on a risk, by 1e-10 is overlooked; the ceiling rises with
     epsilon. Certainty jumps, and is scanned at 12 epsilons a decade or more: a rise above the limit and back between
@@ -461,9 +450,10 @@ def choose_within(
                 found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, least, high)
             reaches = find_reaches(figure_limits, measured.attributes, setting, (least, high))
             searching = SearchedRange(setting, measured, conditions, found, reaches, (least, high))
-            if low != LEAST_EPSILON or searching.settled:
+            option = searching.answer(trade_off if number == 0 else None)
+            if low != LEAST_EPSILON or option.within_risk_limits or any(each.largest is None for each in reaches):
                 break
-        options.append(searching.answer(trade_off if number == 0 else None))
+        options.append(option)
         if progress is not None:
             progress((number + 1) / len(settings))
     return Choice(

@@ -17,7 +17,7 @@ import numpy as np
 
 from cellrisk.decide.analytic import find_epsilons
 from cellrisk.decide.requirement import PERTURBED_ATTACK, check_limits
-from cellrisk.decide.search import Intervals, intersect
+from cellrisk.decide.search import SMALLEST_EPSILON, Intervals, intersect
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
@@ -27,7 +27,7 @@ from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, SMALLEST_EPSILON, Setting
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import as_given
 
@@ -327,17 +327,18 @@ class Reach:
         return isinstance(self.limit, EpsilonLimit) and self.largest == self.limit.most
 
 
-def say_largest(limits: Sequence[FigureLimit], keeps: str, others: bool, least: float = LEAST_EPSILON) -> str:
-    """Return what the epsilon is that is found for these limits, and others beside them.
-
-    ``keeps`` is what it keeps, with the verb; every epsilon from ``least`` on was looked at.
-    """
-    wavy = [each.about for each in limits if each.uses_data]
+def say_largest(wavy: Sequence[str], keeps: str, others: bool, least: float = LEAST_EPSILON) -> str:
+    """Return what the epsilon is that was found: of limits on these figures, every smaller one keeps those too."""
     every = f"up to which every smaller one, from {min(least, LEAST_EPSILON):g} on,"
     if wavy and not others:
         return f"the largest epsilon {every} {keeps}"
     also = f", and {every} keeps the limit on {' and '.join(wavy)}" if wavy else ""
     return f"the largest epsilon that {keeps}{also}"
+
+
+def list_wavy(limits: Sequence[FigureLimit]) -> list[str]:
+    """The limited figures that need not rise with epsilon."""
+    return [each.about for each in limits if each.uses_data]
 
 
 def join_figure_limits(limits: Sequence[FigureLimit]) -> tuple[FigureLimit, ...]:

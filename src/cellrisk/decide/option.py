@@ -11,9 +11,9 @@ import numpy as np
 
 from cellrisk.decide.figure_limits import Reach
 from cellrisk.decide.requirement import Condition, describe_conditions
-from cellrisk.decide.search import Admissible, Intervals, intersect
+from cellrisk.decide.search import SMALLEST_EPSILON, Admissible, Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff
-from cellrisk.risk.sweep import SMALLEST_EPSILON, Limits, MeasuredRisk, Setting
+from cellrisk.risk.sweep import Limits, MeasuredRisk, Setting
 from cellrisk.system.text import percent, round_down, show_down, show_spans, show_up
 
 INSTEAD = (
@@ -49,8 +49,6 @@ class Option:
     why: str
     reaches: tuple[Reach, ...] = ()
     """How far each limit on a figure lets epsilon go."""
-    again: Intervals = ()
-    """Larger epsilons that keep every limit, though some below them do not."""
 
     @property
     def given(self) -> bool:
@@ -65,17 +63,9 @@ class Option:
         return round_down(self.epsilon, self.admissible[-1][0])
 
     @property
-    def holds_everywhere(self) -> bool:
-        """Whether every epsilon of the range keeps the limits on risks and figures."""
-        return self.within_risk_limits == (self.searched,)
-
-    @property
     def without_epsilon(self) -> str:
-        """Why there is no epsilon, in a few words."""
-        if self.open_ended:
-            return "no limit binds" if self.holds_everywhere else "the limits hold, but not everywhere"
-        together = " together with every smaller one" if self.again else ""
-        return f"no epsilon {show_spans([self.searched])} keeps the limits{together}"
+        """Why there is no epsilon, in a few words: what ``why`` begins with."""
+        return self.why.partition(":")[0]
 
     @property
     def open_ended(self) -> bool:
@@ -105,7 +95,8 @@ class SearchedRange:
         binds = end is not None and (end < self.searched[1] or any(each.binds_itself for each in self.reaches))
         epsilon = end if binds else None
         if end is None:
-            why = self.explain_none(within_limits, trade_off)
+            none = f"no epsilon {show_spans([self.searched])} is admissible"
+            why = f"{none}: {self.explain_none(within_limits, trade_off)}"
         elif epsilon is None:
             why = self.explain_open(within, within_limits, trade_off)
         else:
@@ -120,16 +111,9 @@ class SearchedRange:
             lowest_risk=self.lowest_risk,
             limits=self.limits,
             searched=self.searched,
-            why=why + _say_again(again, end),
-            again=again,
+            why=why + say_again(again, end),
             reaches=self.reaches,
         )
-
-    @property
-    def settled(self) -> bool:
-        """Whether no smaller epsilon than those searched need be looked at."""
-        none = any(each.largest is None for each in self.reaches)
-        return none or bool(self.restrict(self.found.intervals))
 
     @cached_property
     def limits(self) -> Limits:
@@ -162,7 +146,7 @@ class SearchedRange:
         kept += [describe_conditions(self.conditions)] if self.conditions else []
         raw = f" (the raw table's own risk is {percent(self.limits.raw)})" if self.conditions else ""
         gaps = self._explain_gaps(within_limits)
-        start = "the limits hold, but not everywhere: epsilon" if gaps else "no limit binds, as even epsilon"
+        start = "the limits hold, but not everywhere: epsilon" if gaps else "no limit binds: even epsilon"
         told = [f"{start} {show_down(high)}, the end of {ends}, gives {' and '.join(kept)}{raw}", *gaps]
         if trade_off is not None and within[0][0] > self.searched[0]:
             told.append(f"the limit on the TVD asks for {trade_off.describe_least()}")
@@ -175,22 +159,13 @@ class SearchedRange:
         gaps = [first, *gaps] if first[0] < first[1] else gaps
         if not gaps:
             return []
-        alone = f" ({self._say_chance()})" if first in gaps and self._chance_is_above else ""
-        return [f"{show_spans(gaps)} the limit on the risk is broken{alone}", INSTEAD]
-
-    @cached_property
-    def _chance(self) -> float:
-        """What the risk of the worst attribute tends to as epsilon falls to 0."""
-        return max(each.chance for each in self.measured.limits(self.setting))
-
-    @property
-    def _chance_is_above(self) -> bool:
-        limit = self.conditions[0].requirement.max_risk
-        return limit is not None and self._chance > limit
+        return [f"{show_spans(gaps)} the limit on the risk is broken ({self._say_chance()})", INSTEAD]
 
     def _say_chance(self) -> str:
+        """What the risk of the worst attribute tends to."""
         fixed = "" if self.setting.lower_end == "chance" else ", with delta fixed,"
-        return f"as epsilon falls to 0{fixed} the risk tends to {percent(self._chance)}"
+        chance = max(each.chance for each in self.measured.limits(self.setting))
+        return f"as epsilon falls to 0{fixed} the risk tends to {percent(chance)}"
 
     def explain_none(self, within_limits: Intervals, trade_off: TradeOff | None) -> str:
         if within_limits and trade_off is not None:
@@ -213,18 +188,17 @@ class SearchedRange:
                 f"the limit on the risk asks for epsilon {show_up(self.found.intervals[0][0])} or more, the limit on "
                 f"{about} allows up to {show_down(largest)}; {INSTEAD}"
             )
-        why = (
+        return (
             f"epsilon {self.found.where:.4g} comes nearest, with a risk of {percent(self.lowest_risk)}; "
-            f"{self._say_chance()}, and the raw table's is {percent(self.limits.raw)}"
+            f"{self._say_chance()}, and the raw table's is {percent(self.limits.raw)}; {INSTEAD}"
         )
-        return f"{why}; {INSTEAD}" if self._chance_is_above else why
 
 
-def _say_again(again: Intervals, end: float | None) -> str:
+def say_again(again: Intervals, end: float | None) -> str:
     """Which epsilons keep every limit without being admissible."""
     if not again:
         return ""
-    larger = "epsilons" if end is None else "larger epsilons"
+    larger = "larger epsilons" if end else "epsilons"
     return f"; {larger} {show_spans(again)} keep every limit, but some smaller ones do not"
 
 

@@ -268,7 +268,7 @@ class Policies:
     def largest_epsilon(self, setting: Setting) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
         from cellrisk.decide.figure_limits import ReachWithoutData
-        from cellrisk.risk.sweep import SMALLEST_EPSILON
+        from cellrisk.decide.search import SMALLEST_EPSILON
 
         limits = [limit for limit in self.figure_limits if not limit.uses_data]
         largest = ReachWithoutData.of(limits, setting).largest

@@ -11,6 +11,8 @@ import numpy as np
 from cellrisk.noise.distributions import Noise
 from cellrisk.system.arrays import Floats
 
+SMALLEST_EPSILON = 1e-6
+"""A search looks down to this before it says that no epsilon keeps a limit."""
 STEP = 0.09
 """The widest step of a scan, in log epsilon."""
 EDGE = 1e-8
@@ -22,8 +24,6 @@ Excess = Callable[[Floats], Floats]
 """How far a risk is above its limit, at many epsilons at once."""
 Excesses = Callable[[tuple[Noise, ...]], Floats]
 """(limits, noises): how far each risk is above its limit, under many noises at once."""
-
-
 Intervals = tuple[tuple[float, float], ...]
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute, FrequencyTable
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
-SMALLEST_EPSILON = 1e-6
-"""Searches look down to this before they say that no epsilon keeps a limit."""
 DEFAULT_POINTS = 201
 LARGEST_CLASSICAL = math.nextafter(1.0, 0.0)
 NO_NOISE = NoNoise()

@@ -98,16 +98,13 @@ def number_of(count: int, noun: str, several: str | None = None) -> str:
 
 
 def round_down(epsilon: float, least: float = 0.0) -> float:
-    """Round an epsilon down to five digits, or to as many as keep it from falling below ``least``.
+    """Round an epsilon down to five digits, unless it would fall below ``least``: what is shown is admissible.
 
     >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0), round_down(1.0904253, 1.09041)
-    (1.0904, 0.0012345, 100.0, 1.09042)
+    (1.0904, 0.0012345, 100.0, 1.0904253)
     """
-    rounded = (
-        float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
-        for digits in range(DIGITS, 18)
-    )
-    return next((value for value in rounded if value >= least), epsilon)
+    rounded = float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+    return rounded if rounded >= least else float(epsilon)
 
 
 def round_up(epsilon: float, digits: int = DIGITS) -> float:
@@ -134,16 +131,13 @@ def show_up(epsilon: float) -> str:
 
 
 def show_spans(intervals: Iterable[tuple[float, float]]) -> str:
-    """Return intervals of epsilon as text, each rounded inwards, to five digits or as many as it needs.
+    """Return intervals of epsilon as text, each rounded inwards to five digits unless it is too narrow.
 
     >>> show_spans([(0.001, 0.1234567), (2.00001, 2.00002)])
     'from 0.001 to 0.12345, and from 2.00001 to 2.00002'
     """
-    spans = []
-    for low, high in intervals:
-        start = round_up(low) if round_up(low) <= high else low
-        spans.append(f"from {as_given(start)} to {as_given(round_down(high, low))}")
-    return ", and ".join(spans)
+    inwards = [(low if round_up(low) > high else round_up(low), round_down(high, low)) for low, high in intervals]
+    return ", and ".join(f"from {as_given(low)} to {as_given(high)}" for low, high in inwards)
 
 
 def claim(loss: float) -> str:

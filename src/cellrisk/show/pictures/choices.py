@@ -154,9 +154,8 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
         for low, high in option.admissible:
             axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
         end = option.searched[1] if option.epsilon is None else option.epsilon
-        words = "none" if option.shown is None else f"up to {as_given(option.shown)}"
-        if option.open_ended:
-            words = "no limit binds" if option.holds_everywhere else "not everywhere"
+        words = option.why.partition(":")[0] if option.open_ended else "none"
+        words = words if option.shown is None else f"up to {as_given(option.shown)}"
         write_beside(axes, words, (end, place), (3, 0), va="center", annotation_clip=False)
     axes.set_yticks(range(len(choice.options)), [option.setting.describe() for option in choice.options])
     axes.set_ylim(len(choice.options) - 0.4, -0.6)
@@ -175,7 +174,8 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
     widest = max([float(tvd.max()), trade_off.limit.max_tvd])
     axes.set_xlim(0.0, 1.06 * widest if widest > 0 else 0.01)
     axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
-    if _limits_are_levels(choice):
+    limits = [most for each in choice.conditions for most in vars(each.requirement).values() if most is not None]
+    if shaded := len(levels) == len(limits) + len(choice.figure_limits):  # else what keeps every limit is no rectangle
         top = min([axes.get_ylim()[1], *(level for level, _ in levels)])
         axes.fill_between([0.0, trade_off.limit.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
     axes.axvline(trade_off.limit.max_tvd, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
@@ -197,7 +197,7 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
         paths, faint = [(tvd, risk)], [(np.array([trade_off.limit.max_tvd] * 2), height)]
         faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
         words = "within both limits" if trade_off.limit.max_tvd > 0.22 * ends[1] else "within\nboth"
-        words = words if _limits_are_levels(choice) else "bold: within every limit"
+        words = words if shaded else "bold: within every limit"
         write_beside(axes, words, (0, 0), (4, 4), color=darker(SAFE), weight="bold")
         levels_inside = label_right_inside(axes, right) if inside else []
         taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint, levels_inside)
@@ -276,21 +276,6 @@ def _mark_nearest(
     return place_labels(axes, [label, *levels], paths, [mark_box(axes, x, y, 5.0)], faint) or []
 
 
-def _limits_are_levels(choice: Choice) -> bool:
-    """Whether a point of the map keeps every limit but that on the TVD exactly if it lies below every level."""
-    required = choice.requirement
-    if required is None or choice.figure_limits or len(choice.conditions) > 1:
-        return False
-    people = required.max_people is None or _shows_people(choice)
-    return people and (required.margin is None or len(choice.measured.attributes) == 1)
-
-
-def _shows_people(choice: Choice) -> bool:
-    """Whether the risk shown is the share of people exposed."""
-    measured = choice.measured
-    return (measured.measures[0].name, measured.form, measured.weights) == ("local", "tight", "records")
-
-
 def _levels(choice: Choice) -> list[tuple[float, str]]:
     """The limits that are levels of the risk shown, each in words."""
     required, measured = choice.requirement, choice.measured
@@ -302,7 +287,8 @@ def _levels(choice: Choice) -> list[tuple[float, str]]:
     if required.margin is not None and len(measured.attributes) == 1:
         level = choice.limits.chance + required.margin
         found.append((level, f"limit {percent(level)}"))
-    if required.max_people is not None and _shows_people(choice):
+    counted = (measured.measures[0].name, measured.form, measured.weights) == ("local", "tight", "records")
+    if required.max_people is not None and counted:
         found.append((required.max_people / choice.table.n_records, f"limit {as_given(required.max_people)} people"))
     return [(level, words) for level, words in found if level <= 1.0]
 

@@ -28,7 +28,7 @@ from cellrisk.show.reporting.records import list_fields
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import alternatives_section, board_verdict, describe_decision
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import CURATOR_NOTE, as_given, claim, make_sentence, number_of, percent, whole_people
+from cellrisk.system.text import CURATOR_NOTE, claim, make_sentence, number_of, percent, whole_people
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -200,9 +200,7 @@ def risk_section(findings: Findings) -> Section:
     asked_for = () if decision.request.risk.words == RiskDefinition().words else (_asked_grid(findings),)
     lead = [each.sentence(findings.assessment.mechanism) for each in exposures]
     if decision.kind == "none":
-        lead.insert(
-            0, f"{make_sentence(decision.without_epsilon)} What follows is at {at}: {decision.candidates[0].role}."
-        )
+        lead.insert(0, f"{make_sentence(decision.why_none)} What follows is at {at}: {decision.candidates[0].role}.")
     if decision.kind == "unbound":
         lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
     blocks = (table, *asked_for, Words((HOW_TO_READ,)))
@@ -268,8 +266,8 @@ def utility_section(findings: Findings) -> Section:
     at, limit = decision.candidates[decision.shown], trade_off.limit
     lead = (
         f"At epsilon {claim(at.epsilon)}, a {limit.way}-way marginal of a release differs from the true one by a "
-        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is at most {as_given(limit.max_tvd)}, which "
-        f"takes epsilon {trade_off.describe_least()}."
+        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is {limit.describe()}, which takes "
+        f"epsilon {trade_off.describe_least()}."
     )
     shown: Block
     if decision.choice is not None and decision.request.epsilon is None:

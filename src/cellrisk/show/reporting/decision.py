@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import WITHIN, Alternative, Choice, choose_within, limits_use_data, say_broken, weigh
-from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData, say_largest
+from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData, list_wavy, say_largest
 from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition
+from cellrisk.decide.search import SMALLEST_EPSILON
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, SMALLEST_EPSILON, MeasuredRisk, Setting
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk, Setting
 from cellrisk.show.reporting.particulars import Particulars
 from cellrisk.show.reporting.phrases import describe_risk, list_limits, name_table
 from cellrisk.system.progress import Progress
@@ -127,18 +128,9 @@ class Decision:
     @property
     def why_none(self) -> str:
         """Why there is no epsilon to approve."""
-        if self.kind == "unbound":
-            return "no limit says which epsilon to choose"
-        return f"with {self.setting.name} noise, {self.without_epsilon}"
-
-    @property
-    def without_epsilon(self) -> str:
-        """The same in a few words."""
         if self.choice is not None:
             return self.choice.options[0].without_epsilon
-        return (
-            "no limit binds" if self.kind == "unbound" else f"no epsilon from {SMALLEST_EPSILON:g} on keeps the limits"
-        )
+        return "no limit binds" if self.kind == "unbound" else f"no epsilon from {SMALLEST_EPSILON:g} on is admissible"
 
     @property
     def largest(self) -> str:
@@ -146,7 +138,7 @@ class Decision:
         request = self.request
         others = bool(request.conditions) or request.tvd_limit is not None
         least = LEAST_EPSILON if self.choice is None else self.choice.options[0].searched[0]
-        return say_largest(request.figure_limits, f"gives {request.describe_limits()}", others, least)
+        return say_largest(list_wavy(request.figure_limits), f"gives {request.describe_limits()}", others, least)
 
 
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:

@@ -87,7 +87,7 @@ def _explain_epsilon(decision: Decision) -> str:
     if decision.kind == "recommended":
         return make_sentence(decision.largest, end="")
     if decision.kind in ("none", "unbound"):
-        return f"None was chosen: {decision.without_epsilon} ({limits})"
+        return f"None was chosen: {decision.why_none} ({limits})"
     return f"Given beforehand; checked for {limits}" if limits else "Given beforehand"
 
 

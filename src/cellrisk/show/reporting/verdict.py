@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cellrisk.decide.choosing import WITHIN, Alternative, Choice
+from cellrisk.decide.choosing import WITHIN, Alternative
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
-from cellrisk.show.reporting.decision import KEEPS_RISK, Decision
-from cellrisk.system.text import about_people, claim, make_sentence, percent, whole_people
+from cellrisk.show.reporting.decision import Decision
+from cellrisk.system.text import claim, make_sentence, percent, whole_people
+
+NEEDED = "What would help: a looser limit (section 3), another mechanism, or a coarser table (section 7)."
 
 
 def describe_decision(decision: Decision) -> str:
@@ -32,13 +34,13 @@ def board_verdict(decision: Decision) -> Verdict:
     if decision.kind == "recommended" and choice is not None:
         texts = (choice.headline, make_sentence(choice.why))
     elif decision.kind == "none" and choice is not None:
-        texts = tuple(_explain_none(decision, choice))
+        texts = (choice.headline, NEEDED)
     elif decision.kind == "unbound" and choice is not None:
         texts = (make_sentence(choice.why),)
     elif decision.kind == "open":
         texts = (risk, "Whether that is acceptable is for the board to decide.")
     elif decision.kind in ("kept", "broken") and choice is not None:
-        texts = (*texts, make_sentence(explain_allowed(choice)))
+        texts = (*texts, make_sentence(choice.why))
     return Verdict(decision.kind, _title(decision), texts)
 
 
@@ -57,7 +59,7 @@ def public_verdict(decision: Decision) -> Verdict:
 
 def _title(decision: Decision) -> str:
     if decision.epsilon is None:
-        return f"{'Nothing is' if decision.kind == 'unbound' else 'Not'} recommended: {decision.without_epsilon}"
+        return f"{'Nothing is' if decision.kind == 'unbound' else 'Not'} recommended: {decision.why_none}"
     epsilon = f"{decision.epsilon:.12g}"
     return {
         "recommended": f"Recommended: epsilon {epsilon}",
@@ -65,33 +67,6 @@ def _title(decision: Decision) -> str:
         "broken": f"Limits broken: epsilon {epsilon} {decision.verdict}",
         "open": f"For the board to judge: no limit was set for epsilon {epsilon}",
     }[decision.kind]
-
-
-def explain_allowed(choice: Choice) -> str:
-    """Which epsilons the limits allow."""
-    none = choice.epsilon is None and not choice.open_ended
-    return choice.options[0].without_epsilon if none else choice.why
-
-
-def _explain_none(decision: Decision, choice: Choice) -> Iterator[str]:
-    """Why no epsilon will do, and what would be needed."""
-    yield choice.headline
-    needed = [_say_needed(decision, at) for at in decision.candidates]
-    yield "What would be needed: " + "; or ".join([*needed, "another mechanism, or a coarser table (section 7)"]) + "."
-
-
-def _say_needed(decision: Decision, at: Alternative) -> str:
-    """Which limits would let an epsilon do."""
-    mechanism = decision.setting.at(at.epsilon)
-    figures = [(limit, limit.find(decision.measured.attributes, mechanism)) for limit in decision.request.figure_limits]
-    told = [f"that {limit.say(figure)}" for limit, figure in figures if figure > limit.most]
-    told += [f"a risk of about {percent(at.risk)}"] if decision.request.conditions else []
-    allowed = " and ".join(told)
-    if any(each.requirement.max_people is not None for each in decision.request.conditions):
-        allowed += f" and {about_people(max(people.mean for people in at.people))} people exposed on average"
-    if at.role == KEEPS_RISK and at.tvd is not None:
-        allowed = f"a TVD of about {at.tvd:.3g}"
-    return f"to allow {allowed}, for epsilon {claim(at.epsilon)}"
 
 
 def _say_people(decision: Decision, at: Alternative) -> str:
@@ -146,14 +121,8 @@ def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
 
 def _lead_in(decision: Decision) -> str:
     choice = decision.choice
-    if decision.kind == "none" and choice is not None and choice.options[0].again:
-        return make_sentence(choice.why)
-    if decision.kind == "none":
-        return "Each row keeps some of the limits, or comes nearest to them; none keeps all."
-    if decision.kind == "unbound" and choice is not None:
-        return make_sentence(choice.why)
     if choice is not None:
-        return make_sentence(explain_allowed(choice))
+        return make_sentence(choice.why)
     return "No limit on the risk was set to choose by; half and twice the epsilon show what a change would do."
 
 
