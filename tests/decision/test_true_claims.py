@@ -16,7 +16,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import gammaln, ndtr
+from scipy.special import ndtr
 
 import cellrisk as cr
 from cellrisk.risk.sweep import Setting
@@ -135,10 +135,10 @@ def hold(claims: str, keeps: Callable[[float, str | None], bool], searched: tupl
     made = set()
 
     def inside(spans: list[tuple[float, float]]) -> list[float]:
-        return [float(e) for low, high in spans for e in GRID[(GRID > low * (1 + NEAR)) & (GRID < high * (1 - NEAR))]]
+        return [float(e) for low, high in spans for e in GRID[(low * (1 + NEAR) < GRID) & (high * (1 - NEAR) > GRID)]]
 
     def outside(spans: list[tuple[float, float]], low: float, high: float) -> list[float]:
-        free = GRID[(GRID > low * (1 + NEAR)) & (GRID < high * (1 - NEAR))]
+        free = GRID[(low * (1 + NEAR) < GRID) & (high * (1 - NEAR) > GRID)]
         return [float(e) for e in free if not any(a * (1 - NEAR) <= e <= b * (1 + NEAR) for a, b in spans)]
 
     again = re.search(rf"(larger )?epsilons ({SPANS}) keep every limit, but some smaller ones do not", claims)

@@ -180,7 +180,7 @@ class SearchedRange:
                 figure = each.limit.find(self.measured.attributes, self.setting.at(least))
                 return f"already at epsilon {least:g}, {each.limit.say(figure)}"
             if each.largest < low:
-                return f"only up to epsilon {show_down(each.largest)} is the limit on {each.limit.about} always kept"
+                return f"every epsilon keeps the limit on {each.limit.about} only up to {show_down(each.largest)}"
         if self.found.intervals:
             reached = [(each.largest, each.limit.about) for each in self.reaches if each.largest is not None]
             largest, about = min(reached, key=lambda each: each[0])
