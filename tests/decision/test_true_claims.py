@@ -6,28 +6,35 @@ again. A sentence is parsed, and each claim in it is held to the grid.
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import ndtr
+from scipy.special import gammaln, ndtr
 
 import cellrisk as cr
 from cellrisk.risk.sweep import Setting
 
 matplotlib.use("Agg")
 
-GRID = np.geomspace(1e-6, 100.0, 800)
+GRID = np.geomspace(1e-6, 100.0, 240)
 NEAR = 2e-4
 """Epsilons as near as this to a printed end are not judged: ends are printed to five digits."""
 NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 SPANS = rf"from {NUMBER} to {NUMBER}(?:, and from {NUMBER} to {NUMBER})*"
+
+
+@lru_cache(maxsize=4096)
+def scale_of(mechanism: str, delta: float, epsilon: float) -> float:
+    return Setting(mechanism, delta).at(epsilon).scale  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class Oracle:
         if self.mechanism == "laplace":
             tail = 0.5 * np.exp(-np.abs(distance) * epsilon)
             return np.where(distance < 0, tail, 1 - tail)
-        return ndtr(distance / Setting(self.mechanism, self.delta).at(epsilon).scale)  # type: ignore[arg-type]
+        return ndtr(distance / scale_of(self.mechanism, self.delta, epsilon))
 
     def sums(self, epsilon: float) -> tuple[float, float]:
         """Shares of the people: whose cell shows their value alone; and would not without their record."""
@@ -72,7 +79,7 @@ class Oracle:
             return 1 / (1 + math.exp(-epsilon))
         if self.mechanism == "laplace":
             return 1 - math.exp(-epsilon) * (1 + epsilon / 2) / 2
-        return float(ndtr(math.sqrt(2) / 2 / Setting(self.mechanism, self.delta).at(epsilon).scale))  # type: ignore[arg-type]
+        return float(ndtr(math.sqrt(2) / 2 / scale_of(self.mechanism, self.delta, epsilon)))
 
     def figure(self, name: str, epsilon: float) -> float:
         risk, caused = self.sums(epsilon)
@@ -193,7 +200,7 @@ def judge(oracle: Oracle, limits: dict[str, float]) -> Callable[[float, str | No
 
 
 def test_the_oracle_is_the_figures_that_are_printed() -> None:
-    for seed in range(12):
+    for seed in range(5):
         oracle, how, _ = draw_case(seed)
         mechanism = Setting(how["mechanism"], oracle.delta, threshold=oracle.threshold).at(0.7)
         found = cr.assess(make_table(oracle.counts), mechanism, measures="local")
@@ -203,23 +210,133 @@ def test_the_oracle_is_the_figures_that_are_printed() -> None:
         assert found.figures[0].ceiling.even_two == pytest.approx(oracle.ceiling(0.7), rel=1e-8, abs=0)
 
 
-@pytest.fixture(scope="module")
-def claims_made() -> dict[str, int]:
-    return {}
-
-
-@pytest.mark.parametrize("part", range(8))
-def test_every_claim_is_true(part: int, claims_made: dict[str, int]) -> None:
-    made: dict[str, int] = {}
-    for seed in range(1000 + 12 * part, 1012 + 12 * part):
+@pytest.mark.parametrize("part", range(5))
+def test_every_claim_is_true(part: int) -> None:
+    for seed in range(1000 + 8 * part, 1008 + 8 * part):
         oracle, how, limits = draw_case(seed)
         choice = cr.choose(make_table(oracle.counts), **how, **limits)
         claims = f"{choice.headline} {choice.why}."
-        keeps = judge(oracle, limits)
         try:
-            for kind in hold(claims, keeps, choice.options[0].searched):
-                made[kind] = made.get(kind, 0) + 1
+            hold(claims, judge(oracle, limits), choice.options[0].searched)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, {how}, {limits}: {error}: {claims}") from None
-    print(made)
-    assert made
+        for level in re.findall(
+            rf"as epsilon falls to 0(?:, with delta fixed,)? the risk tends to ({NUMBER})%", claims
+        ):
+            assert float(level) == pytest.approx(100 * oracle.figure("max_risk", 1e-9), abs=0.051)
+
+
+HUMP = np.array([[400, 3], [3, 400], [1, 1]])
+"""The risk rises between chance and the raw table, and falls again."""
+
+
+def test_a_case_of_every_claim() -> None:
+    """Which sentences there are is known: none goes unseen because no table leads to it."""
+    oracle = Oracle(HUMP, "geometric", 0.5, 0.0)
+    along = [oracle.sums(epsilon) for epsilon in GRID]
+    assert max(risk for risk, _ in along) > 0.3 > along[0][0]
+    cases: dict[str, dict[str, float]] = {
+        "the limits hold, but not everywhere": {"max_risk": 0.3},
+        "no limit binds": {"max_risk": 0.999},
+        "no epsilon from 1e-06 to 100 is admissible": {"max_people": 0.0},
+        "keep every limit, but some smaller ones do not": {"max_caused": 0.9 * max(caused for _, caused in along)},
+        "every smaller one, from 1e-06 on, keeps": {"max_caused": 2e-5},
+        "is the largest epsilon that keeps": {"max_ceiling": 0.6},
+        "0.00098765432 is the largest epsilon allowed": {"max_epsilon": 0.00098765432},
+    }
+    for said, limits in cases.items():
+        choice = cr.choose(make_table(HUMP), **limits)  # type: ignore[arg-type]
+        claims = f"{choice.headline} {choice.why}."
+        assert said in claims
+        hold(claims, judge(oracle, limits), choice.options[0].searched)
+
+
+def test_certainty_may_be_kept_again() -> None:
+    """By Bayes' rule on a grid of counts: the posterior share of a label, where counts are negative binomial."""
+    counts, shapes, theta = np.array([[9, 1], [12, 0], [7, 3], [1, 6], [0, 9]]), (0.4, 0.15), 0.9
+    true, shown = np.arange(300), np.arange(400)
+
+    def right(epsilon: float) -> float:
+        ratio = math.exp(-epsilon)
+        given = (1 - ratio) / (1 + ratio) * ratio ** np.abs(shown[:, None] - true)
+        given[0] = ratio**true / (1 + ratio)
+        means = []
+        for shape in shapes:
+            prior = np.exp(gammaln(shape + true) - gammaln(shape) - gammaln(true + 1) + true * math.log(theta))
+            means.append(given @ (true * prior) / (given @ prior))
+        share = means[0][:, None] / (means[0][:, None] + means[1])
+        total = 0.0
+        for cell in counts:
+            for label, named in ((0, share >= 0.8), (1, 1 - share >= 0.8)):
+                total += cell[label] * float(given[:, cell[0]] @ named @ given[:, cell[1]])
+        return total / float(counts.sum())
+
+    grid = np.geomspace(0.2, 20, 40)
+    along = np.array([right(float(epsilon)) for epsilon in grid])
+    limit = float(0.5 * (along.max() + along[along.argmax() :].min()))
+    choice = cr.choose(make_table(counts), max_certain=limit, certainty=0.8, belief="0.4,0.15/0.9", largest_epsilon=20)
+    again = re.search(rf"larger epsilons ({SPANS}) keep every limit", choice.why)
+    assert again
+    epsilon = float(re.findall(rf"({NUMBER}) is the largest epsilon up to which every smaller one", choice.headline)[0])
+    for at, share in zip(grid.tolist(), along.tolist(), strict=True):
+        kept = at <= epsilon or any(low <= at <= high for low, high in find_spans(again[1]))
+        assert kept == (share <= limit), at
+
+
+@pytest.mark.parametrize("limits", [{"max_risk": 0.3}, {"max_caused": 0.01}, {"max_risk": 0.4, "max_caused": 0.02}])
+def test_what_is_shaded_keeps_every_limit(limits: dict[str, float]) -> None:
+    """On the map of risk and TVD, points of the curve inside the shading; along epsilon, what is admissible."""
+    counts = np.array([[40, 3], [3, 40], [1, 0], [0, 1], [2, 1]])
+    oracle = Oracle(counts, "geometric", 0.5, 0.0)
+    keeps = judge(oracle, limits)
+    found = cr.choose(make_table(counts), max_tvd=0.2, way=1, releases=2, **limits)  # type: ignore[arg-type]
+    assert found.trade_off is not None
+    (axes,) = found.plot().axes
+    shaded = [path for area in axes.collections for path in area.get_paths()]
+    for epsilon, tvd in zip(found.trade_off.epsilon, found.trade_off.tvd, strict=True):
+        point = (tvd, oracle.figure("max_risk", float(epsilon)))
+        if any(path.contains_point(point) for path in shaded):
+            assert tvd <= 0.2
+            assert keeps(float(epsilon), None)
+    texts = " ".join(text.get_text() for text in axes.texts).replace("\n", " ")
+    assert ("within both" in texts) == bool(shaded) == ("max_caused" not in limits)
+    along = cr.choose(make_table(counts), **limits)  # type: ignore[arg-type]
+    assert all(keeps(float(e), None) for low, high in along.admissible for e in GRID[(low < GRID) & (high > GRID)])
+
+
+@pytest.mark.parametrize("limit", [0.2344, 0.23441234, 0.3, 0.00021234, 0.00019876, 1 / 3, 1e-7])
+def test_a_limit_is_printed_as_it_was_given(limit: float) -> None:
+    table = make_table(np.array([[9, 3], [1, 0], [4, 4]]))
+    told = [
+        cr.choose(table, max_risk=limit).headline,
+        cr.choose(table, max_caused=limit).headline,
+        str(cr.Policy(max_caused=limit).disclosures),
+        str(cr.Policy(max_risk=limit).disclosures),
+        str(cr.largest_epsilon(table, [], attribute="y", max_caused=limit).headline),
+    ]
+    for text in told:
+        numbers = re.findall(rf"({NUMBER})%", text)
+        assert any(float(number) == pytest.approx(100 * limit, rel=1e-15, abs=0) for number in numbers), text
+
+
+@pytest.mark.parametrize("limits", [{"max_risk": 0.3}, {"max_caused": 0.0003}])
+def test_the_verdict_of_a_report_is_true(limits: dict[str, float]) -> None:
+    table = make_table(HUMP)
+    choice = cr.choose(table, **limits)  # type: ignore[arg-type]
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", cr.report(table, **limits).html)).split())  # type: ignore[arg-type]
+    assert choice.why[1:] in text
+    start = text.index(choice.why[1:])
+    claims = text[max(start - 600, 0) : start + len(choice.why)]
+    oracle = Oracle(HUMP, "geometric", 0.5, 0.0)
+    hold(claims, judge(oracle, limits), choice.options[0].searched)
+    assert "no limit binds" not in text.lower()
+
+
+def test_the_next_release_is_told_the_same() -> None:
+    """Of one release, the overall risk and caused are those of the table."""
+    oracle, table = Oracle(HUMP, "geometric", 0.5, 0.0), make_table(HUMP)
+    most = max(oracle.sums(epsilon)[1] for epsilon in GRID)
+    for limits in ({"max_caused": 0.9 * most}, {"max_caused": 2e-5}, {"max_caused": 0.999, "max_risk": 0.3}):
+        found = cr.largest_epsilon(table, [], attribute="y", **limits)  # type: ignore[arg-type]
+        hold(f"{found.headline} {found.why}.", judge(oracle, limits), found.searched)
+    assert "The limits hold, but not everywhere" in found.headline
