@@ -254,7 +254,7 @@ def test_a_case_of_every_claim() -> None:
 def test_certainty_may_be_kept_again() -> None:
     """By Bayes' rule on a grid of counts: the posterior share of a label, where counts are negative binomial."""
     counts, shapes, theta = np.array([[9, 1], [12, 0], [7, 3], [1, 6], [0, 9]]), (0.4, 0.15), 0.9
-    true, shown = np.arange(300), np.arange(400)
+    true, shown = np.arange(300), np.arange(300)
 
     def right(epsilon: float) -> float:
         ratio = math.exp(-epsilon)
