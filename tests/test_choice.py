@@ -83,10 +83,14 @@ def test_none_says_why(adult: cr.FrequencyTable) -> None:
     choice = cr.choose(adult, max_risk=0.2)
     assert (choice.epsilon, choice.risk, choice.admissible, choice.alternatives) == (None, None, (), ())
     lowest = choice.options[0]
-    line = cr.curve(adult, measures="local", forms="tight", weights="records").lines[0]
+    line = cr.curve(
+        adult, epsilon=np.geomspace(1e-6, 100, 301), measures="local", forms="tight", weights="records"
+    ).lines[0]
+    assert lowest.searched == (1e-6, 100.0)
     assert lowest.lowest_risk == pytest.approx(line.risk.min(), abs=1e-6)
-    assert "chance alone gives 25.0%" in choice.why
-    assert choice.headline.startswith("With geometric noise, no epsilon keeps the risk at or below 20.0%: between")
+    assert "as epsilon falls to 0 the risk tends to 25.0%" in choice.why
+    said = "For a risk of at most 20% with geometric noise, no epsilon from 1e-06 to 100 is admissible: epsilon "
+    assert choice.headline.startswith(said)
     assert "max-caused" in choice.why
     document = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
     assert (document["epsilon"], document["admissible"]) == (None, [])
@@ -128,7 +132,7 @@ def test_gaussian_and_the_grid_over_delta(adult: cr.FrequencyTable) -> None:
     classical = cr.choose(adult, "gaussian", max_risk=0.3)
     assert classical.epsilon is None
     assert classical.admissible[-1][1] < 1
-    assert "no limit binds, as even epsilon 0.99999, the end of what the mechanism covers" in classical.why
+    assert "no limit binds: even epsilon 0.99999, the end of what the mechanism covers" in classical.why
 
 
 def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
@@ -194,7 +198,7 @@ def test_trade_off(bent: cr.FrequencyTable) -> None:
     allowed = nothing.options[0].within_risk_limits[-1][1]
     assert number_after("the other limits allow epsilon up to", nothing.why) == pytest.approx(allowed, rel=1e-3, abs=0)
     neither = cr.choose(bent, max_risk=0.01, form="exact", largest_epsilon=0.5, max_tvd=0.001, releases=2, way=1)
-    assert "it comes nearest at" in neither.why
+    assert "comes nearest, with a risk of" in neither.why
 
 
 @pytest.mark.parametrize(("most", "asks"), [(0.2, True), (1.0, False)])
@@ -237,7 +241,7 @@ def test_refusals(bent: cr.FrequencyTable, arguments: dict[str, object], says: s
 
 
 def test_requirement_in_words() -> None:
-    assert Requirement(margin=0.05).describe() == "a risk at most 5.0% above chance"
+    assert Requirement(margin=0.05).describe() == "a risk at most 5% above chance"
 
 
 def test_the_ends_of_what_may_be_required() -> None:
@@ -286,8 +290,8 @@ def test_the_limit_that_allows_least_is_named(bent: cr.FrequencyTable) -> None:
 def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
     """Five and one are never alone in the raw table, so that its own risk is 0."""
     loose = cr.choose(bent, max_risk=0.9, largest_epsilon=50.0).why
-    assert number_after("no limit binds, as even epsilon", loose) == near(50.0)
-    assert "gives a risk of at most 90.0% (the raw table's own risk is 0.0%)" in loose
+    assert number_after("no limit binds: even epsilon", loose) == near(50.0)
+    assert "gives a risk of at most 90% (the raw table's own risk is 0.0%)" in loose
     looser = cr.choose(bent, max_ceiling=1.0).why
     assert "gives nobody able to tell" in looser
     assert "the raw table" not in looser
@@ -302,13 +306,14 @@ def test_a_range_may_begin_below_the_usual_one(bent: cr.FrequencyTable) -> None:
 
 
 def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> None:
-    """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001, which is more than 0.50001."""
+    """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001: 0.50001 is searched below that."""
     choice = cr.choose(bent, max_ceiling=0.50001)
+    assert choice.epsilon == pytest.approx(np.log(0.50001 / 0.49999), rel=1e-6, abs=0)
+    assert choice.admissible == ((1e-6, choice.epsilon),)
+    choice = cr.choose(bent, max_ceiling=0.5 + 1e-8)
     assert (choice.epsilon, choice.admissible) == (None, ())
-    assert "already at epsilon 0.001, somebody could tell" in choice.why
-    assert number_after("equally likely values apart", choice.why) == pytest.approx(
-        100 / (1 + np.exp(-0.001)), abs=0.01
-    )
+    assert "already at epsilon 1e-06, somebody could tell" in choice.why
+    assert number_after("equally likely values apart", choice.why) == pytest.approx(100 / (1 + np.exp(-1e-6)), abs=1e-5)
 
 
 def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
@@ -336,7 +341,7 @@ def test_the_ends_are_those_of_the_attribute_with_the_highest_raw_risk() -> None
 def test_limits_on_two_risks_are_both_said(bent: cr.FrequencyTable) -> None:
     one, other = (cr.choose(bent, max_risk=0.5, measure=name).measured for name in ("local", "expected"))
     said = describe_conditions([Condition(Requirement(max_risk=0.3), one), Condition(Requirement(max_risk=0.2), other)])
-    assert said == f"a risk of at most 30.0%, and a risk of at most 20.0% ({other.name})"
+    assert said == f"a risk of at most 30%, and a risk of at most 20% ({other.name})"
 
 
 def test_the_tighter_of_two_requirements() -> None:
@@ -370,7 +375,7 @@ def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
     chance = measured.limits(Setting("geometric"))[0].chance
     assert risk > chance + 1e-3
     (said,) = Condition(Requirement(max_risk=0.1), measured).breaches(at)
-    assert said == f"a risk of at most 10.0% (local risk, exact, by records); it is {100 * risk:.1f}%"
+    assert said == f"a risk of at most 10% (local risk, exact, by records); it is {100 * risk:.1f}%"
     for name, edge in (("max_risk", risk), ("margin", risk - chance), ("max_people", tight * bent.n_records)):
         for beyond, broken in ((1e-9, 0), (-1e-9, 1)):
             limits = Requirement(**{name: edge * (1 + beyond)})
@@ -379,7 +384,7 @@ def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
     assert Condition(Requirement(max_risk=found), measured).breaches(at) == []
     fewer = Requirement(max_risk=1.0, max_people=1)
     assert Condition(fewer, measured).breaches(at) == [
-        f"a risk of at most 100.0% and at most 1 people exposed on average (local risk, exact, by records); it is "
+        f"a risk of at most 100% and at most 1 people exposed on average (local risk, exact, by records); it is "
         f"{100 * risk:.1f}%"
     ]
 
@@ -388,9 +393,9 @@ def test_what_a_perturbation_breaks_is_said_in_full(bent: cr.FrequencyTable) -> 
     rounded = read_perturbation("random-rounding:3")
     measured = cr.choose(bent, max_epsilon=1.0).measured
     assert Condition(Requirement(max_risk=0.1, max_people=1, margin=0.1), measured).breaches(rounded) == [
-        "a risk of at most 10.0% (local risk, tight, by records); it is 55.6%",
+        "a risk of at most 10% (local risk, tight, by records); it is 55.6%",
         "at most 1 people exposed on average; it is 66.7",
-        "a risk at most 10.0% above chance; a perturbation has no noise that could drown the counts, and so no chance "
+        "a risk at most 10% above chance; a perturbation has no noise that could drown the counts, and so no chance "
         "level",
     ]
     survival = Survival((rounded.noise,), rounded.threshold)
@@ -494,7 +499,9 @@ INSTEAD = (
     "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
     "every smaller epsilon too"
 )
-ACCIDENT = "; below {}, noise itself shows one value alone too often, by accident (chance is 25.0%); " + INSTEAD
+GAP = "; from {} to {} the limit on the risk is broken (as epsilon falls to 0 the risk tends to 25.0%); " + INSTEAD
+ASKS = "the limit on the risk asks for epsilon 0.5 or more, the limit on {} allows up to {}; " + INSTEAD
+NONE = "no epsilon from 0.1 to 10 is admissible: "
 
 
 @pytest.mark.parametrize(
@@ -505,9 +512,9 @@ ACCIDENT = "; below {}, noise itself shows one value alone too often, by acciden
             ((0.1, 0.123456), (0.654321, 9.0)),
             {},
             {"max_risk": 0.3},
-            "the limits allow epsilon from 0.1 to 0.12345, and from 0.65433 to 9",
+            "the limits allow epsilon from 0.1 to 0.12345, and from 0.65433 to 9" + GAP.format(0.12346, 0.65432),
         ),
-        (((0.2, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.2 to 9" + ACCIDENT.format(0.2)),
+        (((0.2, 9.0),), {}, {"max_risk": 0.3}, "the limits allow epsilon from 0.2 to 9" + GAP.format(0.1, 0.2)),
         (((0.1, 9.0),), {"max_ceiling": 7.0}, {}, "the limits allow epsilon from 0.1 to 7"),
         (
             ((0.1, 9.0),),
@@ -526,7 +533,7 @@ ACCIDENT = "; below {}, noise itself shows one value alone too often, by acciden
             ((0.1, 10.0),),
             {"max_ceiling": 10.0},
             {},
-            "no limit binds, as even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
+            "no limit binds: even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
             "likely values apart more than 75 times in 100; to choose an epsilon, set a limit that binds, such as a "
             "ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards",
         ),
@@ -534,23 +541,30 @@ ACCIDENT = "; below {}, noise itself shows one value alone too often, by acciden
             ((0.2, 10.0),),
             {"max_ceiling": 10.0},
             {"max_risk": 0.3},
-            "no limit binds, as even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
-            "likely values apart more than 75 times in 100 and a risk of at most 30.0% (the raw table's own risk is "
-            "0.0%)" + ACCIDENT.format(0.2) + "; to choose an epsilon, set a limit that binds, such as a ceiling of "
+            "the limits hold, but not everywhere: epsilon 10, the end of the range searched, gives nobody able to tell "
+            "two equally likely values apart more than 75 times in 100 and a risk of at most 30% (the raw table's own "
+            "risk is 0.0%)"
+            + GAP.format(0.1, 0.2)
+            + "; to choose an epsilon, set a limit that binds, such as a ceiling of "
             "0.75 or an epsilon of at most 1, or choose it by other standards",
         ),
-        ((), {"max_epsilon": 0.05}, {"max_risk": 0.3}, "the limit on epsilon is kept only up to epsilon 0.05"),
+        (
+            (),
+            {"max_epsilon": 0.05},
+            {"max_risk": 0.3},
+            NONE + "every epsilon keeps the limit on epsilon only up to 0.05",
+        ),
         (
             ((0.5, 9.0),),
             {"max_ceiling": 0.3, "max_epsilon": 0.1},  # it reaches the very start of the range
             {"max_risk": 0.3},
-            f"the limit on the risk asks for epsilon 0.5 or more, the limit on epsilon allows up to 0.1; {INSTEAD}",
+            NONE + ASKS.format("epsilon", 0.1),
         ),
         (
             ((0.5, 9.0),),
             {"max_ceiling": 0.2, "max_epsilon": 0.3},
             {"max_risk": 0.3},
-            f"the limit on the risk asks for epsilon 0.5 or more, the limit on the ceiling allows up to 0.2; {INSTEAD}",
+            NONE + ASKS.format("the ceiling", 0.2),
         ),
     ],
 )
@@ -565,38 +579,30 @@ def test_why(
 
 
 def test_why_nothing_will_do(bent: cr.FrequencyTable) -> None:
-    """Chance is told apart as the reason where it is above the limit on the risk, and not where it is that limit."""
-    searched = look(bent, (), limits={"max_risk": 0.1})
-    chance = searched.limits.chance
+    """The nearest epsilon, and both ends of the risk."""
     risk = risk_at(bent, 1.25, "local", "exact", "records")
     nearest = (
-        f"between epsilon 0.1 and 10 it comes nearest at 1.25, where the risk is {100 * risk:.1f}%; chance alone gives "
-        f"25.0%, the raw table 0.0%"
+        f"{NONE}epsilon 1.25 comes nearest, with a risk of {100 * risk:.1f}%; as epsilon falls to 0 the risk tends to "
+        f"25.0%, and the raw table's is 0.0%; {INSTEAD}"
     )
-    because = f"; chance alone is above the limit; {INSTEAD}"
-    for limits, expected in (
-        ({"max_risk": 0.1}, nearest + because),
-        ({"max_risk": chance}, nearest),
-        ({"max_risk": 0.4}, nearest),
-        ({"margin": 0.1}, nearest),
-    ):
-        assert look(bent, (), limits=limits).answer(None).why == expected
+    for limits in ({"max_risk": 0.1}, {"max_risk": 0.4}, {"margin": 0.1}):
+        assert look(bent, (), limits=limits).answer(None).why == nearest
 
 
 def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
-    """Looked at from 0.001 on, or from the start of the range where that is smaller."""
-    for start, least in ((0.1, 0.001), (1e-4, 1e-4)):
+    """Looked at from 0.000001 on, or from the start of the range where that is smaller."""
+    for start, least in ((0.1, 1e-6), (1e-7, 1e-7)):
         option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None}).answer(None)
-        told = 100 / (1 + np.exp(-least))
         assert option.why == (
-            f"already at epsilon {least:g}, somebody could tell two equally likely values apart {told:.4g} times in 100"
+            f"no epsilon from {start:g} to 10 is admissible: already at epsilon {least:g}, somebody could tell two "
+            f"equally likely values apart 50 times in 100"
         )
 
 
 def test_the_classical_mechanism_ends_before_the_range_does(bent: cr.FrequencyTable) -> None:
     classical: dict[str, Any] = {"searched": (0.1, 0.9), "limits": {"max_risk": 0.9}, "where": 0.5}
     why = look(bent, ((0.1, 0.9),), mechanism="gaussian", **classical).answer(None).why
-    assert "as even epsilon 0.9, the end of what the mechanism covers, gives" in why
+    assert "no limit binds: even epsilon 0.9, the end of what the mechanism covers, gives" in why
 
 
 def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -> None:
@@ -604,7 +610,7 @@ def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -
     line = np.array([0.1, 10.0])
     for least, admissible, says in (
         (0.5, ((0.5, 10.0),), "; the limit on the TVD asks for at least 0.5; to choose"),
-        (0.1, ((0.1, 10.0),), "gives a risk of at most 90.0% (the raw table's own risk is 0.0%); to choose"),
+        (0.1, ((0.1, 10.0),), "gives a risk of at most 90% (the raw table's own risk is 0.0%); to choose"),
         (None, (), "the other limits allow epsilon up to 10, the limit on the TVD asks for more than 10 (its TVD is"),
     ):
         found = TradeOff(limit, line, line, line, least)
@@ -612,8 +618,8 @@ def test_a_limit_on_use_narrows_what_the_others_allow(bent: cr.FrequencyTable) -
         assert (option.admissible, option.within_risk_limits) == (admissible, ((0.1, 10.0),))
         assert says in option.why
     late = look(bent, ((0.1, 1.0), (2.0, 3.0)), limits={"max_risk": 0.9}).answer(TradeOff(limit, line, line, line, 5.0))
-    assert late.why == "the other limits allow epsilon up to 3, the limit on the TVD asks for at least 5"
+    assert late.why == NONE + "the other limits allow epsilon up to 3, the limit on the TVD asks for at least 5"
     neither = look(bent, (), limits={"max_risk": 0.1}).answer(TradeOff(limit, line, line, line, None))
-    assert neither.why.startswith("between epsilon 0.1 and 10 it comes nearest at 1.25")
+    assert neither.why.startswith(NONE + "epsilon 1.25 comes nearest")
     bound = look(bent, ((0.1, 9.0),), limits={"max_risk": 0.9}).answer(TradeOff(limit, line, line, line, 0.5))
     assert bound.why == "the limits allow epsilon from 0.5 to 9"

@@ -163,7 +163,7 @@ def test_assess_obeys(people: Path, capsys: Capture) -> None:
     assert main(["assess", str(people), *BASIC, "--epsilon", "1", "--json"]) == 3
     out, err = capsys.readouterr()
     assert json.loads(out)["risks"]
-    assert err.startswith("cellrisk: the policy asks for a risk of at most 5.0%")
+    assert err.startswith("cellrisk: the policy asks for a risk of at most 5%")
     assert len(err.splitlines()) == 1
     assert main(["assess", str(people), *BASIC, "--epsilon", "1", "--max-risk", "1"]) == 3
     write(people.parent, "[policy]\nmax-risk = 1.0\n")

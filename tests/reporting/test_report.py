@@ -117,8 +117,8 @@ def test_no_epsilon_will_do(table: cr.FrequencyTable) -> None:
     assert (found.verdict, found.epsilon, found.mechanism) == ("none", None, None)
     assert choice.headline in read.text
     assert percent(choice.options[0].lowest_risk) in read.text
-    assert "What would be needed: to allow a risk of about" in read.text
-    assert "3. No epsilon keeps the limits: what comes nearest" in read.headings
+    assert "What would help: a looser limit" in read.text
+    assert "3. No epsilon is recommended: what comes nearest" in read.headings
     assert len(read.headings) == 1 + len(SECTIONS)
     assert found.to_dict()["epsilon"] is None
 

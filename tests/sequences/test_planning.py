@@ -158,7 +158,9 @@ def test_none_will_do_where_the_past_is_above_the_limit(table: cr.FrequencyTable
     assert plan(table, past, laplace(found.lowest_epsilon, "pay")).overall_after.max_records == pytest.approx(
         found.lowest_risk, rel=1e-6, abs=0
     )
-    assert found.headline.startswith("No epsilon for pay through laplace keeps the overall risk (max, records) at 3.0%")
+    assert found.headline.startswith(
+        "No epsilon from 1e-06 to 100 is admissible that keeps the overall risk (max, records) at 3%"
+    )
     assert f"before this release the risk is {100 * before:.1f}%" in found.why
     assert found.to_frame().isna().all(axis=None)
 

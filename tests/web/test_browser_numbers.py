@@ -92,7 +92,7 @@ class TestSlider:
             EXPOSED: percent(risk_of(found, "risks", "local", "tight", "records")["risk"]),
             "Any value revealed": percent(risk_of(found, "risks", "local", "exact", "records")["risk"]),
             "Two values told apart": f"{100 * ceiling['even_two']:.1f} of 100",
-            "Exposed by chance": percent(ends["chance"]),
+            "Exposed as epsilon falls to 0": percent(ends["chance"]),
             "Exposed by the raw table": percent(ends["raw"]),
         }
         told = page.locator("#risk-figures").inner_text()
@@ -175,7 +175,7 @@ class TestLimit:
         self.check_verdict(page, direct, 1.0)
         handle.press("Home")
         assert limit(page) == 0
-        expect(page.locator("#verdict")).to_contain_text("No epsilon keeps these limits.")
+        expect(page.locator("#verdict")).to_contain_text("No epsilon is admissible.")
         expect(page.locator("#use-epsilon")).to_be_hidden()
 
     def test_typed(self, page: Any, direct: cr.FrequencyTable) -> None:
@@ -192,7 +192,7 @@ class TestLimit:
         use = page.locator("#use-epsilon")
         if choice.epsilon is None:  # every larger epsilon keeps it: the end of the range is never offered
             assert choice.open_ended
-            expect(page.locator("#verdict")).to_contain_text("No limit binds: nothing is recommended.")
+            expect(page.locator("#verdict")).to_contain_text("Nothing is recommended.")
             expect(use).to_be_hidden()
             return
         use.click()

@@ -32,6 +32,7 @@ from cellrisk.cli.perturbations import (
 from cellrisk.cli.progress import progress_bar
 from cellrisk.errors import InvalidInput
 from cellrisk.system.results import Result
+from cellrisk.system.text import as_given
 from cellrisk.system.words import MeasureName, list_words
 from cellrisk.system.writing import write_whole
 
@@ -197,4 +198,4 @@ def _gate(assessment: Assessment, limit: float, narrowed: bool) -> None:
     else:
         worst, what = max((each.share, f"expected share for {each.sensitive}") for each in assessment.exposures)
     if worst > limit:
-        stop_above_limit(f"risk {worst:.6g} ({what}) is above the limit {limit:g}")
+        stop_above_limit(f"risk {worst:.6g} ({what}) is above the limit {as_given(limit)}")

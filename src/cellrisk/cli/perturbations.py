@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.cli.answers import answer, stop_above_limit
 from cellrisk.cli.groups import AttackerOptions, MechanismOptions, RiskOptions, TableOptions
 from cellrisk.errors import InvalidInput
+from cellrisk.system.text import as_given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def assess_perturbation_command(
     if max_risk is not None:
         worst, what = found.largest_risk(risk.narrowed)
         if worst > max_risk:
-            broken.append(f"risk {worst:.6g} ({what}) is above the limit {max_risk:g}")
+            broken.append(f"risk {worst:.6g} ({what}) is above the limit {as_given(max_risk)}")
     broken += policies.breaches(frequencies, made)
     if plot is not None:
         found.plot(plot)

@@ -33,7 +33,7 @@ from cellrisk.cli.perturbations import check_no_noise, read_perturbation_option
 from cellrisk.cli.progress import progress_bar
 from cellrisk.cli.recording import RecordOptions
 from cellrisk.errors import InvalidInput
-from cellrisk.system.text import aligned, percent
+from cellrisk.system.text import aligned, as_given, percent
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -385,5 +385,5 @@ def audit_command(
     if max_risk is not None and found.value() > max_risk:
         stop_above_limit(
             f"the release gives away the {found.sensitive} of {percent(found.value())} of the people, above the limit "
-            f"{max_risk:g}"
+            f"{as_given(max_risk, 2)}%"
         )

@@ -15,12 +15,14 @@ from cellrisk.decide.figure_limits import (
     EpsilonLimit,
     FigureLimit,
     find_reaches,
+    list_wavy,
+    say_largest,
 )
 from cellrisk.decide.option import Option, SearchedRange, find_worst
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy, RiskDefinition
 from cellrisk.decide.requirement import Condition, Requirement, describe_conditions, find_excesses
-from cellrisk.decide.search import Admissible
+from cellrisk.decide.search import SMALLEST_EPSILON, Admissible
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
@@ -39,11 +41,11 @@ from cellrisk.system.sketches import draw_bars
 from cellrisk.system.text import (
     CURATOR_NOTE,
     aligned,
+    as_given,
     claim,
     make_sentence,
     number_of,
     percent,
-    round_down,
     show_down,
     whole_people,
 )
@@ -133,11 +135,11 @@ class Choice(Result):
 
     def rounded(self) -> Choice:
         """The same answer with the epsilon that is shown in the place of the one found, where the limits admit it."""
-        first, epsilon = self.options[0], None if self.epsilon is None else round_down(self.epsilon)
-        if epsilon is None or epsilon < self.admissible[-1][0]:
+        first = self.options[0]
+        if first.shown is None:
             return self
-        risk = find_worst(self.measured, first.setting, epsilon)
-        return replace(self, options=(replace(first, epsilon=epsilon, risk=risk), *self.options[1:]))
+        risk = find_worst(self.measured, first.setting, first.shown)
+        return replace(self, options=(replace(first, epsilon=first.shown, risk=risk), *self.options[1:]))
 
     @property
     def epsilon(self) -> float | None:
@@ -183,7 +185,7 @@ class Choice(Result):
     def _describe_limits(self, figure_limits: Sequence[FigureLimit]) -> list[str]:
         parts = [limit.describe() for limit in figure_limits]
         parts += [describe_conditions(self.conditions)] if self.conditions else []
-        parts += [f"a TVD of at most {self.trade_off.limit.max_tvd:g}"] if self.trade_off is not None else []
+        parts += [] if self.trade_off is None else [self.trade_off.limit.describe()]
         return parts
 
     @property
@@ -202,15 +204,15 @@ class Choice(Result):
         noise = _name_noise(first.setting)
         if first.open_ended:
             return f"With {noise}, nothing is recommended: {first.why}."
-        if first.epsilon is None or first.risk is None:
-            return f"With {noise}, no epsilon keeps {self._kept}: {first.why}."
-        if any(reach.binds_itself and reach.largest == first.epsilon for reach in first.reaches):
+        if first.shown is None or first.risk is None:
+            return f"For {self.wanted} with {noise}, {first.why}."
+        others = bool(self.conditions) or self.trade_off is not None
+        largest = say_largest(list_wavy(self.figure_limits), f"keeps {self._kept}", others, first.searched[0])
+        if first.given:
             limits = [each for each in self.figure_limits if not isinstance(each, EpsilonLimit)]
-            others = "; ".join(self._describe_limits(limits))
-            said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon allowed"
-            said += f", and it keeps the other limits: {others}." if others else "."
-        else:
-            said = f"With {noise}, {show_down(first.epsilon)} is the largest epsilon that keeps {self._kept}."
+            kept = "; ".join(self._describe_limits(limits))
+            largest = f"the largest epsilon allowed{f', and it keeps the other limits: {kept}' if kept else ''}"
+        said = f"With {noise}, {as_given(first.shown)} is {largest}."
         people = "; ".join(
             f"{attribute.name}: {found.describe()} of {number_of(self.table.n_records, 'person')} exposed"
             for attribute, found in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
@@ -263,7 +265,7 @@ class Choice(Result):
     def _paragraphs(self) -> list[str]:
         parts = [] if self.epsilon is None and not self.options[1:] else [make_sentence(self.why)]
         for each, limits in zip(self.figures, self.measured.people.limits(self.options[0].setting), strict=False):
-            shown = self.options[0].setting.at(round_down(self.epsilon or 0.0))  # as in the headline
+            shown = self.options[0].setting.at(self.options[0].shown or 0.0)  # as in the headline
             parts.append(replace(each, mechanism=shown).sentence(limits.chance))
         if len(self.options) > 1:
             rows = [[option.setting.describe(), *_numbers(option)] for option in self.options]
@@ -329,11 +331,12 @@ def choose(
     """Which is the largest epsilon that keeps the limits?
 
     Under ``max_caused``, ``max_certain``, ``max_ceiling`` and ``max_epsilon`` every smaller epsilon is allowed too: the
-    answer is the largest epsilon up to which every smaller one, from 0.001 on, keeps the limit. Under ``max_risk``,
-    ``max_people`` and ``margin``, the paper's measure, a smaller epsilon can be inadmissible, as noise itself shows
-    single values by accident; the whole admissible set comes back, each edge on its safe side and within one part in a
-    million. All limits must hold, for every sensitive attribute. Where they hold up to the end of the range, none of
-    them says which epsilon to choose: ``epsilon`` is None, and ``why`` says what to do.
+    answer is the largest epsilon up to which every smaller one, from 0.001 on, keeps the limit. Larger ones may keep it
+    again: ``why`` says which. Under ``max_risk``, ``max_people`` and ``margin``, the paper's measure, a smaller epsilon
+    can be inadmissible; the whole admissible set comes back, each edge on its safe side and within one part in a
+    million. Where no epsilon from 0.001 on will do, those from 0.000001 on are searched. All limits must hold, for
+    every sensitive attribute. Where they hold up to the end of the range, none of them says which epsilon to choose:
+    ``epsilon`` is None, and ``why`` says what to do.
 
     What is proved: nothing that exceeds a limit on caused, or on a risk, by 1e-10 is overlooked; the ceiling rises with
     epsilon. Certainty jumps, and is scanned at 12 epsilons a decade or more: a rise above the limit and back between
@@ -440,14 +443,18 @@ def choose_within(
     options = []
     for number, setting in enumerate(settings):
         low, high = _range(setting, *searched)
-        found = Admissible(((low, high),), 0.0, low)
-        if conditions:
-            found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, low, high)
-        reaches = find_reaches(figure_limits, measured.attributes, setting, (low, high))
         if number == 0 and tvd_limit is not None:
             trade_off = find_trade_off(table, measured, setting, (low, high), tvd_limit, progress)
-        searching = SearchedRange(setting, measured, conditions, found, reaches, (low, high))
-        options.append(searching.answer(trade_off if number == 0 else None))
+        for least in (low, SMALLEST_EPSILON):
+            found = Admissible(((least, high),), 0.0, least)
+            if conditions:
+                found = find_epsilons(find_excesses(conditions, setting), setting, n_levels, least, high)
+            reaches = find_reaches(figure_limits, measured.attributes, setting, (least, high))
+            searching = SearchedRange(setting, measured, conditions, found, reaches, (least, high))
+            option = searching.answer(trade_off if number == 0 else None)
+            if low != LEAST_EPSILON or option.within_risk_limits or any(each.largest is None for each in reaches):
+                break
+        options.append(option)
         if progress is not None:
             progress((number + 1) / len(settings))
     return Choice(
@@ -538,9 +545,9 @@ def _option(option: Option) -> dict[str, Any]:
 
 
 def _numbers(option: Option) -> list[str]:
-    if option.epsilon is None or option.risk is None:
-        return ["no limit binds" if option.open_ended else "none", "-"]
-    return [show_down(option.epsilon), percent(option.risk)]
+    if option.shown is None or option.risk is None:
+        return [option.without_epsilon, "-"]
+    return [as_given(option.shown), percent(option.risk)]
 
 
 def _name_noise(setting: Setting) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from cellrisk.decide.analytic import find_epsilons
 from cellrisk.decide.requirement import PERTURBED_ATTACK, check_limits
+from cellrisk.decide.search import SMALLEST_EPSILON, Intervals, intersect
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
@@ -28,14 +29,16 @@ from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
+from cellrisk.system.text import as_given
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
 
 EDGE = 1e-7
 """Relative width to which an edge is halved; the end that keeps the limit is returned."""
-SCANNED, SCANNED_CLOSELY = 12, 48
-"""Epsilons in each power of ten at which certainty is looked at: many tables allow for more, within the same time."""
+SCANNED, SCANNED_CLOSELY, SCANNED_BELOW = 12, 48, 4
+"""Epsilons in each power of ten at which certainty is looked at: many tables allow for more, within the same time;
+below 0.001 each of them takes long."""
 FEW_COUNTS = 100
 """A table with this many different counts at most is scanned closely."""
 NO_EPSILON = "a perturbation states no epsilon"
@@ -52,6 +55,9 @@ class FigureLimit(ABC):
     about: ClassVar[str]
     """What is limited, after "the limit on"."""
     uses_data: ClassVar[bool] = True
+    """Whether the figure depends on the table. One that does not rises with epsilon; one that does need not."""
+    places: ClassVar[int] = 2
+    """How many places the point of the figure is moved to be shown: two, for a percentage."""
     asked: ClassVar[str]
     """The limit in words, after "asks for" or "gives"."""
     kept: ClassVar[str]
@@ -104,19 +110,17 @@ class FigureLimit(ABC):
 
     def describe(self) -> str:
         """The limit in words, after "asks for" or "gives"."""
-        return self._fill(self.asked, self.most)
+        return self.asked.format(as_given(self.most, self.places), limit=self)
 
     def aim(self) -> str:
         """The limit in words, after "keeps"."""
-        return self._fill(self.kept, self.most)
+        return self.kept.format(as_given(self.most, self.places), limit=self)
 
     def say(self, figure: float) -> str:
-        """What the figure is somewhere, as a clause."""
-        return self._fill(self.found, figure)
-
-    def _fill(self, words: str, figure: float) -> str:
-        """Words with a figure in them: ``{}`` is its percentage to four digits, so that 0.75% is not shown as 0.8%."""
-        return words.format(f"{100 * figure:.4g}", figure=figure, limit=self)
+        """What the figure is somewhere, as a clause: to four digits, or as many as tell it from the limit."""
+        rounded = (float(f"{figure:.{digits}g}") for digits in range(4, 18))
+        shown = next((value for value in rounded if (value > self.most) == (figure > self.most)), figure)
+        return self.found.format(as_given(shown, self.places), limit=self)
 
     @abstractmethod
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
@@ -127,11 +131,8 @@ class FigureLimit(ABC):
         return None
 
     @abstractmethod
-    def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
-        """The largest epsilon from ``low`` to ``high`` at which this limit is kept, and at every smaller one.
-
-        None where the smallest does not keep it.
-        """
+    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
+        """Every epsilon from ``low`` to ``high`` that keeps this limit, as ascending intervals, ends included."""
 
     def breach(self, attributes: Sequence[Attribute], method: Mechanism | Perturbation) -> str | None:
         """What a mechanism or a perturbation breaks, or why that cannot be judged; None where the limit is kept."""
@@ -174,15 +175,14 @@ class CausedLimit(FigureLimit):
         survival = Survival((mechanism.noise,), mechanism.threshold)
         return float(self._shares(attributes, survival).max())
 
-    def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
         """As for a risk, the interpolant's error is bounded: beyond the limit by 1e-10 or more is never overlooked."""
 
         def excesses(noises: tuple[Noise, ...]) -> Floats:
             return self._shares(attributes, Survival(noises, setting.threshold)) - self.most
 
         n_levels = max(attribute.n_levels for attribute in attributes)
-        found = find_epsilons(excesses, setting, n_levels, low, high)
-        return found.intervals[0][1] if found.intervals and found.intervals[0][0] == low else None
+        return find_epsilons(excesses, setting, n_levels, low, high).intervals
 
     def _shares(self, attributes: Sequence[Attribute], survival: Survival) -> Floats:
         return np.stack([caused_shares(each.profiles, survival, attack=self.attack) for each in attributes])
@@ -204,7 +204,7 @@ class CertainLimit(FigureLimit):
 
     @property
     def sure(self) -> str:
-        return f"{100 * self.certainty:g}%"
+        return f"{as_given(self.certainty, 2)}%"
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         if isinstance(mechanism, Perturbation):
@@ -217,19 +217,15 @@ class CertainLimit(FigureLimit):
             )
         return max(self._share(each, self._believe(each), mechanism.noise, mechanism.threshold) for each in attributes)
 
-    def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
         """Scanned, and not proved: certainty jumps where a released count becomes enough for it.
 
         A rise above the limit and back between neighbours of the scan can be overlooked. With three labels or more it
         is the upper end of the figure that keeps the limit.
         """
-        largest: float | None = high
-        for attribute in attributes:
-            if largest is not None:
-                largest = self._find_largest(attribute, setting, low, largest)
-        return largest
+        return intersect(*(self._find_kept(attribute, setting, low, high) for attribute in attributes))
 
-    def _find_largest(self, attribute: Attribute, setting: Setting, low: float, high: float) -> float | None:
+    def _find_kept(self, attribute: Attribute, setting: Setting, low: float, high: float) -> Intervals:
         belief = self._believe(attribute)
 
         def share(epsilon: float) -> float:
@@ -237,19 +233,17 @@ class CertainLimit(FigureLimit):
 
         counts = len(attribute.vectors or ()) * attribute.n_levels
         per_decade = SCANNED_CLOSELY if counts <= FEW_COUNTS else SCANNED
-        found: dict[float, float] = {}
-        for epsilon in np.geomspace(low, high, math.ceil(per_decade * math.log10(high / low)) + 1).tolist():
-            found[epsilon] = share(epsilon)
-            if found[epsilon] > self.most:
-                break
+        per_decade = per_decade if high > LEAST_EPSILON else SCANNED_BELOW
+        scanned = np.geomspace(low, high, math.ceil(per_decade * math.log10(high / low)) + 1)
+        found = {epsilon: share(epsilon) for epsilon in scanned.tolist()}
         for start, end in self._near(found):
             found |= {epsilon: share(epsilon) for epsilon in np.geomspace(start, end, 5)[1:-1].tolist()}
-        before = None
-        for epsilon in sorted(found):
-            if found[epsilon] > self.most:
-                return None if before is None else _halve(lambda at: share(at) <= self.most, before, epsilon)
-            before = epsilon
-        return high
+        edges = [epsilon for epsilon in (low, high) if found[epsilon] <= self.most]
+        for pair in pairwise(sorted(found)):
+            inner, outer = sorted(pair, key=lambda epsilon: found[epsilon] > self.most)
+            if found[inner] <= self.most < found[outer]:
+                edges.append(_halve(lambda at: share(at) <= self.most, inner, outer))
+        return tuple(zip(sorted(edges)[::2], sorted(edges)[1::2], strict=True))
 
     def _near(self, found: Mapping[float, float]) -> list[tuple[float, float]]:
         """Neighbours that keep the limit, of which one comes near to it: the nearest of them."""
@@ -282,15 +276,15 @@ class CeilingLimit(FigureLimit):
             return find_ceiling(mechanism)[0]
         return find_success(mechanism.noise, Labels.even(2))
 
-    def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
         """The ceiling rises with epsilon, so that halving finds its edge. No data are used."""
 
         def keeps(epsilon: float) -> bool:
             return find_success(setting.at(epsilon).noise, Labels.even(2)) <= self.most
 
         if keeps(high):
-            return high
-        return _halve(keeps, low, high) if keeps(low) else None
+            return ((low, high),)
+        return ((low, _halve(keeps, low, high)),) if keeps(low) else ()
 
 
 @dataclass(frozen=True)
@@ -300,9 +294,10 @@ class EpsilonLimit(FigureLimit):
     name: ClassVar[str] = "max_epsilon"
     about: ClassVar[str] = "epsilon"
     uses_data: ClassVar[bool] = False
-    asked: ClassVar[str] = "an epsilon of at most {figure:g}"
-    kept: ClassVar[str] = "epsilon at or below {figure:g}"
-    found: ClassVar[str] = "epsilon is {figure:g}"
+    places: ClassVar[int] = 0
+    asked: ClassVar[str] = "an epsilon of at most {}"
+    kept: ClassVar[str] = "epsilon at or below {}"
+    found: ClassVar[str] = "epsilon is {}"
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         if isinstance(mechanism, Perturbation):
@@ -312,8 +307,8 @@ class EpsilonLimit(FigureLimit):
     def why_not(self, perturbation: Perturbation) -> str | None:
         return NO_EPSILON
 
-    def find_largest(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> float | None:
-        return min(float(self.most), high) if self.most >= low else None
+    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
+        return intersect(((low, high),), ((0.0, float(self.most)),))
 
 
 @dataclass(frozen=True)
@@ -322,12 +317,28 @@ class Reach:
 
     limit: FigureLimit
     largest: float | None = field(default=None)
-    """The largest epsilon up to which it is kept; None where it is not kept at the smallest."""
+    """The largest epsilon up to which every smaller one keeps it; None where the smallest does not keep it."""
+    kept: Intervals = ()
+    """Every epsilon that keeps it, those beyond ``largest`` too."""
 
     @property
     def binds_itself(self) -> bool:
         """Whether it is a limit on epsilon that is reached: it binds wherever the search ends."""
         return isinstance(self.limit, EpsilonLimit) and self.largest == self.limit.most
+
+
+def say_largest(wavy: Sequence[str], keeps: str, others: bool, least: float = LEAST_EPSILON) -> str:
+    """Return what the epsilon is that was found: of limits on these figures, every smaller one keeps those too."""
+    every = f"up to which every smaller one, from {min(least, LEAST_EPSILON):g} on,"
+    if wavy and not others:
+        return f"the largest epsilon {every} {keeps}"
+    also = f", and {every} keeps the limit on {' and '.join(wavy)}" if wavy else ""
+    return f"the largest epsilon that {keeps}{also}"
+
+
+def list_wavy(limits: Sequence[FigureLimit]) -> list[str]:
+    """The limited figures that need not rise with epsilon."""
+    return [each.about for each in limits if each.uses_data]
 
 
 def join_figure_limits(limits: Sequence[FigureLimit]) -> tuple[FigureLimit, ...]:
@@ -353,10 +364,19 @@ def find_reaches(
 ) -> tuple[Reach, ...]:
     """How far each limit lets epsilon go in a range.
 
-    Epsilons from 0.001 on are looked at, wherever the range begins: all of them must keep the limit.
+    Epsilons from 0.001 on are looked at, wherever the range begins: all of them must keep the limit. Where 0.001 does
+    not keep it, those from 0.000001 on are.
     """
     low, high = min(searched[0], LEAST_EPSILON), searched[1]
-    return tuple(Reach(limit, limit.find_largest(attributes, setting, low, high)) for limit in limits)
+    found = []
+    for limit in limits:
+        kept = limit.find_kept(attributes, setting, low, high)
+        begins = bool(kept) and kept[0][0] == low
+        deeper = not begins and low > SMALLEST_EPSILON
+        if deeper and limit.find(attributes, setting.at(SMALLEST_EPSILON)) <= limit.most:
+            kept, begins = (*limit.find_kept(attributes, setting, SMALLEST_EPSILON, low), *kept), True
+        found.append(Reach(limit, kept[0][1] if begins else None, kept))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -371,7 +391,7 @@ class ReachWithoutData:
     @classmethod
     def of(cls, limits: Sequence[FigureLimit], setting: Setting) -> ReachWithoutData:
         end = min(LARGEST_EPSILON, setting.largest_epsilon)
-        reaches = find_reaches(limits, (), setting, (LEAST_EPSILON, end))
+        reaches = find_reaches(limits, (), setting, (SMALLEST_EPSILON, end))
         reached = [each.largest for each in reaches if each.largest is not None]
         if len(reached) < len(reaches):
             return cls(None, True)
@@ -379,9 +399,9 @@ class ReachWithoutData:
         return cls(largest, largest < end or any(each.binds_itself for each in reaches))
 
 
-def _halve(keeps: Callable[[float], bool], low: float, high: float) -> float:
+def _halve(keeps: Callable[[float], bool], inner: float, outer: float) -> float:
     """The last epsilon that keeps a limit, between one that does and one that does not."""
-    while high / low > 1.0 + EDGE:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
+    while abs(math.log(outer / inner)) > EDGE:
+        middle = math.sqrt(inner * outer)
+        inner, outer = (middle, outer) if keeps(middle) else (inner, middle)
+    return inner

@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from cellrisk.decide.figure_limits import Reach
 from cellrisk.decide.requirement import Condition, describe_conditions
-from cellrisk.decide.search import Admissible
+from cellrisk.decide.search import SMALLEST_EPSILON, Admissible, Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff
-from cellrisk.risk.sweep import LEAST_EPSILON, Limits, MeasuredRisk, Setting
-from cellrisk.system.text import percent, show_down, show_up
+from cellrisk.risk.sweep import Limits, MeasuredRisk, Setting
+from cellrisk.system.text import percent, round_down, show_down, show_spans, show_up
 
 INSTEAD = (
     "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
     "every smaller epsilon too"
 )
-
-Intervals = tuple[tuple[float, float], ...]
+BIND = (
+    "to choose an epsilon, set a limit that binds, such as a ceiling of 0.75 or an epsilon of at most 1, or choose it "
+    "by other standards"
+)
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,9 @@ class Option:
     """The largest admissible epsilon; None where none will do, and where no limit binds."""
     risk: float | None
     """The risk at that epsilon, of the sensitive attribute with the highest."""
-    admissible: tuple[tuple[float, float], ...]
+    admissible: Intervals
     """Every admissible interval, ends included, each on its safe side."""
-    within_risk_limits: tuple[tuple[float, float], ...]
+    within_risk_limits: Intervals
     """Every interval that is admissible whatever the limit on the TVD."""
     lowest_epsilon: float
     """The epsilon in the range that comes nearest to the limits, or stays farthest below them."""
@@ -46,6 +49,23 @@ class Option:
     why: str
     reaches: tuple[Reach, ...] = ()
     """How far each limit on a figure lets epsilon go."""
+
+    @property
+    def given(self) -> bool:
+        """Whether the epsilon is a limit on epsilon itself."""
+        return any(each.binds_itself and each.largest == self.epsilon for each in self.reaches)
+
+    @property
+    def shown(self) -> float | None:
+        """The epsilon to be used and shown: rounded down inside the admissible set, unless it was given."""
+        if self.epsilon is None or self.given:
+            return self.epsilon
+        return round_down(self.epsilon, self.admissible[-1][0])
+
+    @property
+    def without_epsilon(self) -> str:
+        """Why there is no epsilon, in a few words: what ``why`` begins with."""
+        return self.why.partition(":")[0]
 
     @property
     def open_ended(self) -> bool:
@@ -69,14 +89,18 @@ class SearchedRange:
         within_limits = self.restrict(self.found.intervals)
         within = within_limits if trade_off is None else trade_off.restrict(within_limits)
         end = within[-1][1] if within else None
+        kept = intersect(self.found.intervals, *(each.kept for each in self.reaches))
+        kept = kept if trade_off is None else trade_off.restrict(kept)
+        again = tuple((low, high) for low, high in kept if end is None or low > end)
         binds = end is not None and (end < self.searched[1] or any(each.binds_itself for each in self.reaches))
         epsilon = end if binds else None
         if end is None:
-            why = self.explain_none(within_limits, trade_off)
+            none = f"no epsilon {show_spans([self.searched])} is admissible"
+            why = f"{none}: {self.explain_none(within_limits, trade_off)}"
         elif epsilon is None:
-            why = self.explain_open(within, trade_off)
+            why = self.explain_open(within, within_limits, trade_off)
         else:
-            why = self.explain_largest(within, trade_off)
+            why = self.explain_largest(within, within_limits)
         return Option(
             setting=self.setting,
             epsilon=epsilon,
@@ -87,7 +111,7 @@ class SearchedRange:
             lowest_risk=self.lowest_risk,
             limits=self.limits,
             searched=self.searched,
-            why=why,
+            why=why + say_again(again, end),
             reaches=self.reaches,
         )
 
@@ -108,38 +132,40 @@ class SearchedRange:
         largest = min([self.searched[1], *(each for each in reached if each is not None)])
         return tuple((low, min(high, largest)) for low, high in intervals if low <= largest)
 
-    def explain_largest(self, within: Intervals, trade_off: TradeOff | None) -> str:
-        spans = ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in within)
-        why = f"the limits allow epsilon {spans}"
+    def explain_largest(self, within: Intervals, within_limits: Intervals) -> str:
+        why = f"the limits allow epsilon {show_spans(within)}"
         binding = [each.limit.about for each in self.reaches if each.largest == within[-1][1]]
         if binding and len(self.reaches) + len(self.conditions) > 1:
             why += f", where the limit on {' and '.join(binding)} binds"
-        return why + self._explain_lower_end(within, trade_off)
+        return "; ".join([why, *self._explain_gaps(within_limits)])
 
-    def explain_open(self, within: Intervals, trade_off: TradeOff | None) -> str:
+    def explain_open(self, within: Intervals, within_limits: Intervals, trade_off: TradeOff | None) -> str:
         high = self.searched[1]
         ends = "the range searched" if math.isinf(self.setting.largest_epsilon) else "what the mechanism covers"
         kept = [each.limit.describe() for each in self.reaches]
         kept += [describe_conditions(self.conditions)] if self.conditions else []
         raw = f" (the raw table's own risk is {percent(self.limits.raw)})" if self.conditions else ""
-        tvd = ""
+        gaps = self._explain_gaps(within_limits)
+        start = "the limits hold, but not everywhere: epsilon" if gaps else "no limit binds: even epsilon"
+        told = [f"{start} {show_down(high)}, the end of {ends}, gives {' and '.join(kept)}{raw}", *gaps]
         if trade_off is not None and within[0][0] > self.searched[0]:
-            tvd = f"; the limit on the TVD asks for {trade_off.describe_least()}"
-        return (
-            f"no limit binds, as even epsilon {show_down(high)}, the end of {ends}, gives {' and '.join(kept)}{raw}"
-            f"{self._explain_lower_end(within, trade_off)}{tvd}; to choose an epsilon, set a limit that binds, such as "
-            f"a ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards"
-        )
+            told.append(f"the limit on the TVD asks for {trade_off.describe_least()}")
+        return "; ".join([*told, BIND])
 
-    def _explain_lower_end(self, within: Intervals, trade_off: TradeOff | None) -> str:
-        """Why a smaller epsilon is inadmissible, and which limit would not call it so."""
-        if within[0][0] <= self.searched[0] or trade_off is not None:
-            return ""
-        lower = self.setting.lower_end
-        return (
-            f"; below {show_up(within[0][0])}, noise itself shows one value alone too often, by accident ({lower} is "
-            f"{percent(self.limits.chance)}); {INSTEAD}"
-        )
+    def _explain_gaps(self, within_limits: Intervals) -> list[str]:
+        """Where a limit on a risk is broken though larger epsilons keep it, and which limit allows smaller ones."""
+        first = self.searched[0], within_limits[0][0]
+        gaps = [(high, low) for (_, high), (low, _) in pairwise(within_limits)]
+        gaps = [first, *gaps] if first[0] < first[1] else gaps
+        if not gaps:
+            return []
+        return [f"{show_spans(gaps)} the limit on the risk is broken ({self._say_chance()})", INSTEAD]
+
+    def _say_chance(self) -> str:
+        """What the risk of the worst attribute tends to."""
+        fixed = "" if self.setting.lower_end == "chance" else ", with delta fixed,"
+        chance = max(each.chance for each in self.measured.limits(self.setting))
+        return f"as epsilon falls to 0{fixed} the risk tends to {percent(chance)}"
 
     def explain_none(self, within_limits: Intervals, trade_off: TradeOff | None) -> str:
         if within_limits and trade_off is not None:
@@ -147,14 +173,14 @@ class SearchedRange:
                 f"the other limits allow epsilon up to {show_down(within_limits[-1][1])}, the limit on the TVD asks "
                 f"for {trade_off.describe_least()}"
             )
-        low, high = self.searched
+        low = self.searched[0]
         for each in self.reaches:
             if each.largest is None:
-                least = min(low, LEAST_EPSILON)
+                least = min(low, SMALLEST_EPSILON)
                 figure = each.limit.find(self.measured.attributes, self.setting.at(least))
                 return f"already at epsilon {least:g}, {each.limit.say(figure)}"
             if each.largest < low:
-                return f"the limit on {each.limit.about} is kept only up to epsilon {show_down(each.largest)}"
+                return f"every epsilon keeps the limit on {each.limit.about} only up to {show_down(each.largest)}"
         if self.found.intervals:
             reached = [(each.largest, each.limit.about) for each in self.reaches if each.largest is not None]
             largest, about = min(reached, key=lambda each: each[0])
@@ -162,16 +188,18 @@ class SearchedRange:
                 f"the limit on the risk asks for epsilon {show_up(self.found.intervals[0][0])} or more, the limit on "
                 f"{about} allows up to {show_down(largest)}; {INSTEAD}"
             )
-        lower = self.setting.lower_end
-        alone = "chance alone gives" if lower == "chance" else f"{lower} is"
-        why = (
-            f"between epsilon {low:g} and {high:g} it comes nearest at {self.found.where:.4g}, where the risk is "
-            f"{percent(self.lowest_risk)}; {alone} {percent(self.limits.chance)}, the raw table "
-            f"{percent(self.limits.raw)}"
+        return (
+            f"epsilon {self.found.where:.4g} comes nearest, with a risk of {percent(self.lowest_risk)}; "
+            f"{self._say_chance()}, and the raw table's is {percent(self.limits.raw)}; {INSTEAD}"
         )
-        limit = self.conditions[0].requirement.max_risk
-        above = limit is not None and self.limits.chance > limit
-        return f"{why}; chance alone is above the limit; {INSTEAD}" if above else why
+
+
+def say_again(again: Intervals, end: float | None) -> str:
+    """Which epsilons keep every limit without being admissible."""
+    if not again:
+        return ""
+    larger = "larger epsilons" if end else "epsilons"
+    return f"; {larger} {show_spans(again)} keep every limit, but some smaller ones do not"
 
 
 def find_worst(measured: MeasuredRisk, setting: Setting, epsilon: float) -> float:

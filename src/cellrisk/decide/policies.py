@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.policy_files import LIMITS, SettingsFile, find_policy_files
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.system.text import as_given
 from cellrisk.system.words import MechanismName
 
 if TYPE_CHECKING:
@@ -189,8 +190,8 @@ class Policies:
             for name, given in limits.items() if each.policy.risk.words == words else ():
                 own = getattr(each.policy.requirement, name, None)
                 if given is not None and own is not None and given > own:
-                    option = name.replace("_", "-")
-                    raise InvalidInput(f"--{option} is looser than the policy", got=given, allowed=f"up to {own:g}")
+                    option, most = name.replace("_", "-"), as_given(own)
+                    raise InvalidInput(f"--{option} is looser than the policy", got=given, allowed=f"up to {most}")
 
     def check_figures(self, given: Sequence[FigureLimit]) -> None:
         """Refuses a limit that is looser than a policy's on the same figure."""
@@ -199,7 +200,7 @@ class Policies:
                 if own.is_like(limit) and limit.most > own.most:
                     option = limit.name.replace("_", "-")
                     raise InvalidInput(
-                        f"--{option} is looser than the policy", got=limit.most, allowed=f"up to {own.most:g}"
+                        f"--{option} is looser than the policy", got=limit.most, allowed=f"up to {as_given(own.most)}"
                     )
 
     def largest_delta(self, records: int) -> float | None:
@@ -267,12 +268,12 @@ class Policies:
     def largest_epsilon(self, setting: Setting) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
         from cellrisk.decide.figure_limits import ReachWithoutData
-        from cellrisk.risk.sweep import LEAST_EPSILON
+        from cellrisk.decide.search import SMALLEST_EPSILON
 
         limits = [limit for limit in self.figure_limits if not limit.uses_data]
         largest = ReachWithoutData.of(limits, setting).largest
         if largest is None:
-            raise InvalidInput(f"no epsilon of {setting.describe()} from {LEAST_EPSILON:g} on keeps the policy")
+            raise InvalidInput(f"no epsilon of {setting.describe()} from {SMALLEST_EPSILON:g} on keeps the policy")
         return largest if limits else math.inf
 
     def forbid(self, table: FrequencyTable, mechanism: Mechanism, sensitive: str | None = None) -> None:

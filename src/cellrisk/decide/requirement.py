@@ -16,14 +16,14 @@ from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
-from cellrisk.system.text import percent
+from cellrisk.system.text import as_given, percent
 
 PERTURBED_ATTACK = "a perturbation is judged by the homogeneity attack alone"
 NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no chance level"
 
 WORDS = {
-    "max_risk": ("a risk of at most {}", "the risk at or below {}"),
-    "margin": ("a risk at most {} above chance", "the risk at most {} above chance"),
+    "max_risk": ("a risk of at most {}%", "the risk at or below {}%"),
+    "margin": ("a risk at most {}% above chance", "the risk at most {}% above chance"),
     "max_people": ("at most {} people exposed on average", "the number of people exposed on average at or below {}"),
 }
 """Each limit in words, after "asks for" and after "keeps"."""
@@ -66,7 +66,7 @@ class Requirement:
         """The smaller of the two limits of each kind.
 
         >>> Requirement(max_risk=0.3, margin=0.1).tighter(Requirement(max_risk=0.2)).describe()
-        'a risk of at most 20.0% and a risk at most 10.0% above chance'
+        'a risk of at most 20% and a risk at most 10% above chance'
         """
         pairs = {field.name: (getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
         return Requirement(
@@ -77,7 +77,7 @@ class Requirement:
         """The limits in words.
 
         >>> Requirement(max_risk=0.3, max_people=5000).describe()
-        'a risk of at most 30.0% and at most 5,000 people exposed on average'
+        'a risk of at most 30% and at most 5,000 people exposed on average'
         """
         return self._say(0)
 
@@ -85,13 +85,13 @@ class Requirement:
         """The limits in words, after "keeps".
 
         >>> Requirement(max_risk=0.3, max_people=5000).aim()
-        'the risk at or below 30.0% and the number of people exposed on average at or below 5,000'
+        'the risk at or below 30% and the number of people exposed on average at or below 5,000'
         """
         return self._say(1)
 
     def _say(self, grammar: int) -> str:
         given = {name: value for name, value in vars(self).items() if value is not None}
-        shown = {name: f"{value:,.10g}" if name == "max_people" else percent(value) for name, value in given.items()}
+        shown = {name: as_given(value, 0 if name == "max_people" else 2) for name, value in given.items()}
         return " and ".join(words[grammar].format(shown[name]) for name, words in WORDS.items() if name in shown)
 
 

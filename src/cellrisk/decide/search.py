@@ -11,6 +11,8 @@ import numpy as np
 from cellrisk.noise.distributions import Noise
 from cellrisk.system.arrays import Floats
 
+SMALLEST_EPSILON = 1e-6
+"""A search looks down to this before it says that no epsilon keeps a limit."""
 STEP = 0.09
 """The widest step of a scan, in log epsilon."""
 EDGE = 1e-8
@@ -22,18 +24,32 @@ Excess = Callable[[Floats], Floats]
 """How far a risk is above its limit, at many epsilons at once."""
 Excesses = Callable[[tuple[Noise, ...]], Floats]
 """(limits, noises): how far each risk is above its limit, under many noises at once."""
+Intervals = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
 class Admissible:
     """The epsilons in a range at which the excess is at most zero, and where it is least."""
 
-    intervals: tuple[tuple[float, float], ...]
+    intervals: Intervals
     """Ascending, both ends included: the excess is at most zero at each end, and above zero 1e-6 beyond it."""
     least: float
     """The smallest excess that was found."""
     where: float
     """The epsilon of the smallest excess."""
+
+
+def intersect(*several: Intervals) -> Intervals:
+    """What is in each of them.
+
+    >>> intersect(((1.0, 3.0), (5.0, 9.0)), ((2.0, 6.0),))
+    ((2.0, 3.0), (5.0, 6.0))
+    """
+    found, *others = several
+    for other in others:
+        both = [(max(a, c), min(b, d)) for a, b in found for c, d in other]
+        found = tuple((low, high) for low, high in both if low <= high)
+    return found
 
 
 def find_admissible(excess: Excess, low: float, high: float) -> Admissible:

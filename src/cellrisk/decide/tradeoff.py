@@ -12,6 +12,7 @@ from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number, require_within
 from cellrisk.system.progress import Progress
+from cellrisk.system.text import as_given, show_up
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -31,6 +32,9 @@ class TvdLimit:
     releases: int = 20
     seed: int = 0
     cells: str = "domain"
+
+    def describe(self) -> str:
+        return f"a TVD of at most {as_given(self.max_tvd)}"
 
     def __post_init__(self) -> None:
         require_whole_number("way", self.way, 1)
@@ -66,7 +70,7 @@ class TradeOff:
     def describe_least(self) -> str:
         if self.least_epsilon is None:
             return f"more than {self.epsilon[-1]:g} (its TVD is still {self.tvd[-1]:.3g})"
-        return f"at least {self.least_epsilon:.5g}"
+        return f"at least {show_up(self.least_epsilon)}"
 
     def to_dict(self) -> dict[str, Any]:
         points = zip(self.epsilon.tolist(), self.risk.tolist(), self.tvd.tolist(), strict=True)

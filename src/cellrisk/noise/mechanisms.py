@@ -133,6 +133,11 @@ class Mechanism(ABC):
         return EndlessNoise()
 
     @property
+    def by_chance(self) -> str:
+        """What is said of a share that is left as epsilon falls to 0: chance, unless the noise keeps a finite scale."""
+        return "by chance" if math.isinf(self.limit_noise.scale) else "as epsilon falls to 0 with delta fixed"
+
+    @property
     def scale(self) -> float:
         """The noise's parameter: Laplace's b or a Gaussian's sigma, in counts."""
         return self.noise.scale

@@ -227,7 +227,7 @@ class Assessment(Result):
         for figures, exposure in zip(self.figures, self.exposures, strict=True):
             whose = f"{figures.sensitive}: " if len(self.figures) > 1 else ""
             shares = {
-                "right by chance": exposure.chance_share,
+                f"right {self.mechanism.by_chance}": exposure.chance_share,
                 "exposed": exposure.share,
                 "because of their own record": figures.caused.share,
             }
@@ -252,11 +252,8 @@ class Assessment(Result):
             )
             exposure = next(each for each in self.exposures if each.sensitive == name)
             confidence = _describe_confidence(exposure, self.mechanism)
-            parts.append(
-                "\n".join(
-                    [title, _risk_table(self.risks, self.limits, name), *self.fitted[name].describe(), confidence]
-                )
-            )
+            table = _risk_table(self.risks, self.limits, name, self.mechanism.by_chance)
+            parts.append("\n".join([title, table, *self.fitted[name].describe(), confidence]))
         return [*parts, CURATOR_NOTE]
 
 
@@ -424,7 +421,7 @@ def _describe_mechanism(mechanism: Mechanism) -> str:
     )
 
 
-def _risk_table(risks: Sequence[Risk], limits: Sequence[Limits], sensitive: str) -> str:
+def _risk_table(risks: Sequence[Risk], limits: Sequence[Limits], sensitive: str, by_chance: str) -> str:
     """A row for each measure and weighting: its forms, then what the last of them is by chance and without noise."""
     rows: dict[tuple[str, str], dict[str, tuple[Risk, Limits]]] = {}
     for row, ends in zip(risks, limits, strict=True):
@@ -436,5 +433,5 @@ def _risk_table(risks: Sequence[Risk], limits: Sequence[Limits], sensitive: str)
         + [f"{number:.4f}" for number in (cells[forms[-1]][1].chance, cells[forms[-1]][1].raw)]
         for (measure, weights), cells in rows.items()
     ]
-    header = ["measure", "weights", *forms, f"{forms[-1]}: by chance", "without noise"]
+    header = ["measure", "weights", *forms, f"{forms[-1]}: {by_chance}", "without noise"]
     return aligned(header, body, left=2)

@@ -77,7 +77,7 @@ class DecisionFigures:
             f"At {mechanism.guarantee}, {of_people(caused.people, caused.records, spread)} would {given_away} only "
             f"because their own record is in it; "
             f"{about_people(caused.exposed)} ({percent(caused.exposed / caused.records)}) would at all, and "
-            f"{percent(chance_share)} by chance."
+            f"{percent(chance_share)} {mechanism.by_chance}."
         ]
         if self.certainty:
             parts.append(say_named(self.sensitive, self.certainty[-1].people, self.certainty[-1].certainty))

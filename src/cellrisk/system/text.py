@@ -36,6 +36,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
+def as_given(number: float, places: int = 0) -> str:
+    """Return a limit with every digit that was given, its point moved by so many places: two make a percentage.
+
+    >>> as_given(0.2344, 2), as_given(0.3, 2), as_given(5000.0), as_given(0.75)
+    ('23.44', '30', '5,000', '0.75')
+    """
+    return f"{float(Decimal(repr(float(number))).scaleb(places)):,}".removesuffix(".0")
+
+
 def whole_people(number: float) -> str:
     """A number of people without decimals: never a 0 beside a share that is above it.
 
@@ -129,13 +138,14 @@ def say_error(error: float) -> str:
     return f"{error:.2g}" if error else "did not vary"
 
 
-def round_down(epsilon: float) -> float:
-    """An epsilon to five digits, not above it: what is shown is admissible, and is what is used.
+def round_down(epsilon: float, least: float = 0.0) -> float:
+    """Round an epsilon down to five digits, unless it would fall below ``least``: what is shown is admissible.
 
-    >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0)
-    (1.0904, 0.0012345, 100.0)
+    >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0), round_down(1.0904253, 1.09041)
+    (1.0904, 0.0012345, 100.0, 1.0904253)
     """
-    return float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+    rounded = float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+    return rounded if rounded >= least else float(epsilon)
 
 
 def round_up(epsilon: float, digits: int = DIGITS) -> float:
@@ -159,6 +169,16 @@ def show_down(epsilon: float) -> str:
 def show_up(epsilon: float) -> str:
     """An epsilon as text, to five digits, not below it."""
     return f"{round_up(epsilon):.{DIGITS}g}"
+
+
+def show_spans(intervals: Iterable[tuple[float, float]]) -> str:
+    """Return intervals of epsilon as text, each rounded inwards to five digits unless it is too narrow.
+
+    >>> show_spans([(0.001, 0.1234567), (2.00001, 2.00002)])
+    'from 0.001 to 0.12345, and from 2.00001 to 2.00002'
+    """
+    inwards = [(low if round_up(low) > high else round_up(low), round_down(high, low)) for low, high in intervals]
+    return ", and ".join(f"from {as_given(low)} to {as_given(high)}" for low, high in inwards)
 
 
 def claim(loss: float) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import require_within
-from cellrisk.system.text import number_of, percent
+from cellrisk.system.text import as_given, number_of, percent
 from cellrisk.system.writing import check_writable, write_whole
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _read_results(target: Path) -> dict[str, Any]:
 def _describe(audit: CheckedAudit, table: ShownTable, name: str) -> dict[str, Any]:
     share, max_risk, exposed, records = audit.share, audit.max_risk, audit.exposed, audit.records
     status = "pass" if share <= (max_risk or 0) else "review" if max_risk is None else "fail"
-    limit = "no limit was set" if max_risk is None else f"the limit is {percent(max_risk)}"
+    limit = "no limit was set" if max_risk is None else f"the limit is {as_given(max_risk, 2)}%"
     flags = {ALONE: table.alone, ONE: table.ones}
     return {
         "uid": name,

@@ -35,7 +35,7 @@ from cellrisk.publish.releasing.waiting import draw_survivals
 from cellrisk.risk.sweep import Setting
 from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, claim
+from cellrisk.system.text import aligned, as_given, claim
 from cellrisk.system.version import __version__
 from cellrisk.system.words import MechanismName, Neighbours, require_word
 
@@ -161,7 +161,7 @@ class PrivateChoice(Result):
     def why(self) -> str:
         """Why this epsilon, in a sentence."""
         people = "person" if self.max_caused_people == 1 else "people"
-        limit = f"{self.max_caused_people:g} {people} given away because of their own record"
+        limit = f"{as_given(self.max_caused_people)} {people} given away because of their own record"
         if self.epsilon is None:
             return f"No epsilon of the grid was seen to keep the limit of {limit}."
         return (
@@ -220,7 +220,7 @@ class PrivateChoice(Result):
     def _paragraphs(self) -> list[str]:
         header = ["epsilon", "limit (people)", "lowered by", "cost of the choice", "at most in all"]
         chosen = "-" if self.epsilon is None else f"{self.epsilon:g}"
-        row = [chosen, f"{self.max_caused_people:g}", f"{self.error:.4g}", claim(self.private), claim(self.total)]
+        row = [chosen, as_given(self.max_caused_people), f"{self.error:.4g}", claim(self.private), claim(self.total)]
         return [aligned(header, [row]), "\n".join(self.statements), *describe_policies(self.policies)]
 
 
@@ -299,7 +299,7 @@ def choose_privately(
     if lowered <= 0:
         raise InvalidInput(
             "the limit is not above what the choice may be off by",
-            got=f"{max_caused_people:g} people, and an error of {error * UNIT:.4g}",
+            got=f"{as_given(max_caused_people)} people, and an error of {error * UNIT:.4g}",
             fix="allow more people, a larger private epsilon, or fewer points of the grid",
         )
     profiles = domain.cells.profiles()

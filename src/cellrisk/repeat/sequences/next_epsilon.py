@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.counts.table import require_table
 from cellrisk.decide.choosing import CHOICE_NOTE
+from cellrisk.decide.figure_limits import say_largest
+from cellrisk.decide.option import say_again
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
-from cellrisk.decide.search import find_admissible
+from cellrisk.decide.search import SMALLEST_EPSILON, Intervals, find_admissible, intersect
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism, describe_mechanism
 from cellrisk.repeat.accounting.composition import Composition
@@ -29,7 +31,7 @@ from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, read_list, require_kind
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, percent, show_down, show_up
+from cellrisk.system.text import CURATOR_NOTE, aligned, as_given, percent, round_down, show_down, show_spans, show_up
 from cellrisk.system.words import (
     Form,
     MeasureName,
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
 
 EDGE = 4e-7
 """Relative width to which an end of the admissible set is narrowed; the admissible side is kept."""
-
-Intervals = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,17 @@ class NextLimits:
         """What is kept, in words."""
         said = []
         if self.risk is not None:
-            said.append(f"the overall risk ({self.kind}, {self.weights}) at {say_risk(self.kind, self.risk)} or below")
+            said.append(f"the overall risk ({self.kind}, {self.weights}) at {self._show(self.risk)} or below")
         if self.caused is not None:
-            shown = say_risk(self.kind, self.caused)
+            shown = self._show(self.caused)
             said.append(f"people given away because of their own record ({self.kind}) at {shown} or below")
         if self.ceiling is not None:
-            said.append(f"the ceiling at {100 * self.ceiling:g} times in 100 or below")
+            said.append(f"the ceiling at {as_given(self.ceiling, 2)} times in 100 or below")
         return " and ".join(said)
+
+    def _show(self, limit: float) -> str:
+        """A limit as it was given: a share of people for the bounded kind, a number for the sum."""
+        return f"{as_given(limit, 2)}%" if self.kind == "max" else as_given(limit)
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,8 +154,9 @@ class NextEpsilon(Result):
         what = f"{self.attribute or 'the counts of the cells'} through {self.setting.describe()}"
         keeps = f"keeps {self.limits.describe()}"
         if self.epsilon is None or self.cumulative is None:
-            start = f"No limit binds for {what}" if self.admissible else f"No epsilon for {what} {keeps}"
-            return f"{start}: {self.why}."
+            start = "No limit binds" if self.admissible == (self.searched,) else "The limits hold, but not everywhere,"
+            none = f"No epsilon {show_spans([self.searched])} is admissible that {keeps}"
+            return f"{start if self.admissible else none} for {what}: {self.why}."
         then = [f"The cumulative loss is then {say_loss(self.cumulative)}"]
         if self.risk is not None:
             then.append(f"the risk {say_risk(self.kind, self.risk)}")
@@ -160,7 +165,10 @@ class NextEpsilon(Result):
         if self.ceiling is not None and self.limits.ceiling is not None:
             then.append(f"the ceiling {say_times(self.ceiling.even_two, 0.5)[0]} times in 100")
         listed = f"{', '.join(then[:-1])}, and {then[-1]}" if len(then) > 1 else then[0]
-        return f"The largest epsilon for {what} that {keeps} is {show_down(self.epsilon)}. {listed}; {self.why}."
+        wavy = ["caused"] if self.limits.caused is not None else []
+        largest = say_largest(wavy, keeps, self.limits.risk is not None, self.searched[0])
+        shown = as_given(round_down(self.epsilon, self.admissible[-1][0]))
+        return f"For {what}, {shown} is {largest}. {listed}; {self.why}."
 
     def _numbers(self) -> list[dict[str, float | None]]:
         """One row an admissible interval; one without numbers where there is none."""
@@ -226,7 +234,8 @@ def largest_epsilon(
 ) -> NextEpsilon:
     """Which is the largest epsilon for the next release that keeps the limits, together with all before it?
 
-    Risk is not monotone in epsilon, so the whole admissible set between 0.001 and 100 comes back. It is looked for
+    Risk is not monotone in epsilon, so the whole admissible set between 0.001 and 100 comes back; if it is empty, what
+    lies above 0.000001 is searched. It is looked for
     along the cumulative epsilon and taken back to the next release's own, which grows with it; each end is admissible
     by `assess_sequence` itself, and one part in a million beyond it is not. Under ``max_caused`` and ``max_ceiling``
     more privacy is never inadmissible: the answer is the largest epsilon up to which every smaller one keeps them.
@@ -289,15 +298,21 @@ def largest_epsilon(
     if table is None:
         if max_risk is not None or max_caused is not None:
             raise InvalidInput("max_risk and max_caused need a table", fix="give it, or max_ceiling alone")
-        searched = LEAST_EPSILON, largest
-        allowed = {"ceiling": next_release.find_within_ceiling(float(max_ceiling or 0.0), searched)}
-        found = decide(limits, searched, allowed, [next_release.ceiling_before])
+        for least in LEAST_EPSILON, SMALLEST_EPSILON:
+            searched = least, largest
+            allowed = {"ceiling": next_release.find_within_ceiling(float(max_ceiling or 0.0), searched)}
+            found = decide(limits, searched, allowed, [next_release.ceiling_before])
+            if found.admissible:
+                break
     else:
         cell_risk = CellRisk(table, measure, form, priors)
         assessor = SequenceAssessor.of(next_release.at(LEAST_EPSILON), cell_risk, cumulative)
         so_far, rows = assessor.assess(next_release.past)
-        search = Search(assessor, next_release, so_far, limits, largest)
-        searched, found = search.searched, search.find()
+        for least in LEAST_EPSILON, SMALLEST_EPSILON:
+            search = Search(assessor, next_release, so_far, limits, largest, least)
+            searched, found = search.searched, search.find()
+            if found.admissible:
+                break
         before = rows[-1].overall if rows else NOTHING
         if found.epsilon is not None:
             sequence = assessor.result((*rows, assessor.describe_last(so_far, next_release.at(found.epsilon))[1]))
@@ -333,55 +348,44 @@ def decide(
     allowed: Mapping[str, Intervals],
     before: Sequence[str],
     lowest: str = "",
+    kept: Intervals = (),
 ) -> Decided:
     """The epsilons that all limits allow, the largest of them, which limits do not let it be larger, and why.
 
-    ``before``: how things stand before the release, in words; ``lowest``: where the risk comes lowest.
+    ``before``: how things stand before the release, in words; ``lowest``: where the risk comes lowest; ``kept``: every
+    epsilon that keeps the limit on caused, allowed or not.
     """
-    together: Intervals = (searched,)
-    for intervals in allowed.values():
-        together = intersect(together, intervals)
-    stands = f"before this release {', '.join(before)}"
+    together = intersect((searched,), *allowed.values())
+    end = together[-1][1] if together else 0.0
+    every = intersect((searched,), *(kept if name == "caused" else spans for name, spans in allowed.items()))
+    again = say_again(tuple(span for span in every if span[0] > end), end)
+    stands = f"before this release {', '.join(before)}{again}"
     if not together:
         alone = [name for name, intervals in allowed.items() if not intervals]
         if not alone:
-            spans = "; ".join(f"{name} allows epsilon {_say(intervals)}" for name, intervals in allowed.items())
-            return Decided(None, (), (), f"the limits exclude each other: {spans}")
+            spans = "; ".join(f"{name} allows epsilon {show_spans(intervals)}" for name, intervals in allowed.items())
+            return Decided(None, (), (), f"the limits exclude each other: {spans}{again}")
         reasons = dict.fromkeys(alone, f"epsilon {searched[0]:g} is too much already")
         if "risk" in reasons:
             reasons["risk"] = lowest
         told = [f"{reason} ({name})" if len(allowed) > 1 else reason for name, reason in reasons.items()]
-        return Decided(None, (), (), f"{stands}, and {', and '.join(told)}")
-    epsilon = together[-1][1]
+        return Decided(None, (), (), f"{', and '.join(told)}; {stands}")
+    epsilon = end
     binding = tuple(
         name
         for name, intervals in allowed.items()
         if epsilon < searched[1] and not any(low <= epsilon < high for low, high in intervals)
     )
     if not binding and list(allowed) != ["risk"]:
-        every = "every epsilon" if len(together) == 1 and together[0][0] == searched[0] else "the largest epsilon"
         why = (
-            f"{every} up to {searched[1]:.6g}, the end of the range searched, keeps {limits.describe()}; nothing is "
-            f"recommended: choose by what the release is for, or set a tighter limit; {stands}"
+            f"every epsilon {show_spans(together)}, the end of the range searched, keeps {limits.describe()}; nothing "
+            f"is recommended: choose by what the release is for, or set a tighter limit; {stands}"
         )
         return Decided(None, together, (), why)
-    end = " (the end of the range searched)" if not binding else ""
+    ends = " (the end of the range searched)" if not binding else ""
     binds = f", where {' and '.join(binding)} binds" if binding and len(allowed) > 1 else ""
-    return Decided(epsilon, together, binding, f"the limits allow epsilon {_say(together)}{end}{binds}; {stands}")
-
-
-def intersect(one: Intervals, other: Intervals) -> Intervals:
-    """What is in both.
-
-    >>> intersect(((1.0, 3.0), (5.0, 9.0)), ((2.0, 6.0),))
-    ((2.0, 3.0), (5.0, 6.0))
-    """
-    both = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
-    return tuple((low, high) for low, high in both if low <= high)
-
-
-def _say(intervals: Intervals) -> str:
-    return ", and ".join(f"from {show_up(low)} to {show_down(high)}" for low, high in intervals)
+    why = f"the limits allow epsilon {show_spans(together)}{ends}{binds}; {stands}"
+    return Decided(epsilon, together, binding, why)
 
 
 @dataclass(frozen=True)
@@ -435,6 +439,7 @@ class Search:
     limits: NextLimits
     largest: float
     """What the mechanism and policies allow, whatever the data."""
+    least: float = LEAST_EPSILON
 
     def compose(self, epsilon: float) -> float:
         """The cumulative epsilon at which the risk is assessed. It grows with the epsilon of the next release."""
@@ -445,9 +450,9 @@ class Search:
         """The range of the next epsilon: where its own mechanism and the one assessed in have a guarantee."""
         high = self.largest
         if self.risk.advance.anew and self.risk.assessed.largest_epsilon < math.inf:  # classical: sum below 1
-            spent = self.compose(LEAST_EPSILON) - LEAST_EPSILON
-            high = max(LEAST_EPSILON, min(high, (self.risk.assessed.largest_epsilon - spent) * (1 - 1e-12)))
-        return LEAST_EPSILON, high
+            spent = self.compose(self.least) - self.least
+            high = max(self.least, min(high, (self.risk.assessed.largest_epsilon - spent) * (1 - 1e-12)))
+        return self.least, high
 
     @cached_property
     def risk(self) -> ShareSearch:
@@ -461,6 +466,7 @@ class Search:
         """What the limits allow together, and why."""
         kind, allowed, before = self.limits.kind, dict[str, Intervals](), list[str]()
         lowest, where, words = None, None, ""
+        kept: Intervals = ()
         if self.limits.risk is not None:
             allowed["risk"], lowest, where = self.risk.find()
             before.append(f"the risk is {say_risk(kind, self.risk.before)}")
@@ -469,13 +475,13 @@ class Search:
                 f"{say_risk(kind, lowest)}"
             )
         if self.limits.caused is not None:
-            found = self.caused.find()[0]
-            allowed["caused"] = found[:1] if found and found[0][0] == self.searched[0] else ()
+            kept = self.caused.find()[0]
+            allowed["caused"] = kept[:1] if kept and kept[0][0] == self.searched[0] else ()
             before.append(f"caused is {say_risk(kind, self.caused.before)}")
         if self.limits.ceiling is not None:
             allowed["ceiling"] = self.next_release.find_within_ceiling(self.limits.ceiling, self.searched)
             before.append(self.next_release.ceiling_before)
-        decided = decide(self.limits, self.searched, allowed, before, words)
+        decided = decide(self.limits, self.searched, allowed, before, words, kept)
         return replace(decided, lowest_risk=lowest, lowest_epsilon=where)
 
 

@@ -40,7 +40,7 @@ from cellrisk.show.pictures.style import (
     start_figure,
 )
 from cellrisk.system.arrays import Floats
-from cellrisk.system.text import percent, show_down
+from cellrisk.system.text import as_given, make_sentence, percent, show_down
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,7 +117,7 @@ def _draw_line(choice: Choice, axes: Axes, lowest: Axes, inside: bool) -> Callab
         ends = np.array([low, high])
         flat = [choice.limits.raw, choice.limits.chance, *(level for level, _ in levels)]
         paths, faint = [(epsilon, risk)], [(ends, np.array([level, level])) for level in flat]
-        chance, y = f"chance {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
+        chance, y = f"{first.setting.lower_end} {percent(choice.limits.chance)}", np.array([choice.limits.chance] * 2)
         labels = [Label(chance, ends, y, GREY, 0.0, must=True)]
         levels_inside = [*labels, *label_right_inside(axes, right)] if inside else []
         if first.open_ended:
@@ -154,8 +154,8 @@ def _draw_strips(axes: Axes, choice: Choice) -> None:
         for low, high in option.admissible:
             axes.barh(place, high - low, left=low, height=0.5, color=SAFE, alpha=0.55)
         end = option.searched[1] if option.epsilon is None else option.epsilon
-        words = "none" if option.epsilon is None else f"up to {show_down(option.epsilon)}"
-        words = "no limit binds" if option.open_ended else words
+        words = option.why.partition(":")[0] if option.open_ended else "none"
+        words = words if option.shown is None else f"up to {as_given(option.shown)}"
         write_beside(axes, words, (end, place), (3, 0), va="center", annotation_clip=False)
     axes.set_yticks(range(len(choice.options)), [option.setting.describe() for option in choice.options])
     axes.set_ylim(len(choice.options) - 0.4, -0.6)
@@ -174,8 +174,10 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
     widest = max([float(tvd.max()), trade_off.limit.max_tvd])
     axes.set_xlim(0.0, 1.06 * widest if widest > 0 else 0.01)
     axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (lower: more useful)")
-    top = min([axes.get_ylim()[1], *(level for level, _ in levels)])
-    axes.fill_between([0.0, trade_off.limit.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
+    limits = [most for each in choice.conditions for most in vars(each.requirement).values() if most is not None]
+    if shaded := len(levels) == len(limits) + len(choice.figure_limits):  # else what keeps every limit is no rectangle
+        top = min([axes.get_ylim()[1], *(level for level, _ in levels)])
+        axes.fill_between([0.0, trade_off.limit.max_tvd], 0.0, top, color=SAFE, alpha=0.13, linewidth=0)
     axes.axvline(trade_off.limit.max_tvd, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
     for level, _ in levels:
         axes.axhline(level, color=ALARM, linewidth=1.0, linestyle=DASHES[1], zorder=1.6)
@@ -183,9 +185,9 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
     axes.plot(tvd, risk, color=LINE, linewidth=1.4)
     _draw_inside(axes, choice, epsilon, tvd, risk)
     if inside:  # above the axes stands the reader's own title
-        axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (limit {trade_off.limit.max_tvd:g})")
+        axes.set_xlabel(f"mean TVD of {trade_off.limit.way}-way marginals (limit {as_given(trade_off.limit.max_tvd)})")
     else:
-        words, at = f"TVD limit {trade_off.limit.max_tvd:g}", (trade_off.limit.max_tvd, axes.get_ylim()[1])
+        words, at = f"TVD limit {as_given(trade_off.limit.max_tvd)}", (trade_off.limit.max_tvd, axes.get_ylim()[1])
         write_beside(axes, words, at, (0, 2), ha="center", va="bottom", color=darker(ALARM), annotation_clip=False)
     texts = [] if inside else label_right(axes, right)
 
@@ -195,6 +197,7 @@ def _draw_map(choice: Choice, trade_off: TradeOff, axes: Axes, inside: bool) -> 
         paths, faint = [(tvd, risk)], [(np.array([trade_off.limit.max_tvd] * 2), height)]
         faint += [(ends, np.array([level, level])) for level in [choice.limits.raw, *(level for level, _ in levels)]]
         words = "within both limits" if trade_off.limit.max_tvd > 0.22 * ends[1] else "within\nboth"
+        words = words if shaded else "bold: within every limit"
         write_beside(axes, words, (0, 0), (4, 4), color=darker(SAFE), weight="bold")
         levels_inside = label_right_inside(axes, right) if inside else []
         taken = _mark(axes, points, [each.tvd or 0.0 for each in points], paths, faint, levels_inside)
@@ -280,25 +283,24 @@ def _levels(choice: Choice) -> list[tuple[float, str]]:
     if required is None:
         return found
     if required.max_risk is not None:
-        found.append((required.max_risk, f"limit {percent(required.max_risk)}"))
+        found.append((required.max_risk, f"limit {as_given(required.max_risk, 2)}%"))
     if required.margin is not None and len(measured.attributes) == 1:
         level = choice.limits.chance + required.margin
         found.append((level, f"limit {percent(level)}"))
     counted = (measured.measures[0].name, measured.form, measured.weights) == ("local", "tight", "records")
     if required.max_people is not None and counted:
-        found.append((required.max_people / choice.table.n_records, f"limit {required.max_people:,.10g} people"))
+        found.append((required.max_people / choice.table.n_records, f"limit {as_given(required.max_people)} people"))
     return [(level, words) for level, words in found if level <= 1.0]
 
 
 def _title(choice: Choice) -> str:
     name = choice.options[0].setting.describe()
-    if choice.open_ended:
-        return f"No limit binds, and no epsilon is recommended ({name})"
-    if choice.epsilon is None or choice.risk is None:
-        return f"No epsilon meets the limits ({name})"
+    shown = choice.options[0].shown
+    if shown is None or choice.risk is None:
+        return f"{make_sentence(choice.options[0].without_epsilon, end='')} ({name})"
     recommended = next(each for each in choice.alternatives if each.role == "recommended")
     tvd = "" if recommended.tvd is None else f", TVD {recommended.tvd:.2g}"
-    return f"Choose epsilon {show_down(choice.epsilon)} ({name}): risk {percent(choice.risk)}{tvd}"
+    return f"Choose epsilon {as_given(shown)} ({name}): risk {percent(choice.risk)}{tvd}"
 
 
 def _subtitle(choice: Choice) -> str:

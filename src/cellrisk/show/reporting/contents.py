@@ -28,7 +28,7 @@ from cellrisk.show.reporting.records import list_fields
 from cellrisk.show.reporting.registry import registry_section
 from cellrisk.show.reporting.verdict import alternatives_section, board_verdict, describe_decision
 from cellrisk.system.progress import Progress
-from cellrisk.system.text import CURATOR_NOTE, claim, number_of, of_people, percent
+from cellrisk.system.text import CURATOR_NOTE, claim, make_sentence, number_of, of_people, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import FrequencyTable
@@ -190,7 +190,9 @@ def risk_section(findings: Findings) -> Section:
             f"After: {at}": lambda each: percent(each.share),
             "People exposed on average": lambda each: of_people(each.people.mean, each.records),
             "95% interval": lambda each: f"{each.people.low:,} to {each.people.high:,}",
-            "By chance: noise alone": lambda each: percent(chances[each.sensitive]),
+            make_sentence(findings.assessment.mechanism.by_chance, end=""): lambda each: percent(
+                chances[each.sensitive]
+            ),
             "By guessing": lambda each: percent(each.guess_share),
             "Right when it names a value": _say_confidence,
         },
@@ -198,7 +200,7 @@ def risk_section(findings: Findings) -> Section:
     asked_for = () if decision.request.risk.words == RiskDefinition().words else (_asked_grid(findings),)
     lead = [each.sentence(findings.assessment.mechanism) for each in exposures]
     if decision.kind == "none":
-        lead.insert(0, f"No epsilon keeps the limits. What follows is at {at}, which {decision.candidates[0].role}.")
+        lead.insert(0, f"{make_sentence(decision.why_none)} What follows is at {at}: {decision.candidates[0].role}.")
     if decision.kind == "unbound":
         lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
     blocks = (table, *asked_for, Words((HOW_TO_READ,)))
@@ -222,7 +224,7 @@ def _asked_grid(findings: Findings) -> TableBlock:
             "Sensitive attribute": lambda line: line.sensitive,
             "Before: raw table": lambda line: percent(line.limits.raw),
             f"After: epsilon {decision.shown_epsilon:.12g}": lambda line: percent(line.at(decision.shown_epsilon)),
-            "By chance": lambda line: percent(line.limits.chance),
+            make_sentence(decision.setting.strongest.by_chance, end=""): lambda line: percent(line.limits.chance),
         },
     )
 
@@ -264,8 +266,8 @@ def utility_section(findings: Findings) -> Section:
     at, limit = decision.candidates[decision.shown], trade_off.limit
     lead = (
         f"At epsilon {claim(at.epsilon)}, a {limit.way}-way marginal of a release differs from the true one by a "
-        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is at most {limit.max_tvd:g}, which "
-        f"takes epsilon {trade_off.describe_least()}."
+        f"total variation distance (TVD) of {at.tvd:.3g} on average. Required is {limit.describe()}, which takes "
+        f"epsilon {trade_off.describe_least()}."
     )
     shown: Block
     if decision.choice is not None and decision.request.epsilon is None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import WITHIN, Alternative, Choice, choose_within, limits_use_data, say_broken, weigh
-from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData
+from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData, list_wavy, say_largest
 from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition
+from cellrisk.decide.search import SMALLEST_EPSILON
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
 from cellrisk.risk.figures import Attacker
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
+SMALLEST = "the smallest of the range"
 """Where no epsilon will do, those that are shown instead."""
 UNBOUND = "the end of the range, not recommended"
 """Where no limit binds, what is shown."""
@@ -69,7 +71,7 @@ class ReportRequest(Particulars):
 
     def describe_limits(self) -> str:
         """The limits in words; empty where none was set."""
-        tvd = [] if self.tvd_limit is None else [f"a TVD of at most {self.tvd_limit.max_tvd:g}"]
+        tvd = [] if self.tvd_limit is None else [self.tvd_limit.describe()]
         return " and ".join([*list_limits(self.figure_limits, self.conditions), *tvd])
 
 
@@ -126,9 +128,17 @@ class Decision:
     @property
     def why_none(self) -> str:
         """Why there is no epsilon to approve."""
-        if self.kind == "unbound":
-            return "no limit says which epsilon to choose"
-        return f"no epsilon of {self.setting.name} noise keeps the limits"
+        if self.choice is not None:
+            return self.choice.options[0].without_epsilon
+        return "no limit binds" if self.kind == "unbound" else f"no epsilon from {SMALLEST_EPSILON:g} on is admissible"
+
+    @property
+    def largest(self) -> str:
+        """What a recommended epsilon is, in words."""
+        request = self.request
+        others = bool(request.conditions) or request.tvd_limit is not None
+        least = LEAST_EPSILON if self.choice is None else self.choice.options[0].searched[0]
+        return say_largest(list_wavy(request.figure_limits), f"gives {request.describe_limits()}", others, least)
 
 
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
@@ -172,7 +182,9 @@ def _decide_without_data(request: ReportRequest) -> Decision:
     if epsilon is None:
         reach = ReachWithoutData.of(limits, setting)
         kind = "none" if reach.largest is None else "recommended" if reach.binds else "unbound"
-        epsilon = round_down(reach.largest or 0.0) if kind == "recommended" else None
+        epsilon = reach.largest if kind == "recommended" else None
+        if epsilon is not None and all(epsilon != limit.most for limit in limits):
+            epsilon = round_down(epsilon)
     decision = Decision(request, kind, epsilon, request.risk.of(request.table), None, None, (), 0)
     if limits and request.epsilon is not None:
         return replace(decision, kind="kept" if decision.verdict == WITHIN else "broken")
@@ -208,9 +220,10 @@ def _none(
         end = (consider(UNBOUND, option.admissible[-1][1]),)
         return Decision(request, "unbound", None, measured, choice, trade_off, end, 0)
     if option.within_risk_limits:
-        found = [consider(KEEPS_RISK, round_down(option.within_risk_limits[-1][1]))]
+        low, high = option.within_risk_limits[-1]
+        found = [consider(KEEPS_RISK, round_down(high, low))]
     else:
-        found = [consider(NEAREST, option.lowest_epsilon)]
+        found = [consider(NEAREST if request.conditions else SMALLEST, option.lowest_epsilon)]
     if trade_off is not None and trade_off.least_epsilon is not None:
         found.append(consider(KEEPS_TVD, trade_off.least_epsilon))
     return Decision(request, "none", None, measured, choice, trade_off, tuple(found), 0)

@@ -6,7 +6,7 @@ from cellrisk.noise.mechanisms import DiscreteGaussian
 from cellrisk.show.reporting.basis import FORMULAS, NEIGHBOURS, describe_scale, describe_threshold, read_domains
 from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.registry import NOT_APPLICABLE, Field, fill_fields, remark_on
-from cellrisk.system.text import claim
+from cellrisk.system.text import as_given, claim, make_sentence
 
 
 def list_fields(decision: Decision) -> tuple[Field, ...]:
@@ -85,11 +85,9 @@ def list_unprotected(decision: Decision) -> str | None:
 def _explain_epsilon(decision: Decision) -> str:
     limits = decision.request.describe_limits()
     if decision.kind == "recommended":
-        return f"The largest epsilon with {limits}"
-    if decision.kind == "none":
-        return f"No epsilon gives {limits}"
-    if decision.kind == "unbound":
-        return f"None was chosen: no limit binds ({limits})"
+        return make_sentence(decision.largest, end="")
+    if decision.kind in ("none", "unbound"):
+        return f"None was chosen: {decision.why_none} ({limits})"
     return f"Given beforehand; checked for {limits}" if limits else "Given beforehand"
 
 
@@ -99,5 +97,5 @@ def _describe_utility(decision: Decision) -> str | None:
         return None
     measured = f"Mean TVD of {trade_off.limit.way}-way marginals"
     if decision.request.public:
-        return f"{measured}, required to be at most {trade_off.limit.max_tvd:g}"
+        return f"{measured}, required to be at most {as_given(trade_off.limit.max_tvd)}"
     return f"{measured}: {trade_off.at(decision.epsilon):.3g}"

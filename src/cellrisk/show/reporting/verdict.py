@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cellrisk.decide.choosing import WITHIN, Alternative, Choice
+from cellrisk.decide.choosing import WITHIN, Alternative
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
-from cellrisk.show.reporting.decision import KEEPS_RISK, Decision
+from cellrisk.show.reporting.decision import Decision
 from cellrisk.system.text import claim, make_sentence, number_of, percent, whole_people
+
+NEEDED = "What would help: a looser limit (section 3), another mechanism, or a coarser table (section 7)."
 
 
 def describe_decision(decision: Decision) -> str:
@@ -32,13 +34,13 @@ def board_verdict(decision: Decision) -> Verdict:
     if decision.kind == "recommended" and choice is not None:
         texts = (choice.headline, make_sentence(choice.why))
     elif decision.kind == "none" and choice is not None:
-        texts = tuple(_explain_none(decision, choice))
+        texts = (choice.headline, NEEDED)
     elif decision.kind == "unbound" and choice is not None:
         texts = (make_sentence(choice.why),)
     elif decision.kind == "open":
         texts = (risk, "Whether that is acceptable is for the board to decide.")
     elif decision.kind in ("kept", "broken") and choice is not None:
-        texts = (*texts, make_sentence(explain_allowed(choice)))
+        texts = (*texts, make_sentence(choice.why))
     return Verdict(decision.kind, _title(decision), texts)
 
 
@@ -46,7 +48,7 @@ def public_verdict(decision: Decision) -> Verdict:
     """The answer without a figure from the data, but for the epsilon."""
     limits = decision.request.describe_limits()
     texts = {
-        "recommended": f"It is the largest epsilon that gives {limits}.",
+        "recommended": f"It is {decision.largest}.",
         "open": "No limit on a risk was set.",
     }
     title = _title(decision)
@@ -56,10 +58,8 @@ def public_verdict(decision: Decision) -> Verdict:
 
 
 def _title(decision: Decision) -> str:
-    if decision.kind == "unbound":
-        return "Nothing is recommended: no limit binds"
     if decision.epsilon is None:
-        return "Not recommended: no epsilon keeps the limits"
+        return f"{'Nothing is' if decision.kind == 'unbound' else 'Not'} recommended: {decision.why_none}"
     epsilon = f"{decision.epsilon:.12g}"
     return {
         "recommended": f"Recommended: epsilon {epsilon}",
@@ -67,34 +67,6 @@ def _title(decision: Decision) -> str:
         "broken": f"Limits broken: epsilon {epsilon} {decision.verdict}",
         "open": f"For the board to judge: no limit was set for epsilon {epsilon}",
     }[decision.kind]
-
-
-def explain_allowed(choice: Choice) -> str:
-    """Which epsilons the limits allow."""
-    none = choice.epsilon is None and not choice.open_ended
-    return "no epsilon of this mechanism keeps the limits" if none else choice.why
-
-
-def _explain_none(decision: Decision, choice: Choice) -> Iterator[str]:
-    """Why no epsilon will do, the lowest risk within reach, and what would be needed."""
-    low, high = choice.options[0].searched
-    yield choice.headline
-    yield (
-        f"Epsilons from {low:g} to {high:g} were searched. Chance alone gives a risk of "
-        f"{percent(choice.limits.chance)}, the raw table {percent(choice.limits.raw)}."
-    )
-    needed = [_say_needed(decision, at) for at in decision.candidates]
-    yield "What would be needed: " + "; or ".join([*needed, "another mechanism, or a coarser table (section 7)"]) + "."
-
-
-def _say_needed(decision: Decision, at: Alternative) -> str:
-    """Which limits would let an epsilon do."""
-    allowed = f"a risk of about {percent(at.risk)}"
-    if any(each.requirement.max_people is not None for each in decision.request.conditions):
-        allowed += f" and {number_of(max(people.mean for people in at.people), 'person')} exposed on average"
-    if at.role == KEEPS_RISK and at.tvd is not None:
-        allowed = f"a TVD of about {at.tvd:.3g}"
-    return f"to allow {allowed}, for epsilon {claim(at.epsilon)}"
 
 
 def _say_people(decision: Decision, at: Alternative) -> str:
@@ -124,7 +96,7 @@ def alternatives_section(decision: Decision) -> Section:
     if with_tvd:
         notes.append("TVD: the share of records that would have to move for a released marginal to equal the true one.")
     title = _name_candidates(
-        decision, "The epsilon and two alternatives", "No epsilon keeps the limits: what comes nearest"
+        decision, "The epsilon and two alternatives", "No epsilon is recommended: what comes nearest"
     )
     return Section("alternatives", title, (_lead_in(decision),), (grid, Words((" ".join(notes),))))
 
@@ -149,12 +121,8 @@ def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
 
 def _lead_in(decision: Decision) -> str:
     choice = decision.choice
-    if decision.kind == "none":
-        return "Each row keeps some of the limits, or comes nearest to them; none keeps all."
-    if decision.kind == "unbound" and choice is not None:
-        return make_sentence(choice.why)
     if choice is not None:
-        return make_sentence(explain_allowed(choice))
+        return make_sentence(choice.why)
     return "No limit on the risk was set to choose by; half and twice the epsilon show what a change would do."
 
 
@@ -170,7 +138,7 @@ def _compare_candidates(decision: Decision, place: int) -> str:
         return changes if decision.kind == "open" else f"{changes}; {at.verdict}"
     if at.verdict != WITHIN:
         return f"{people}; rejected because it {at.verdict}"
-    beyond = "it lies beyond what the limits admit" if less else "the limits are kept with less noise"
+    beyond = "some smaller epsilons break a limit" if less else "the limits are kept with less noise"
     return f"{people}; not chosen because {beyond}"
 
 

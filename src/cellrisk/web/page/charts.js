@@ -1,6 +1,6 @@
 // The charts, and the marks that move over them.
 import { at, make, makeTable } from "./elements.js";
-import { count, ofCells, ofPeople, percent, short, writePeople } from "./numbers.js";
+import { count, givenPercent, ofCells, ofPeople, percent, short, writePeople } from "./numbers.js";
 import { LIMITS, limitOf, page, presentFigures, presentRow } from "./state.js";
 import { bar, dot, frame, labelRight, level, line, niceTicks, shape, widthOf } from "./picture.js";
 import { offerValues } from "./readout.js";
@@ -41,7 +41,7 @@ function drawFigures(id, again, intervals) {
   const [{ epsilons }, row, lines, wide] = [page.positions, presentRow(), presentLines(), isWide(id)];
   const labels = [...lines.map(({ kind, values, words }) => ({ kind, value: values.at(-1), words: words[Number(wide)] })),
     { kind: "raw", value: row.raw, words: `raw ${wide ? "table, no noise " : ""}${percent(row.raw)}` },
-    { kind: "chance", value: row.chance, words: `${wide ? "by chance, all noise" : "chance"} ${percent(row.chance)}` }];
+    { kind: "chance", value: row.chance, words: `${wide ? "as epsilon falls to 0" : "at 0"} ${percent(row.chance)}` }];
   const made = frame(at(id), { x: epsilonAxis(epsilons, wide), y: shareAxis(lines.flatMap(({ values }) => values)),
     right: widthOf(labels.map(({ words, value }) => words + (value ? "  " : ""))) });
   if (!made) return;
@@ -91,7 +91,7 @@ export function drawMap() {
   const [tvd, risk] = ["tvd", "risk"].map((name) => points.map((point) => point[name]));
   const [widest, limit] = [Math.max(...tvd) || 0.01, limitOf(LIMITS.find(({ name }) => name === "max_risk"))];
   const marks = mapMarks().filter(([, mark]) => mark.tvd !== null);
-  const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${percent(limit)}` }];
+  const labels = limit === null ? [] : [{ kind: "limit", value: limit, words: `limit ${givenPercent(limit)}` }];
   const ticks = niceTicks(1.05 * widest, isWide("map") ? 6 : 3);
   const made = frame(at("map"), { x: { range: [0, 1.05 * widest], title: "distortion (total variation distance)", ticks: ticks.map((tick) => [tick, String(tick)]) },
     y: { ...shareAxis(risk), title: "exposed" }, right: widthOf(labels.map(({ words }) => words)) + 12 });
@@ -206,8 +206,8 @@ export function placeHandles() {
     if (most === null) continue;
     const height = Math.min(Math.max(made.y.to(most), made.top), made.bottom);
     handle.setAttribute("aria-valuenow", (100 * most).toFixed(1));
-    handle.setAttribute("aria-valuetext", percent(most));
-    handle.firstElementChild.textContent = `${made.y.to(most) < made.top - 1 ? "↑ " : ""}limit ${percent(most)}`;
+    handle.setAttribute("aria-valuetext", givenPercent(most));
+    handle.firstElementChild.textContent = `${made.y.to(most) < made.top - 1 ? "↑ " : ""}limit ${givenPercent(most)}`;
     [handle.style.left, handle.style.width] = [`${made.left}px`, `${made.right - made.left}px`];
     handle.style.transform = `translateY(${height}px)`;
     handle.firstElementChild.style.left = `${8 + 110 * taken.filter((other) => Math.abs(other - height) < 26).length}px`;

@@ -16,7 +16,7 @@ export function showLocks() {
     const most = locks?.limits[name];
     const why = (isPerturbed() && page.server.without_epsilon[name]) || (most === undefined ? "" : locked);
     at(id).disabled = why !== "";
-    if (most !== undefined) at(id).value = Number((per * most).toPrecision(6));
+    if (most !== undefined) at(id).value = Number((per * most).toPrecision(12));
     write(`${id}-lock`, why);
   }
   for (const [name, word] of Object.entries(locks?.words ?? {})) {
@@ -67,10 +67,10 @@ export async function findAdmissible() {
   const { epsilon, intervals, sentence, why } = answer;
   const ranges = intervals.map(([low, high]) => `${inward(low, Math.ceil)} to ${inward(high, Math.floor)}`).join("; ");
   const unbound = epsilon === null && intervals.length > 0;
-  const kept = epsilon === null ? "No epsilon keeps these limits." : `Admissible: epsilon ${ranges}`;
-  const verdict = unbound ? "No limit binds: nothing is recommended." : kept;
+  const kept = epsilon === null ? "No epsilon is admissible." : `Admissible: epsilon ${ranges}`;
+  const verdict = unbound ? "Nothing is recommended." : kept;
   const kind = unbound ? "" : epsilon === null ? "bad" : "good";
-  setVerdict(at("verdict"), kind, verdict, [epsilon === null ? why : sentence], answer.policy);
+  setVerdict(at("verdict"), kind, verdict, epsilon === null ? [why] : [sentence, why], answer.policy);
   const place = admissiblePlace();
   at("use-epsilon").hidden = place < 0 || epsilon === null;
   if (place >= 0) at("use-epsilon").textContent = `Use epsilon ${claim(page.positions.epsilons[place])}, the slider's step within the limits`;

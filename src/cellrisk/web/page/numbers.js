@@ -34,6 +34,9 @@ export function percent(share) {
   return `${(100 * share).toFixed(1)}%`;
 }
 
+// A limit as it was given.
+export const givenPercent = (share) => `${Number((100 * share).toPrecision(12))}%`;
+
 // Three significant digits, and a power of ten where zeros would be counted.
 export const short = (number) => write(number, 3, threeDigits);
 

@@ -126,7 +126,7 @@ function showNumbers() {
     [`Exposed: ${titleOf("forms", form).toLowerCase()}`, percent(row[form][place]), found && form === "tight" && page.shown.measure === "local" ? between(found.people) : "chance included", "exposed"],
     [titleOf("forms", other), percent(row[other][place]), other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
     ["Two values told apart", `${(100 * figures.ceiling[place]).toFixed(1)} of 100`, "by nobody more often; 50 is a coin toss"],
-    ["Exposed by chance", percent(row.chance), "where noise drowns every count"],
+    ["Exposed as epsilon falls to 0", percent(row.chance), "what is left with the most noise"],
     ["Exposed by the raw table", percent(row.raw), "published without noise"],
   ]);
   at("epsilon").setAttribute("aria-valuetext", `epsilon ${claim(page.epsilon)}, ${percent(figures.caused[place])} because of their own record, ${percent(row[form][place])} exposed`);
