@@ -38,6 +38,7 @@ from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
 from cellrisk.system.text import (
     CURATOR_NOTE,
+    DIGITS,
     aligned,
     claim,
     make_sentence,
@@ -77,7 +78,7 @@ class Alternative:
     caused: tuple[float, ...] = ()
     """People given away because of their own record, for each sensitive attribute."""
     ceiling: float | None = None
-    """How often anybody tells which of two equally likely values a person has, at most."""
+    """The worst case of two equally likely values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,10 +120,11 @@ class Choice(Result):
         if self.epsilon is None:
             return ()
         mechanism, attack = self.options[0].setting.at(self.epsilon), self.measured.attack
-        return tuple(
+        found = tuple(
             find_figures(attribute, mechanism, people, attack, self.attacker)
             for attribute, people in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
         )
+        return tuple(each.as_chosen() for each in found) if self.from_data else found
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:
@@ -130,10 +132,12 @@ class Choice(Result):
         epsilons = np.geomspace(*self.options[0].searched, SHOWN)
         return epsilons, self.measured.at(self.options[0].setting, epsilons).max(axis=0)
 
-    def rounded(self) -> Choice:
-        """The same answer with the epsilon that is shown in the place of the one found, where the limits admit it."""
-        first, epsilon = self.options[0], None if self.epsilon is None else round_down(self.epsilon)
-        if epsilon is None or epsilon < self.admissible[-1][0]:
+    def rounded(self, digits: int = DIGITS) -> Choice:
+        """The same answer with an epsilon of so many digits, or the fewest more that the limits admit, if any do."""
+        first, found = self.options[0], self.epsilon
+        shown = [] if found is None else [round_down(found, most) for most in range(digits, DIGITS + 1)]
+        epsilon = next((each for each in shown if each >= self.admissible[-1][0]), None)
+        if epsilon is None:
             return self
         risk = find_worst(self.measured, first.setting, epsilon)
         return replace(self, options=(replace(first, epsilon=epsilon, risk=risk), *self.options[1:]))

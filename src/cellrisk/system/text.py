@@ -88,13 +88,13 @@ def number_of(count: int, noun: str, several: str | None = None) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + ('es' if noun.endswith('s') else 's')}"
 
 
-def round_down(epsilon: float) -> float:
-    """An epsilon to five digits, not above it: what is shown is admissible, and is what is used.
+def round_down(epsilon: float, digits: int = DIGITS) -> float:
+    """An epsilon to five digits, or another number of them, not above it: what is shown is what is used.
 
     >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0)
     (1.0904, 0.0012345, 100.0)
     """
-    return float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
 
 
 def round_up(epsilon: float, digits: int = DIGITS) -> float:

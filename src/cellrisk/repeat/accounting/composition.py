@@ -105,7 +105,7 @@ class Composition(Result):
 
     @property
     def ceiling(self) -> dict[str, Any] | None:
-        """How often anybody at all who has seen all the releases tells two equally likely values of a person apart.
+        """The worst case of two equally likely values of a person, after all the releases.
 
         None where that is not known. An upper bound: a release of another attribute may say nothing of the value.
         """

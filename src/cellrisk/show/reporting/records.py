@@ -85,7 +85,7 @@ def list_unprotected(decision: Decision) -> str | None:
 def _explain_epsilon(decision: Decision) -> str:
     limits = decision.request.describe_limits()
     if decision.kind == "recommended":
-        return f"The largest epsilon with {limits}"
+        return f"The largest epsilon with {limits}, rounded down"
     if decision.kind == "none":
         return f"No epsilon gives {limits}"
     if decision.kind == "unbound":

@@ -35,6 +35,9 @@ export function percent(share) {
   return `${(100 * share).toFixed(1)}%`;
 }
 
+// A bound: one decimal, never too low.
+export const mostPercent = (share) => `${(Math.ceil(1000 * share - 1e-9) / 10).toFixed(1)}%`;
+
 // Three significant digits, and a power of ten where zeros would be counted.
 export const short = (number) => write(number, 3, threeDigits);
 
