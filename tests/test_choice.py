@@ -289,7 +289,7 @@ def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
     assert number_after("no limit binds, as even epsilon", loose) == near(50.0)
     assert "gives a risk of at most 90.0% (the raw table's own risk is 0.0%)" in loose
     looser = cr.choose(bent, max_ceiling=1.0).why
-    assert "gives nobody able to tell" in looser
+    assert "gives a worst case of at most 100%" in looser
     assert "the raw table" not in looser
     both = cr.choose(bent, max_risk=0.9, max_epsilon=0.5).why
     assert both.startswith("the limits allow epsilon from 0.001 to 0.5, where the limit on epsilon binds")
@@ -305,10 +305,9 @@ def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> No
     """Two values are told apart 1/(1 + e^-0.001) of the time at epsilon 0.001, which is more than 0.50001."""
     choice = cr.choose(bent, max_ceiling=0.50001)
     assert (choice.epsilon, choice.admissible) == (None, ())
-    assert "already at epsilon 0.001, somebody could tell" in choice.why
-    assert number_after("equally likely values apart", choice.why) == pytest.approx(
-        100 / (1 + np.exp(-0.001)), abs=0.01
-    )
+    assert "already at epsilon 0.001, the worst case is" in choice.why
+    told = choice.why.partition("the worst case is ")[2].removesuffix("%")
+    assert float(told) == pytest.approx(100 / (1 + np.exp(-0.001)), abs=0.01)
 
 
 def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
@@ -526,16 +525,18 @@ ACCIDENT = "; below {}, noise itself shows one value alone too often, by acciden
             ((0.1, 10.0),),
             {"max_ceiling": 10.0},
             {},
-            "no limit binds, as even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
-            "likely values apart more than 75 times in 100; to choose an epsilon, set a limit that binds, such as a "
+            "no limit binds, as even epsilon 10, the end of the range searched, gives a worst case of at most 75% "
+            "(an attacker who already knows every other record, and finds two values equally likely); to choose "
+            "an epsilon, set a limit that binds, such as a "
             "ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards",
         ),
         (
             ((0.2, 10.0),),
             {"max_ceiling": 10.0},
             {"max_risk": 0.3},
-            "no limit binds, as even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
-            "likely values apart more than 75 times in 100 and a risk of at most 30.0% (the raw table's own risk is "
+            "no limit binds, as even epsilon 10, the end of the range searched, gives a worst case of at most 75% "
+            "(an attacker who already knows every other record, and finds two values equally likely) and a risk "
+            "of at most 30.0% (the raw table's own risk is "
             "0.0%)" + ACCIDENT.format(0.2) + "; to choose an epsilon, set a limit that binds, such as a ceiling of "
             "0.75 or an epsilon of at most 1, or choose it by other standards",
         ),
@@ -588,9 +589,7 @@ def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
     for start, least in ((0.1, 0.001), (1e-4, 1e-4)):
         option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None}).answer(None)
         told = 100 / (1 + np.exp(-least))
-        assert option.why == (
-            f"already at epsilon {least:g}, somebody could tell two equally likely values apart {told:.4g} times in 100"
-        )
+        assert option.why == (f"already at epsilon {least:g}, the worst case is {told:.4g}%")
 
 
 def test_the_classical_mechanism_ends_before_the_range_does(bent: cr.FrequencyTable) -> None:
