@@ -355,7 +355,7 @@ def choose(
         The largest share of people whose value an attacker may name rightly with at least that certainty; what he
         believes beforehand is as in `assess`. With three labels or more the upper end of the figure counts.
     max_ceiling
-        How often anybody may tell which of two equally likely values a person has: above 0.5, up to 1. Uses no data.
+        The worst case for one record, between two equally likely values: above 0.5, up to 1. Uses no data.
     max_epsilon
         The largest epsilon, whatever the figures.
     max_risk, max_people, margin

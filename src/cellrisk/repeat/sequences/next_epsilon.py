@@ -418,7 +418,7 @@ def _find_ceiling(steps: Sequence[Step]) -> tuple[Ceiling | None, str]:
 
 
 def _require_ceiling(steps: Sequence[Step]) -> float:
-    """How often anybody tells two values apart who has seen these releases; refuses where that is not known."""
+    """The worst case of two values after these releases; refuses where that is not known."""
     found, why_not = _find_ceiling(steps)
     if found is None:
         raise InvalidInput(f"these releases have no ceiling: {why_not}", fix="leave max_ceiling out")
