@@ -293,7 +293,7 @@ def test_an_answer_says_which_limits_bind(bent: cr.FrequencyTable) -> None:
     assert number_after("no limit binds: even epsilon", loose) == near(50.0)
     assert "gives a risk of at most 90% (the raw table's own risk is 0.0%)" in loose
     looser = cr.choose(bent, max_ceiling=1.0).why
-    assert "gives nobody able to tell" in looser
+    assert "gives a worst case of at most 100%" in looser
     assert "the raw table" not in looser
     both = cr.choose(bent, max_risk=0.9, max_epsilon=0.5).why
     assert both.startswith("the limits allow epsilon from 0.001 to 0.5, where the limit on epsilon binds")
@@ -312,8 +312,9 @@ def test_a_limit_that_the_smallest_epsilon_breaks(bent: cr.FrequencyTable) -> No
     assert choice.admissible == ((1e-6, choice.epsilon),)
     choice = cr.choose(bent, max_ceiling=0.5 + 1e-8)
     assert (choice.epsilon, choice.admissible) == (None, ())
-    assert "already at epsilon 1e-06, somebody could tell" in choice.why
-    assert number_after("equally likely values apart", choice.why) == pytest.approx(100 / (1 + np.exp(-1e-6)), abs=1e-5)
+    assert "already at epsilon 1e-06, the worst case is" in choice.why
+    told = choice.why.partition("the worst case is ")[2].removesuffix("%")
+    assert float(told) == pytest.approx(100 / (1 + np.exp(-1e-6)), abs=1e-5)
 
 
 def test_the_risk_is_that_of_the_attribute_with_the_highest() -> None:
@@ -533,17 +534,18 @@ NONE = "no epsilon from 0.1 to 10 is admissible: "
             ((0.1, 10.0),),
             {"max_ceiling": 10.0},
             {},
-            "no limit binds: even epsilon 10, the end of the range searched, gives nobody able to tell two equally "
-            "likely values apart more than 75 times in 100; to choose an epsilon, set a limit that binds, such as a "
+            "no limit binds: even epsilon 10, the end of the range searched, gives a worst case of at most 75% "
+            "(an attacker who already knows every other record, and finds two values equally likely); to choose "
+            "an epsilon, set a limit that binds, such as a "
             "ceiling of 0.75 or an epsilon of at most 1, or choose it by other standards",
         ),
         (
             ((0.2, 10.0),),
             {"max_ceiling": 10.0},
             {"max_risk": 0.3},
-            "the limits hold, but not everywhere: epsilon 10, the end of the range searched, gives nobody able to tell "
-            "two equally likely values apart more than 75 times in 100 and a risk of at most 30% (the raw table's own "
-            "risk is 0.0%)"
+            "the limits hold, but not everywhere: epsilon 10, the end of the range searched, gives a worst case of at "
+            "most 75% (an attacker who already knows every other record, and finds two values equally likely) and a "
+            "risk of at most 30% (the raw table's own risk is 0.0%)"
             + GAP.format(0.1, 0.2)
             + "; to choose an epsilon, set a limit that binds, such as a ceiling of "
             "0.75 or an epsilon of at most 1, or choose it by other standards",
@@ -593,9 +595,10 @@ def test_why_a_limit_that_the_start_breaks(bent: cr.FrequencyTable) -> None:
     """Looked at from 0.000001 on, or from the start of the range where that is smaller."""
     for start, least in ((0.1, 1e-6), (1e-7, 1e-7)):
         option = look(bent, ((start, 9.0),), searched=(start, 10.0), reaches={"max_ceiling": None}).answer(None)
+        told = 100 / (1 + np.exp(-least))
         assert option.why == (
-            f"no epsilon from {start:g} to 10 is admissible: already at epsilon {least:g}, somebody could tell two "
-            f"equally likely values apart 50 times in 100"
+            f"no epsilon from {start:g} to 10 is admissible: already at epsilon {least:g}, the worst case is "
+            f"{told:.4g}%"
         )
 
 

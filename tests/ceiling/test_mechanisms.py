@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from cellrisk.noise.distributions import (
     Noise,
     NoNoise,
 )
-from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, advantage_cap, find_success, odds_bound, say_times
+from cellrisk.risk.ceilings import MOST_LABELS, WIDE, Labels, advantage_cap, find_success, odds_bound, say_most
 from tests.near import near
 
 from .oracle import (
@@ -311,41 +312,42 @@ class TestWords:
     def test_headline(self) -> None:
         found = cr.ceiling("laplace", epsilon=1.0)
         assert found.headline == (
-            "Somebody who knew everything about everybody else would guess a person's value right at most 73 times in "
-            "100 instead of 50."
+            "Having a person's record in this release, instead of leaving it out, raises anybody's chance of naming "
+            "that person's value by at most 39.4 percentage points. Worst case for one record: an attacker who already "
+            "knows every other record, and finds two values equally likely, is right at most 72.5% of the time (coin "
+            "toss: 50%)."
         )
         assert repr(found) == found.headline
-        assert cr.ceiling(epsilon=1.0, labels=5).headline.endswith("at most 45 times in 100 instead of 20.")
-        assert cr.ceiling(epsilon=1.0).headline.endswith("at most 74 times in 100 instead of 50.")  # 73.106
+        assert cr.ceiling(epsilon=1.0, labels=5).headline == cr.ceiling(epsilon=1.0).headline
+        assert "0.445497" in str(cr.ceiling(epsilon=1.0, labels=5))
+        assert cr.ceiling(epsilon=1.0).headline.endswith("right at most 73.2% of the time (coin toss: 50%).")  # 73.106
+        replaced = cr.ceiling(epsilon=1.0, neighbours="replace")
+        assert "instead of anybody else's record, raises" in replaced.headline
 
     def test_a_prior_that_the_release_does_not_move(self) -> None:
         found = cr.ceiling(epsilon=0.1, priors=(0.9, 0.1))
         assert found.success == near(0.9)
-        assert found.headline.endswith("right at most 90 times in 100, as without any release.")
+        assert re.search(r"the priors given +0\.9 +0\.9\b", str(found))
 
     @pytest.mark.parametrize(
-        ("success", "prior", "said"),
+        ("share", "said"),
         [
-            (0.731059, 0.5, ("74", "50")),
-            (0.73, 0.5, ("73", "50")),
-            (0.730000001, 0.5, ("74", "50")),
-            (0.1 + 0.2, 0.1, ("30", "10")),
-            (0.505, 0.5, ("50.5", "50")),
-            (0.5025001, 0.5, ("50.3", "50")),
-            (0.50000025, 0.5, ("50.0001", "50")),
-            (0.999, 0.5, ("99.9", "50")),
-            (0.99999, 0.5, ("99.999", "50")),
-            (0.999999999, 0.5, ("100", "50")),
-            (1.0, 0.5, ("100", "50")),
-            (0.4, 1 / 3, ("40", "33")),
-            (0.0176365, 0.001, ("1.8", "0.1")),
-            (0.2, 1 / 30, ("20", "3.3")),
+            (0.731059, "73.2"),
+            (0.73, "73"),
+            (0.730000001, "73.1"),
+            (0.1 + 0.2, "30"),
+            (0.505, "50.5"),
+            (0.50000025, "50.1"),
+            (0.999, "99.9"),
+            (0.99999, "100"),
+            (1.0, "100"),
+            (0.0, "0"),
+            (0.0004, "0.1"),
         ],
     )
-    def test_times(self, success: float, prior: float, said: tuple[str, str]) -> None:
-        assert say_times(success, prior) == said
-        assert float(said[0]) >= 100 * success - 1e-9
-        assert float(said[1]) <= 100 * prior + 1e-9
+    def test_bounds_are_rounded_up(self, share: float, said: str) -> None:
+        assert say_most(share) == said
+        assert float(said) >= 100 * share - 1e-9
 
     def test_documents(self) -> None:
         found = cr.ceiling("laplace", epsilon=1.0, priors=SKEWED)
@@ -369,7 +371,7 @@ class TestWords:
         text = str(cr.ceiling(epsilon=1.0, labels=5))
         assert "5 values, equally likely" in text
         assert "0.445497" in text
-        assert "by more than 0.462118" in text
+        assert "by at most 46.3 percentage points" in text
         assert "7.38906" in text
         assert "factor" not in str(cr.ceiling("gaussian-analytic", epsilon=1.0, delta=1e-5))
 

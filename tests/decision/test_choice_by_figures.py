@@ -363,7 +363,8 @@ def test_one_limit_is_said_after_keeps() -> None:
     assert [limit.aim() for limit in limits] == [
         "the share of people given away because of their own record at or below 5%",
         "the share of people named rightly with 95% certainty at or below 10%",
-        "anybody from telling two equally likely values apart more than 75 times in 100",
+        "the worst case (an attacker who already knows every other record, and finds two values equally likely) at or "
+        "below 75%",
         "epsilon at or below 2",
     ]
     choice = cr.choose(count_adult("income"), max_risk=0.07)
@@ -522,10 +523,10 @@ def test_a_limit_that_is_kept_only_farther_on_is_not_kept() -> None:
 def test_figures_are_said_in_words() -> None:
     given = FigureLimit.read(max_caused=0.03, max_certain=0.2, max_ceiling=0.8, max_epsilon=5)
     said = [limit.say(figure) for limit, figure in zip(given, (0.25, 0.0075, 0.75, 2.5), strict=True)]
-    for words, figure in zip(said, ("25% of people are", "0.75% of people can", "75 times in 100", "2.5"), strict=True):
+    for words, figure in zip(said, ("25% of people are", "0.75% of people can", "case is 75%", "2.5"), strict=True):
         assert figure in words
     asked = [limit.describe() for limit in given]
-    for words, figure in zip(asked, ("3% of people", "20% of people", "80 times in 100", "at most 5"), strict=True):
+    for words, figure in zip(asked, ("3% of people", "20% of people", "at most 80%", "at most 5"), strict=True):
         assert figure in words
 
 
@@ -555,7 +556,7 @@ def test_the_strictest_limit_on_each_figure_holds() -> None:
     [
         (cr.Policy(max_caused=0.05), "at most 5% of people given away because of their own record; "),
         (cr.Policy(max_certain=0.05, certainty=0.8), "at most 5% of people named rightly with 80% certainty; "),
-        (cr.Policy(max_ceiling=0.75), "more than 75 times in 100; somebody could tell"),
+        (cr.Policy(max_ceiling=0.75), "values equally likely); the worst case is"),
         (cr.Policy(max_epsilon=2.0), "an epsilon of at most 2; epsilon is 3"),
     ],
 )
@@ -673,7 +674,7 @@ def test_commands_obey_a_policy(people: list[str], capsys: Capture) -> None:
     assert run(capsys, "assess", *people, "--epsilon", "0.8")[0] == 0
     code, _, err = run(capsys, "assess", *people, "--epsilon", "0.9")
     assert code == 3
-    assert "the policy asks for nobody able to tell two equally likely values apart more than 70 times in 100" in err
+    assert "the policy asks for a worst case of at most 70% (" in err
     code, _, err = run(
         capsys, "release", *people, "--epsilon", "0.9", "--observed-levels", "q,y", "--output", "released.csv"
     )

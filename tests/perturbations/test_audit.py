@@ -74,7 +74,7 @@ def test_what_an_audit_says() -> None:
     frame, _ = every_publication(cr.read_perturbation("random-rounding:3"))[-1]
     found = cr.audit(table, frame, count="n", perturbation="random-rounding:3")
     assert "published anew with random-rounding:3" in found.headline
-    assert "up to 78 times in 100" in str(found)
+    assert "is right at most 77.8% of the time" in str(found)
     document = json.loads(json.dumps(found.to_dict()))["decision"]
     assert document["perturbation"]["name"] == "random-rounding:3"
     assert document["mechanism"] is None

@@ -38,7 +38,7 @@ def test_page_one_holds_the_three_figures_and_equal_risk(table: cr.FrequencyTabl
     assert found.verdict == "open"
     assert figures.sentence("random-rounding:3") in front
     assert f"{round(figures.caused):,} people" in front
-    assert "77.78 in 100, instead of 50, where 0 and 2 others are known" in front
+    assert "77.8% (coin toss: 50%), at worst if 0 and 2 others have them" in front
     assert figures.equal[0].sentence() in front
     assert found.html.count("<svg") >= 2  # at equal risk, and the sizes
     for absent in (
@@ -121,4 +121,4 @@ def test_the_command(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monkey
     assert main([*asked, "--output", "report.html", "--json"]) == 3
     out, err = capsys.readouterr()
     assert json.loads(out)["verdict"] == "broken"
-    assert "77.78 times in 100" in err
+    assert "the worst case is 77.78%" in err

@@ -385,7 +385,7 @@ def test_the_ceiling_is_that_of_the_mechanism_and_the_declared_labels(frame: pd.
     expected = cr.ceiling(GEOMETRIC, labels=3)
     told = released.to_dict()["ceiling"]
     assert (told["even_two"], told["even"], told["labels"]) == (near(expected.even_two), near(expected.even), 3)
-    assert "more than 74 times in 100, instead of 50" in told["sentence"]
+    assert "is right at most 73.2% of the time (coin toss: 50%)" in told["sentence"]
     assert any(told["sentence"] in said and "not in this figure" not in said for said in released.statements)
 
 

@@ -116,7 +116,7 @@ def test_a_plan_has_the_figures_before_and_after(table: cr.FrequencyTable) -> No
     for when, row in zip(("before", "after"), rows, strict=True):
         assert told[when]["caused"] == row["overall_caused"]
         assert told[when]["ceiling"] == row["ceiling"]
-    assert f"to {math.ceil(100 * enumerate_ceiling([0.3, 0.5]))} in 100" in told["sentence"]
+    assert f"% to {math.ceil(1000 * enumerate_ceiling([0.3, 0.5])) / 10:g}%, " in told["sentence"]
 
 
 def after(table: cr.FrequencyTable, past: list[Step], epsilon: float, attribute: str) -> tuple[float, float]:

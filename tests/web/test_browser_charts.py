@@ -78,7 +78,7 @@ def draw_every_chart(page: Any) -> Any:
     unfold(page, "How large the cells are")
     open_step(page, "decide")
     page.get_by_label("Exposed, at most").fill("90")
-    page.get_by_label("Nobody tells two values apart").fill("75")
+    page.get_by_label("Worst case for one record, at most").fill("75")
     expect(page.locator("#verdict .answer")).to_contain_text("Admissible")
     unfold(page, "Risk and usefulness")
     page.get_by_role("button", name="Draw the map").click()

@@ -36,7 +36,7 @@ def choose(page: Any) -> None:
     """Some choices of a person, in two steps."""
     page.locator("#epsilon").fill("60")
     open_step(page, "decide")
-    page.get_by_label("Nobody tells two values apart").fill("75")
+    page.get_by_label("Worst case for one record, at most").fill("75")
     expect(page.locator("#verdict .answer")).to_contain_text("Admissible: epsilon 0.001 to 1.09")
     wait_until_shown(page)
 
@@ -44,7 +44,7 @@ def choose(page: Any) -> None:
 def check_choices(page: Any) -> None:
     """The same choices, wherever the address is opened."""
     expect(page.locator("#decide.open")).to_be_visible()
-    expect(page.get_by_label("Nobody tells two values apart")).to_have_value("75")
+    expect(page.get_by_label("Worst case for one record, at most")).to_have_value("75")
     expect(page.locator("#verdict .answer")).to_contain_text("Admissible: epsilon 0.001 to 1.09")
     expect(page.locator("#load-told")).to_contain_text("400 people in 18 cells by sex, age; sensitive job")
     wait_until_shown(page)
@@ -133,7 +133,7 @@ class TestDeciding:
         expect(page.locator(".handle:visible")).to_have_count(0)
         page.get_by_label("Exposed, at most").fill("90")
         expect(page.locator("#verdict")).to_contain_text("Nothing is recommended.")
-        expect(page.locator("#verdict")).to_contain_text("75 under “Nobody tells two values apart”")
+        expect(page.locator("#verdict")).to_contain_text("75 under “Worst case for one record”")
         expect(page.locator("#use-epsilon")).to_be_hidden()
         page.get_by_label("Exposed, at most").fill("150")
         expect(page.locator("#max-risk-lock")).to_have_text("Not used: it is not from 0 to 100.")
@@ -166,7 +166,7 @@ class TestDeciding:
                 wait_until_shown(page)
                 page.get_by_role("button", name="Make the release…").click()
                 told = page.get_by_role("dialog")
-                expect(told).to_contain_text("The policy asks for nobody able to tell two equally likely values apart")
+                expect(told).to_contain_text("The policy asks for a worst case of at most")
                 expect(told.get_by_role("button", name="Forbidden")).to_be_disabled()
         finally:
             stop(running)

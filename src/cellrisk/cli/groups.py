@@ -410,9 +410,7 @@ class GateOptions:
         Number, number("Exit with code 3 if a larger share is given away because of their own record.", "R")
     ] = None
     max_certain: Annotated[Number, number("Exit with code 3 if a larger share is named with --certainty.", "R")] = None
-    max_ceiling: Annotated[
-        Number, number("Exit with code 3 if two equally likely values can be told apart more often.", "R")
-    ] = None
+    max_ceiling: Annotated[Number, number("Exit with code 3 if the worst case for one record is above R.", "R")] = None
 
 
 @dataclass(frozen=True)
@@ -425,7 +423,7 @@ class LimitOptions:
         None
     )
     max_ceiling: Annotated[
-        Number, number("Largest chance to tell two equally likely values apart, above 0.5.", "R")
+        Number, number("Largest worst case for one record: two equally likely values, above 0.5.", "R")
     ] = None
     max_epsilon: Annotated[Number, number("Largest epsilon.", "E")] = None
     max_risk: Annotated[Number, number("Largest risk by --measure, from 0 to 1.", "R")] = None

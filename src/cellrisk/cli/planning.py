@@ -159,7 +159,7 @@ def plan_command(
         Number, number("The same for the share of people given away because of their own record.", "R")
     ] = None,
     max_ceiling: Annotated[
-        Number, number("The same for the chance to tell two equally likely values apart; needs no records.", "R")
+        Number, number("The same for the worst case of two equally likely values; needs no records.", "R")
     ] = None,
     overall: Annotated[OverallKind, word("How the risks of a cell's attributes are put together", OverallKind)] = "max",
 ) -> None:

@@ -40,6 +40,7 @@ from cellrisk.system.results import Result
 from cellrisk.system.sketches import draw_bars
 from cellrisk.system.text import (
     CURATOR_NOTE,
+    DIGITS,
     aligned,
     as_given,
     claim,
@@ -80,7 +81,7 @@ class Alternative:
     caused: tuple[float, ...] = ()
     """People given away because of their own record, for each sensitive attribute."""
     ceiling: float | None = None
-    """How often anybody tells which of two equally likely values a person has, at most."""
+    """The worst case of two equally likely values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,10 +123,11 @@ class Choice(Result):
         if self.epsilon is None:
             return ()
         mechanism, attack = self.options[0].setting.at(self.epsilon), self.measured.attack
-        return tuple(
+        found = tuple(
             find_figures(attribute, mechanism, people, attack, self.attacker)
             for attribute, people in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
         )
+        return tuple(each.as_chosen() for each in found) if self.from_data else found
 
     @cached_property
     def scan(self) -> tuple[Floats, Floats]:
@@ -133,13 +135,14 @@ class Choice(Result):
         epsilons = np.geomspace(*self.options[0].searched, SHOWN)
         return epsilons, self.measured.at(self.options[0].setting, epsilons).max(axis=0)
 
-    def rounded(self) -> Choice:
-        """The same answer with the epsilon that is shown in the place of the one found, where the limits admit it."""
+    def rounded(self, digits: int = DIGITS) -> Choice:
+        """The same answer with an epsilon of so many digits, or the fewest more that the limits admit, if any do."""
         first = self.options[0]
-        if first.shown is None:
+        epsilon = first.round(digits)
+        if epsilon is None:
             return self
-        risk = find_worst(self.measured, first.setting, first.shown)
-        return replace(self, options=(replace(first, epsilon=first.shown, risk=risk), *self.options[1:]))
+        risk = find_worst(self.measured, first.setting, epsilon)
+        return replace(self, options=(replace(first, epsilon=epsilon, risk=risk), *self.options[1:]))
 
     @property
     def epsilon(self) -> float | None:
@@ -355,7 +358,7 @@ def choose(
         The largest share of people whose value an attacker may name rightly with at least that certainty; what he
         believes beforehand is as in `assess`. With three labels or more the upper end of the figure counts.
     max_ceiling
-        How often anybody may tell which of two equally likely values a person has: above 0.5, up to 1. Uses no data.
+        The worst case for one record, between two equally likely values: above 0.5, up to 1. Uses no data.
     max_epsilon
         The largest epsilon, whatever the figures.
     max_risk, max_people, margin

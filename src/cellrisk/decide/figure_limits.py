@@ -23,7 +23,7 @@ from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
-from cellrisk.risk.ceilings import Labels, find_success
+from cellrisk.risk.ceilings import WORST_CASE, Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
@@ -260,14 +260,14 @@ class CertainLimit(FigureLimit):
 
 @dataclass(frozen=True)
 class CeilingLimit(FigureLimit):
-    """A limit on how often anybody tells which of two equally likely values a person has."""
+    """A limit on the worst case of two equally likely values, for an attacker who knows every other record."""
 
     name: ClassVar[str] = "max_ceiling"
     about: ClassVar[str] = "the ceiling"
     uses_data: ClassVar[bool] = False
-    asked: ClassVar[str] = "nobody able to tell two equally likely values apart more than {} times in 100"
-    kept: ClassVar[str] = "anybody from telling two equally likely values apart more than {} times in 100"
-    found: ClassVar[str] = "somebody could tell two equally likely values apart {} times in 100"
+    asked: ClassVar[str] = f"a worst case of at most {{}}% ({WORST_CASE})"
+    kept: ClassVar[str] = f"the worst case ({WORST_CASE}) at or below {{}}%"
+    found: ClassVar[str] = "the worst case is {}%"
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
         if isinstance(mechanism, Perturbation):

@@ -14,7 +14,7 @@ from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.search import SMALLEST_EPSILON, Admissible, Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff
 from cellrisk.risk.sweep import Limits, MeasuredRisk, Setting
-from cellrisk.system.text import percent, round_down, show_down, show_spans, show_up
+from cellrisk.system.text import DIGITS, percent, round_down, show_down, show_spans, show_up
 
 INSTEAD = (
     "limit the people given away because of their own record instead (max-caused), which leaves chance out and allows "
@@ -58,9 +58,13 @@ class Option:
     @property
     def shown(self) -> float | None:
         """The epsilon to be used and shown: rounded down inside the admissible set, unless it was given."""
+        return self.round(DIGITS)
+
+    def round(self, digits: int) -> float | None:
+        """The epsilon rounded down to so many digits inside the admissible set, unless it was given."""
         if self.epsilon is None or self.given:
             return self.epsilon
-        return round_down(self.epsilon, self.admissible[-1][0])
+        return round_down(self.epsilon, self.admissible[-1][0], digits)
 
     @property
     def without_epsilon(self) -> str:

@@ -89,8 +89,8 @@ class Policy:
     max_risk, max_people, margin
         The largest risk, the most people exposed on average, and the largest risk above chance.
     max_caused, max_ceiling, max_epsilon
-        The largest share of people given away because of their own record, by ``attack``; how often anybody may tell
-        two equally likely values apart; and the largest epsilon, as in `choose`.
+        The largest share of people given away because of their own record, by ``attack``; the largest worst case for
+        one record; and the largest epsilon, as in `choose`.
     max_certain, certainty, belief
         The largest share of people named rightly with that certainty by an attacker with that belief.
     measure, form, weights, attack

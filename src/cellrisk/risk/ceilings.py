@@ -1,11 +1,11 @@
-"""The ceiling: how often anybody at all can guess a person's value right, whatever he knows about everybody else."""
+"""The ceiling: what one person's record adds at most to any attack, and to one that knows every other record."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number
 from cellrisk.system.results import Result
-from cellrisk.system.text import aligned, number_of
+from cellrisk.system.text import aligned
 from cellrisk.system.words import MechanismName, Neighbours
 
 MOST_LABELS = 10_000_000
@@ -44,8 +44,9 @@ LONG = 45.0
 """exp(-LONG) is lost beside 1."""
 WIDEST_PANEL, NARROW_PANEL = 0.5, 0.05
 AT_ONCE = 4_000_000
-NOTHING = 1e-12
-"""A gain below this is rounding."""
+WORST_CASE = "an attacker who already knows every other record, and finds two values equally likely"
+"""Whose success the ceiling of two values is. It does not bound what is learnt from other people's records."""
+CHOSEN = "What one record adds at most is not stated, because epsilon was chosen from the data."
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Labels:
 
     @staticmethod
     def of(priors: Sequence[float]) -> Labels:
-        """Labels with these priors, those of prior 0 left out: nobody guesses them."""
+        """Labels with these priors, those of prior 0 left out: they are never guessed."""
         distinct, times = np.unique(np.asarray(priors, dtype=np.float64), return_counts=True)
         possible = distinct > 0
         return Labels(distinct[possible][::-1].copy(), times[possible][::-1].astype(np.float64))
@@ -87,9 +88,10 @@ class Labels:
 
 @dataclass(frozen=True, repr=False)
 class Ceiling(Result):
-    """The answer of `ceiling`: no attack on a release through this mechanism guesses right more often.
+    """The answer of `ceiling`: what an attacker who already knows every other record guesses right at most.
 
-    It uses no data: only the mechanism and the number of labels, so it may be published.
+    One who also learns from other people's records may be right more often; ``advantage`` bounds what the person's own
+    record adds to any attack. It uses the mechanism and the number of labels, and no data: it may be published.
     """
 
     labels: int
@@ -100,9 +102,9 @@ class Ceiling(Result):
     """The largest probability of a right guess where all values are equally likely beforehand."""
     success: float
     """The largest probability of a right guess under the priors that were given; without any, ``even``."""
-    advantage: float | None
-    """How much likelier any attack can be right because the person's record is in the table, whatever counts as right;
-    None where it cannot be known."""
+    advantage: float
+    """How much likelier any attack can be right because the person's record is in the table, whatever counts as right:
+    the total variation distance that one record makes, or a bound of it."""
     odds: float | None
     """By what factor the odds between two values can move at most; None where nothing bounds it."""
     priors: tuple[float, ...] | None = None
@@ -111,6 +113,10 @@ class Ceiling(Result):
     releases: int = 1
     exact: bool = True
     """Whether some attacker reaches ``success``; otherwise it is an upper bound."""
+    neighbours: Neighbours = "add-remove"
+    """Whether a record is left out or replaced in ``advantage``."""
+    chosen: bool = False
+    """Whether epsilon was chosen from the data, which no guarantee covers: then nothing is stated in words."""
 
     def __post_init__(self) -> None:
         for name in ("even_two", "even", "success"):
@@ -136,27 +142,18 @@ class Ceiling(Result):
 
     @property
     def headline(self) -> str:
-        """What a board can repeat."""
-        together = "" if self.mechanism is not None else f"After {number_of(self.releases, 'release')}, "
-        who = "somebody who knew everything about everybody else would guess a person's value right"
-        often, without = say_times(self.success, self.prior)
-        told = f"{together}{who} at most {often} times in 100"
-        gained = self.success - self.prior > NOTHING
-        return f"{told[0].upper()}{told[1:]}{f' instead of {without}' if gained else ', as without any release'}."
+        """What a board can repeat: the advantage, then the worst case of two equally likely values."""
+        if self.chosen:
+            return CHOSEN
+        worst = f"{say_most(self.even_two)}% of the time"
+        return say_bounds(self.points, worst, self.neighbours, several=self.releases != 1)
+
+    of_two = headline
 
     @property
-    def of_two(self) -> str:
-        """The sentence for two equally likely values, however many there are."""
-        success, prior = self.times
-        return (
-            f"Nobody, whatever he knows about everybody else, would tell which of two equally likely values a person "
-            f"has more than {success} times in 100, instead of {prior}."
-        )
-
-    @property
-    def times(self) -> tuple[str, str]:
-        """How often in 100 two equally likely values are told apart at most, and how often without the release."""
-        return say_times(self.even_two, 0.5)
+    def points(self) -> str:
+        """``advantage`` in percentage points."""
+        return f"{say_most(self.advantage)} percentage points"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; an odds factor past all numbers is None."""
@@ -184,13 +181,8 @@ class Ceiling(Result):
             rows.append([f"{self.labels:,} values, equally likely", f"{1 / self.labels:.4g}", _show(self.even)])
         if self.priors is not None:
             rows.append(["the priors given", f"{self.prior:.4g}", _show(self.success)])
-        table = aligned([f"guessed right at most{bound}", "without", "with"], rows)
-        said = ["No data is in these numbers: they follow from the noise alone, and hold for every table and attack."]
-        if self.advantage is not None:
-            said.append(
-                "Because a person's own record is in the table, no attack of any kind is right with a probability that "
-                f"is higher by more than {_show(self.advantage)}."
-            )
+        table = aligned([f"worst case: right at most{bound}", "without", "with"], rows)
+        said = ["No data are in these numbers: they follow from the noise alone, and hold for every table."]
         if self.odds is not None:
             said.append(f"The odds between two values of a person move by a factor of at most {_show(self.odds)}.")
         return [table, "\n".join(said)]
@@ -206,15 +198,16 @@ def ceiling(
     neighbours: Neighbours | None = None,
     threshold: float | None = None,
 ) -> Ceiling:
-    """How often would somebody guess a person's value right who knew everything about everybody else?
+    """How often does an attacker who already knows every other record guess a person's value correctly, at most?
 
-    The attacker knows all other records, so each released count less what he knows is noise, with 1 added to that of
-    the person's value: y_k = 1(value = k) + e_k. He names the value with the largest posterior, and is right with
-    probability C = E[max_k pi_k R_k], R_k = f(Y_k - 1)/f(Y_k), Y_k from f, the noise. Nobody does better, as whoever
-    knows less can be imitated by him; and thresholds and rounding come after the noise. For Laplace and Gaussian noise
-    C is that of counts before rounding, and ``rounded`` that of rounded ones. Two even values: e^epsilon/(1 +
-    e^epsilon) for geometric noise, 1 - e^-epsilon (1 + epsilon/2)/2 for Laplace, Phi(1/(sqrt2 sigma)) for Gaussian.
-    Exact, by sums and quadrature, to about 1e-12.
+    Each released count less what the attacker knows is noise, with 1 added to that of the person's value: y_k =
+    1(value = k) + e_k. They name the value with the largest posterior, and are right with probability C =
+    E[max_k pi_k R_k], R_k = f(Y_k - 1)/f(Y_k), Y_k from f, the noise. With the same priors no other rule is right more
+    often; thresholds and rounding come after the noise. An attacker who starts at these priors and learns from other
+    people's records as well may be right more often: C bounds what the person's own record shows. For Laplace and
+    Gaussian noise C is that of counts before rounding, and ``rounded`` that of rounded ones. Two even values:
+    e^epsilon/(1 + e^epsilon) for geometric noise, 1 - e^-epsilon (1 + epsilon/2)/2 for Laplace, and for Gaussian
+    Phi(1/(sqrt2 sigma)). Exact, by sums and quadrature, to about 1e-12.
 
     Parameters
     ----------
@@ -232,8 +225,9 @@ def ceiling(
     >>> round(found.even_two, 6), round(found.rounded, 6)
     (0.72409, 0.710973)
     >>> print(found.headline)
-    Somebody who knew everything about everybody else would guess a person's value right at most 73 times in 100 instead
-    of 50.
+    Having a person's record in this release, instead of leaving it out, raises anybody's chance of naming that person's
+    value by at most 39.4 percentage points. Worst case for one record: an attacker who already knows every other
+    record, and finds two values equally likely, is right at most 72.5% of the time (coin toss: 50%).
     """
     made = make_mechanism(mechanism, epsilon=epsilon, delta=delta, neighbours=neighbours, threshold=threshold)
     asked, believed = require_labels(labels, priors)
@@ -248,6 +242,7 @@ def ceiling(
         odds=odds_bound(made),
         priors=believed,
         mechanism=made,
+        neighbours=made.neighbours,
     )
 
 
@@ -492,21 +487,24 @@ def _show(number: float) -> str:
     )
 
 
-def say_times(success: float, prior: float) -> tuple[str, str]:
-    """How often in 100 a guess is right, never too low, and how often it was without the release, never too high.
+def say_bounds(gain: str, worst: str, neighbours: Neighbours, *, several: bool = False) -> str:
+    """What one record adds at most to the chance of any attack, then the worst case."""
+    where = "these releases" if several else "this release"
+    instead = "leaving it out" if neighbours == "add-remove" else "anybody else's record"
+    naming = "raises anybody's chance of naming that person's value by at most"
+    return f"Having a person's record in {where}, instead of {instead}, {naming} {gain}. {say_worst_case(worst)}"
 
-    As many digits as show the difference, and that it is not certain; four at most.
 
-    >>> say_times(0.724090, 0.5), say_times(0.500025, 0.5), say_times(0.99996, 0.2), say_times(0.4455, 1 / 3)
-    (('73', '50'), ('50.003', '50'), ('99.996', '20'), ('45', '33'))
+def say_worst_case(most: str) -> str:
+    """The ceiling of two equally likely values, with all its conditions."""
+    return f"Worst case for one record: {WORST_CASE}, is right at most {most} (coin toss: 50%)."
+
+
+def say_most(share: float) -> str:
+    """A share in hundredths to one decimal, never too low.
+
+    >>> say_most(0.724090), say_most(0.500025), say_most(0.99996), say_most(0.1 + 0.2)
+    ('72.5', '50.1', '100', '30')
     """
-    shown = min((gap for gap in (success - prior, 1.0 - success) if gap > NOTHING), default=1.0)
-    digits = min(max(math.ceil(-math.log10(50.0 * shown)), 0), 4)
-    before = max(digits, min(1 - math.floor(math.log10(100.0 * prior)), 6)) if prior < 0.1 else digits  # two at least
-    return _in_hundred(success, digits, ROUND_CEILING), _in_hundred(prior, before, ROUND_FLOOR)
-
-
-def _in_hundred(share: float, digits: int, rounding: str) -> str:
     near = (Decimal(repr(share)) * 100).quantize(Decimal(1).scaleb(-10), rounding=ROUND_HALF_EVEN)  # 0.1 + 0.2 is 0.3
-    told = near.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
-    return f"{told.normalize():f}"
+    return f"{near.quantize(Decimal('0.1'), rounding=ROUND_CEILING).normalize():f}"

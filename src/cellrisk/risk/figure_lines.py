@@ -13,7 +13,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
 from cellrisk.risk.attacks import people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
-from cellrisk.risk.ceilings import Labels, advantage_cap, find_success, odds_bound, require_labels, say_times
+from cellrisk.risk.ceilings import Labels, advantage_cap, find_success, odds_bound, require_labels, say_bounds, say_most
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty, why_unknown
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
@@ -72,7 +72,7 @@ class CertaintyLine:
 
 @dataclass(frozen=True, eq=False)
 class CeilingLine:
-    """What nobody exceeds at each epsilon, where two values, or all of them, are equally likely beforehand."""
+    """The worst case at each epsilon, where two values, or all of them, are equally likely beforehand."""
 
     labels: int
     even_two: Floats
@@ -83,8 +83,8 @@ class CeilingLine:
     """Where ``even_two`` goes at the two ends of epsilon."""
 
     def times(self, place: int) -> str:
-        """How often in 100 the best guess between two equally likely values is right, never too low."""
-        return say_times(float(self.even_two[place]), 0.5)[0]
+        """How often in 100 the worst case of two equally likely values is right, never too low."""
+        return say_most(float(self.even_two[place]))
 
     def to_dict(self, place: int) -> dict[str, Any]:
         """What stands under ``ceiling`` in JSON, of one epsilon."""
@@ -145,11 +145,10 @@ class FigureLines:
             named = [line.points[place].number for place in places]
             parts.append(say_named(self.sensitive, along(named), line.certainty))
         if self.ceiling is not None:
-            often = [self.ceiling.times(place) for place in places]
-            parts.append(
-                f"Anybody could tell which of two equally likely values a person has at most so many times in 100, "
-                f"instead of 50: {along(often)}."
-            )
+            gains = [f"{say_most(float(self.ceiling.advantage[place]))} percentage points" for place in places]
+            often = [f"{self.ceiling.times(place)}%" for place in places]
+            worst = along([f"{often[0]} of the time", *often[1:]])
+            parts.append(say_bounds(along(gains), worst, self.setting.neighbours))
         return f"{self.sensitive}, {self.setting.describe()}: {' '.join(parts)}"
 
     @property
@@ -175,8 +174,8 @@ class FigureLines:
                 + "."
             )
         if self.ceiling is not None:
-            low, high = (say_times(level, 0.5)[0] for level in (self.ceiling.limits.chance, self.ceiling.limits.raw))
-            parts.append(f"The ceiling goes from {low} times in 100 to {high}; it uses no data.")
+            low, high = (say_most(level) for level in (self.ceiling.limits.chance, self.ceiling.limits.raw))
+            parts.append(f"The worst case goes from {low}% to {high}%; it uses no data.")
         return f"{self.sensitive}, {self.setting.describe()}: {' '.join(parts)}"
 
     def shown(self) -> Iterator[tuple[str, list[str]]]:
@@ -187,7 +186,7 @@ class FigureLines:
         for line in self.certainty:
             yield f"{100 * line.certainty:g}% sure and right, people", [point.number for point in line.points]
         if self.ceiling is not None:
-            yield "ceiling, times in 100", [f"{100 * each:.2f}" for each in self.ceiling.even_two]
+            yield "worst case, %", [self.ceiling.times(place) for place in range(len(self.epsilon))]
 
     def _start(self, epsilon: float) -> dict[str, Any]:
         """What a row and an entry begin with."""

@@ -1,10 +1,10 @@
-"""The three figures to decide by: caused by one's own record, certain to an attacker, and what nobody exceeds."""
+"""The three figures to decide by: caused by one's own record, certain to an attacker, and the ceiling."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.noise.mechanisms import Mechanism
@@ -82,6 +82,10 @@ class DecisionFigures:
         if self.certainty:
             parts.append(say_named(self.sensitive, self.certainty[-1].people, self.certainty[-1].certainty))
         return " ".join([*parts, self.ceiling.of_two])
+
+    def as_chosen(self) -> DecisionFigures:
+        """The same for an epsilon that was chosen from the data: what one record adds at most is then not stated."""
+        return replace(self, ceiling=replace(self.ceiling, chosen=True))
 
     def describe_certainty(self) -> str:
         """What the attacker names, in a sentence for each certainty."""

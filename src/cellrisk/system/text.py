@@ -138,14 +138,19 @@ def say_error(error: float) -> str:
     return f"{error:.2g}" if error else "did not vary"
 
 
-def round_down(epsilon: float, least: float = 0.0) -> float:
-    """Round an epsilon down to five digits, unless it would fall below ``least``: what is shown is admissible.
+def round_down(epsilon: float, least: float = 0.0, digits: int = DIGITS) -> float:
+    """Round an epsilon down to so many digits, or the fewest more, not below ``least``: what is shown is admissible.
 
     >>> round_down(1.0904253), round_down(0.00123456), round_down(100.0), round_down(1.0904253, 1.09041)
     (1.0904, 0.0012345, 100.0, 1.0904253)
+    >>> round_down(0.10228, digits=2), round_down(0.10228, 0.1021, digits=2)
+    (0.1, 0.1022)
     """
-    rounded = float(Context(prec=DIGITS, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
-    return rounded if rounded >= least else float(epsilon)
+    for places in range(digits, DIGITS + 1):
+        rounded = float(Context(prec=places, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))))
+        if rounded >= least:
+            return rounded
+    return float(epsilon)
 
 
 def round_up(epsilon: float, digits: int = DIGITS) -> float:

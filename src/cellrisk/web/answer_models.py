@@ -156,7 +156,7 @@ class FigureRow(Model):
     caused: list[float] = Field(description="The share of people given away because of their own record.")
     chance: float = Field(description="Exposed, as epsilon goes to 0.")
     raw: float = Field(description="Exposed, without noise.")
-    ceiling: list[float] = Field(description="How often anybody tells two equally likely values apart, at most.")
+    ceiling: list[float] = Field(description="The worst case for one record, of two equally likely values.")
     sentences: list[str]
 
 
@@ -399,7 +399,7 @@ class SetTable(Model):
     records: int
     cells: int
     alone: RulePeople
-    ceiling: float | None = Field(description="How often anybody tells two values apart, at most; null: not known.")
+    ceiling: float | None = Field(description="The worst case of two equally likely values; null: not known.")
     without: SetWithout | None = Field(description="The set without it; null where it is the only one.")
 
 

@@ -41,7 +41,7 @@ IN_WORDS = (
     (r"for example max_caused=0\.01, or --max-caused 0\.01", "write one into a box under “Limits”"),
     (
         r"a ceiling of 0\.75 or an epsilon of at most 1",
-        "75 under “Nobody tells two values apart”, or 1 under “Epsilon”",
+        "75 under “Worst case for one record”, or 1 under “Epsilon”",
     ),
     (r"\(max-caused\)", "(“Because of their own record”)"),
     (r"noise the observed cells alone \(cells='observed', --cells observed\), or ", ""),
@@ -53,7 +53,7 @@ IN_WORDS = (
 LABELS = {
     "caused": "“Because of their own record”",
     "certain": "“Named with certainty”",
-    "ceiling": "“Nobody tells two values apart”",
+    "ceiling": "“Worst case for one record”",
     "epsilon": "“Epsilon”",
     "risk": "“Exposed”",
     "people": "“People exposed on average”",

@@ -1,4 +1,4 @@
-"""The ceiling of several releases: how often anybody guesses a person's value right who has seen all of them."""
+"""The ceiling of several releases: what one person's record in them adds at most to any attack on all of them."""
 
 from __future__ import annotations
 
@@ -148,14 +148,15 @@ def bound_success(likelihoods: Likelihoods, labels: Labels, *, swapped: bool) ->
 def compose_ceiling(
     losses: Sequence[Loss], *, labels: int | None = None, priors: Sequence[float] | None = None
 ) -> Ceiling:
-    """How often would somebody guess a person's value right who has seen several releases, and knows all others?
+    """How often does an attacker who knows all other records guess a value correctly from several releases, at most?
 
     Another value moves two counts of each release by 1. Two labels: (1 - pi) + pi delta(ln((1 - pi)/pi)), delta the
     curve of one label against the other, each release twice. More labels: E[max_k pi_k R_k], R the likelihood ratio of
     one count through all releases. Both are exact but for the rounding of privacy loss distributions, which is to the
     safe side and below 1e-4; for Gaussian noise, or one release, nothing is rounded. Where a loss has no known
     mechanism, its guarantee is taken at its worst, and the answer is the smaller of two bounds, from the curve of two
-    labels and from that of a record that is left out. ``advantage`` is delta(0) of the latter.
+    labels and from that of a record that is left out. ``advantage`` is delta(0) of the latter, and of the former if a
+    loss is that of a replaced record.
 
     A concentrated loss is refused: it does not say what its noise was.
 
@@ -184,6 +185,7 @@ def compose_ceiling(
         priors=believed,
         releases=len(losses),
         exact=ask.exact,
+        neighbours="replace" if ask.replaced else "add-remove",
     )
 
 

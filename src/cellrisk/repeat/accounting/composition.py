@@ -105,7 +105,7 @@ class Composition(Result):
 
     @property
     def ceiling(self) -> dict[str, Any] | None:
-        """How often anybody at all who has seen all the releases tells two equally likely values of a person apart.
+        """The worst case of two equally likely values of a person, after all the releases.
 
         None where that is not known. An upper bound: a release of another attribute may say nothing of the value.
         """
@@ -302,8 +302,9 @@ def state(losses: Sequence[Loss], flavour: str, delta: float, operator: str) -> 
         )
     if operator != "basic":
         stated.append(
-            "A release may depend on what earlier ones showed, its parameters may not; where they did, basic "
-            "composition alone holds, up to a limit that was set before."
+            "Computed for epsilons and deltas set before the first release; if later ones were set by what earlier "
+            "releases showed, use the operator basic and a limit set before. No operator covers an epsilon that was "
+            "chosen from the raw data."
         )
     return (*stated, NEIGHBOURING[losses[0].neighbours])
 

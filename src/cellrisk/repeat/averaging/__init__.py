@@ -54,7 +54,7 @@ def average(
     at that loss, the answer says so.
 
     The figures to decide by are in ``caused`` and ``ceiling``: people whom the same attack gives away only because of
-    their own record, exact; and what nobody exceeds who has seen all the releases, from their losses composed.
+    their own record, exact; and the ceiling of all the releases, from their losses composed.
 
     Gaussian noise, composed exactly: the rule has noise of scale sigma/sqrt(T), which is what averaging leaves, so the
     two agree. Laplace noise at T epsilon has a standard deviation of sqrt(2) b/T, where averaging leaves sqrt(2/T) b,

@@ -119,7 +119,7 @@ class Averaging(Result):
             raise InvalidInput("an averaging has a row at least, with a risk for each rule")
 
     def ceiling(self, labels: int = 2) -> Ceiling | None:
-        """What nobody exceeds who has seen all the releases, for so many labels; None where it is not known.
+        """The ceiling of all the releases, for so many labels; None where it is not known.
 
         From the losses composed, whatever an attacker makes of the releases: no average is better than its parts.
         """

@@ -182,7 +182,7 @@ def assess_sequence(
     Beside the risk stand figures to decide by. ``caused``: people given away only because of their own record, by the
     same rule, local and tight whatever the measure; ``overall_caused`` is kept like the overall risk. Of one release
     both are exact; of several they are neither exact nor a bound, but ``cap`` is a bound on what any attack on all
-    releases causes. ``ceiling``: what nobody exceeds who has seen all of them, from their losses composed
+    releases causes. ``ceiling``: the worst case for one record in all of them, from their losses composed
     (`compose_ceiling`); exact where all are of one attribute and their noise is known, else an upper bound.
 
     Averaged by records, the overall risk never falls, of either kind. Averaged with each cell alike it never falls

@@ -116,7 +116,7 @@ class Cumulative:
 def find_ceiling(
     losses: Sequence[Loss], attributes: Sequence[str | None], labels: int = 2
 ) -> tuple[Ceiling | None, str]:
-    """What nobody exceeds who has seen all these releases; or None, and why it is not known.
+    """The ceiling of all these releases; or None, and why it is not known.
 
     Exact where all are of one attribute and their noise is known. A release of another attribute, or of the counts of
     cells alone, may say nothing of a person's value, and is counted as if it did: then it is an upper bound.

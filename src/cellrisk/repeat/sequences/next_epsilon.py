@@ -24,7 +24,7 @@ from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, CellRisk
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.caused import Pivots
-from cellrisk.risk.ceilings import Ceiling, say_times
+from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
@@ -59,7 +59,7 @@ class NextLimits:
     caused: float | None = None
     """The share of people given away because of their own record at most."""
     ceiling: float | None = None
-    """How often anybody at all tells two equally likely values of a person apart, at most."""
+    """The worst case of two equally likely values, at most."""
     kind: OverallKind = "max"
     weights: Weights = "records"
 
@@ -88,7 +88,7 @@ class NextLimits:
             shown = self._show(self.caused)
             said.append(f"people given away because of their own record ({self.kind}) at {shown} or below")
         if self.ceiling is not None:
-            said.append(f"the ceiling at {as_given(self.ceiling, 2)} times in 100 or below")
+            said.append(f"the worst case for one record ({WORST_CASE}) at {as_given(self.ceiling, 2)}% or below")
         return " and ".join(said)
 
     def _show(self, limit: float) -> str:
@@ -121,7 +121,7 @@ class NextEpsilon(Result):
     cumulative: Composition | None
     """The loss of all releases, the next one at ``epsilon``; None where there is none."""
     ceiling: Ceiling | None
-    """What nobody exceeds then; None where it is not known."""
+    """The ceiling then; None where it is not known."""
     sequence: RiskSequence | None
     """All releases, the next one at ``epsilon``; None where there is none, and where there is no table."""
     why: str
@@ -163,7 +163,7 @@ class NextEpsilon(Result):
         if self.caused is not None and self.limits.caused is not None:
             then.append(f"caused {say_risk(self.kind, self.caused)}")
         if self.ceiling is not None and self.limits.ceiling is not None:
-            then.append(f"the ceiling {say_times(self.ceiling.even_two, 0.5)[0]} times in 100")
+            then.append(f"the worst case {say_most(self.ceiling.even_two)}%")
         listed = f"{', '.join(then[:-1])}, and {then[-1]}" if len(then) > 1 else then[0]
         wavy = ["caused"] if self.limits.caused is not None else []
         largest = say_largest(wavy, keeps, self.limits.risk is not None, self.searched[0])
@@ -257,7 +257,8 @@ def largest_epsilon(
     max_caused
         The share of people at most who are given away only because of their own record, of the ``kind``.
     max_ceiling
-        How often anybody at all may tell which of two equally likely values a person has: above 0.5, below 1.
+        How often an attacker who already knows every other record, and finds two values equally likely, may be
+        right: above 0.5, below 1.
     kind, weights
         How the overall risk of a cell is made of those of its attributes, "max" or "sum", and averaged.
     total_delta
@@ -404,7 +405,7 @@ class NextRelease:
     @property
     def ceiling_before(self) -> str:
         """The ceiling of the past releases, in words."""
-        return f"the ceiling is {say_times(_require_ceiling(self.past), 0.5)[0]} times in 100"
+        return f"the worst case is {say_most(_require_ceiling(self.past))}%"
 
     def find_within_ceiling(self, limit: float, searched: tuple[float, float]) -> Intervals:
         """The epsilons that keep the ceiling, which rises with epsilon, within a limit: all up to one, or none."""
@@ -421,7 +422,7 @@ def _find_ceiling(steps: Sequence[Step]) -> tuple[Ceiling | None, str]:
 
 
 def _require_ceiling(steps: Sequence[Step]) -> float:
-    """How often anybody tells two values apart who has seen these releases; refuses where that is not known."""
+    """The worst case of two values after these releases; refuses where that is not known."""
     found, why_not = _find_ceiling(steps)
     if found is None:
         raise InvalidInput(f"these releases have no ceiling: {why_not}", fix="leave max_ceiling out")

@@ -20,7 +20,7 @@ from cellrisk.repeat.sequences.sequence_result import (
     say_loss,
 )
 from cellrisk.repeat.sequences.step import Step
-from cellrisk.risk.ceilings import Ceiling, say_times
+from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.system.checks import read_list
@@ -77,7 +77,7 @@ class Plan(Result):
 
     @property
     def ceiling_before(self) -> Ceiling | None:
-        """What nobody exceeds who has seen the releases so far; None where that is not known."""
+        """The ceiling of the releases so far; None where that is not known."""
         rows = self.sequence.rows
         return rows[-2].ceiling if len(rows) > 1 else compose_ceiling(())
 
@@ -100,13 +100,14 @@ class Plan(Result):
     def _decide(self) -> str:
         """The figures to decide by, before and after."""
         people = self.sequence.n_records
-        before, after = self.caused_before.max_records * people, self.caused_after.max_records * people
-        people_change = change(whole_people(before), whole_people(after))
-        told = f"the people given away only because of their own record {people_change}, "
-        if self.ceiling_before is None or self.ceiling_after is None:
+        now, then = self.caused_before.max_records * people, self.caused_after.max_records * people
+        changed = change(whole_people(now), whole_people(then))
+        told = f"the people given away only because of their own record {changed}, "
+        before, after = self.ceiling_before, self.ceiling_after
+        if before is None or after is None:
             return told
-        times = [f"{say_times(each.even_two, 0.5)[0]} in 100" for each in (self.ceiling_before, self.ceiling_after)]
-        return f"{told}the ceiling of telling two equally likely values apart {change(*times)}, "
+        worst = change(f"{say_most(before.even_two)}%", f"{say_most(after.even_two)}%")
+        return f"{told}the worst case for one record ({WORST_CASE}) {worst}, "
 
     @property
     def _both(self) -> dict[str, tuple[Composition | None, Overall, Overall, Ceiling | None]]:
@@ -175,7 +176,7 @@ class Plan(Result):
         )
         if self.ceiling_before is not None and self.ceiling_after is not None:
             both = self.ceiling_before, self.ceiling_after
-            rows.append(["ceiling, two equally likely values", "-", *(f"{each.even_two:.4f}" for each in both)])
+            rows.append(["worst case for one record", "-", *(f"{each.even_two:.4f}" for each in both)])
         return [
             aligned(["overall risk", "weights", "before", "after"], rows, left=2),
             "\n".join(self.sequence.statements),

@@ -14,7 +14,7 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.cumulative import find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, RisksSoFar
 from cellrisk.risk.caused import Caused
-from cellrisk.risk.ceilings import Ceiling, say_times
+from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned, claim, number_of, of_people, percent, whole_people
@@ -83,7 +83,7 @@ class Released:
 
     @property
     def ceiling(self) -> Ceiling | None:
-        """What nobody exceeds who has seen all releases so far, of two labels; None where it is not known."""
+        """The ceiling of all releases so far, of two labels; None where it is not known."""
         return find_ceiling(self.losses, self.attributes)[0]
 
     @property
@@ -98,7 +98,7 @@ class Released:
         if self.caused_at_once is None:
             return None
         found = self.ceiling
-        if found is not None and found.advantage is not None:
+        if found is not None:
             cap = found.advantage
         else:
             cap = min(math.tanh(0.5 * self.cumulative.epsilon) + self.cumulative.delta, 1.0)
@@ -162,7 +162,7 @@ class RiskSequence(Result):
 
     @property
     def ceiling(self) -> Ceiling | None:
-        """What nobody exceeds who has seen all releases, of as many labels as the attribute released last has."""
+        """The ceiling of all releases, of as many labels as the attribute released last has."""
         if self.labels == 2:
             return self.rows[-1].ceiling
         return find_ceiling(self.rows[-1].losses, self.rows[-1].attributes, self.labels)[0]
@@ -307,13 +307,13 @@ class RiskSequence(Result):
                     "-" if caused is None or caused.low is None else f"{caused.low:,} to {caused.high:,}",
                     "-" if caused is None else f"{math.ceil(caused.cap):,}",
                     whole_people(row.overall_caused.max_records * self.n_records),
-                    "-" if row.ceiling is None else say_times(row.ceiling.even_two, 0.5)[0],
+                    "-" if row.ceiling is None else say_most(row.ceiling.even_two),
                 ]
             )
-        header = ["", "release", "caused", "95% of releases", "any attack", "caused so far", "ceiling"]
+        header = ["", "release", "caused", "95% of releases", "any attack", "caused so far", "worst case, %"]
         about = (
             f"people of {self.n_records:,} given away only because of their own record (caused), the most that any "
-            "attack on all releases so far causes, and how many times in 100 nobody exceeds (ceiling; 50 without any)"
+            f"attack on all releases so far causes, and the worst case: how often {WORST_CASE}, is right at most"
         )
         return f"{about}\n{aligned(header, body, left=2)}"
 

@@ -1,10 +1,10 @@
-"""What a set of tables costs, and what nobody exceeds who has seen all of them."""
+"""What a set of tables costs, and what one person's record in it adds at most to any attack."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Cost:
     flavour: str
     operator: str
     apart: bool
-    """Whether some tables exclude each other, so that nobody spends all of them."""
+    """Whether some tables exclude each other, so that no person spends all of them."""
 
     @property
     def headline(self) -> str:
@@ -85,17 +85,16 @@ def _find_rho(mechanism: Mechanism) -> float:
 
 
 def find_ceiling(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, ...]], labels: int) -> Ceiling:
-    """How often would somebody guess a person's value right who knew all others, and saw all tables?
+    """How often does an attacker who knows all other records guess a value correctly from all tables, at most?
 
     The person is in one cell of each table, so the likelihood ratios of the tables multiply: two values each for
     geometric noise, four for rounded Laplace noise. Gaussian noise adds up to one table with 1/sigma^2 = sum
     1/sigma_t^2. Other mixtures go through privacy loss distributions. Of tables whose people exclude each other, the
     largest counts.
     """
-    return max(
-        (_find_ceiling([mechanisms[table] for table in some], labels) for some in together),
-        key=lambda found: (found.even_two, found.even),
-    )
+    every = [_find_ceiling([mechanisms[table] for table in some], labels) for some in together]
+    worst = max(every, key=lambda found: (found.even_two, found.even))
+    return replace(worst, advantage=max(found.advantage for found in every), releases=len(mechanisms))
 
 
 def _find_ceiling(mechanisms: Sequence[Mechanism], labels: int) -> Ceiling:
@@ -115,6 +114,7 @@ def _find_ceiling(mechanisms: Sequence[Mechanism], labels: int) -> Ceiling:
         advantage=2.0 * even_two - 1.0 if replaced else min(gained, 1.0),
         odds=bound_odds(losses),
         releases=len(mechanisms),
+        neighbours="replace" if replaced else "add-remove",
     )
 
 

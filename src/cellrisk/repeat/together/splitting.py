@@ -128,7 +128,7 @@ def split_budget(
         raise InvalidInput("there is nothing to share among one table", fix="add a [[table]] to the set")
     if len(find_together(asked)) > 1:
         raise InvalidInput(
-            "the people of some tables exclude each other, so that nobody spends all of them",
+            "the people of some tables exclude each other, so that no person spends all of them",
             fix="split for the tables of one part of the people at a time",
         )
     unit = "epsilon" if total_rho is None else "rho"

@@ -78,7 +78,7 @@ class TableFigures:
     without: Figures | None
     """The set without this table, by elimination; None where it is the only one."""
     ceiling: Ceiling | None = None
-    """What nobody exceeds who has seen this table alone; None where it cannot be told."""
+    """The ceiling of this table alone; None where it cannot be told."""
 
     def to_dict(self) -> dict[str, Any]:
         own = {name: value for name, value in self.alone.to_dict().items() if name != "rule"}
@@ -317,7 +317,7 @@ class TogetherAssessment(Result):
         return f"{aligned(head, rows)}\n\n{said}"
 
     def say_ceiling(self) -> str:
-        """What nobody exceeds, or why it is not told."""
+        """The ceiling in words, or why it is not told."""
         return f"No ceiling is told: {self.ceiling_unknown}." if self.ceiling is None else self.ceiling.headline
 
     def say_parts(self) -> str:

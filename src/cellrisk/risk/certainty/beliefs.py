@@ -91,8 +91,8 @@ class NegativeBinomial:
 class TableBelief:
     """The attacker knows how many cells have each vector of counts, and not which: a helped attacker.
 
-    Calibrated on this table by construction, and nobody who looks at the target's cell alone names more people rightly
-    on average.
+    Calibrated on this table by construction. An attacker with another belief may name more people rightly: the number
+    named with a certainty need not rise with what is known.
     """
 
     name = "table"

@@ -47,7 +47,7 @@ class PerturbedFigures:
     unknown: str | None
     belief: Belief | None
     ceiling: float
-    """How often anybody tells which of two equally likely values a person has, at the worst counts of all others."""
+    """The worst case of two equally likely values, at the worst counts of all others."""
     worst_counts: tuple[int, int]
     """The two counts that can be told apart so often."""
     confidence: Confidence

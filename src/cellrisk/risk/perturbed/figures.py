@@ -1,9 +1,8 @@
-"""Two figures to decide by, of a perturbation: caused by one's own record, and what nobody exceeds."""
+"""Two figures to decide by, of a perturbation: caused by one's own record, and the ceiling."""
 
 from __future__ import annotations
 
 import heapq
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,12 +11,13 @@ import numpy as np
 from cellrisk.counts.profiles import Profiles
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.caused import caused_shares
+from cellrisk.risk.ceilings import say_most, say_worst_case
 from cellrisk.risk.measures import Survival
 from cellrisk.system.arrays import Floats
 
 TIE = 1e-12
 MOST_PAIRS = 100_000
-"""Pairs of known counts that are gone through for what nobody exceeds."""
+"""Pairs of known counts that are gone through for the ceiling."""
 
 
 def sum_caused(profiles: Profiles, perturbation: Perturbation) -> float:
@@ -32,7 +32,7 @@ def sum_caused(profiles: Profiles, perturbation: Perturbation) -> float:
 
 
 def find_ceiling(perturbation: Perturbation) -> tuple[float, tuple[int, int]]:
-    """How often can anybody tell which of two equally likely labels a person has, at the worst counts a, b of others?
+    """How often is an attacker who knows all others right between two equally likely labels, at the worst counts a, b?
 
     The release is that of (a + 1, b) or of (a, b + 1): C = 1/2 sum_{r, r'} max(P(a+1 -> r) P(b -> r'),
     P(a -> r) P(b+1 -> r')). Pairs of neighbouring rows that are alike but for a shift are gone through once, the most
@@ -111,13 +111,10 @@ def _list_steps(perturbation: Perturbation) -> list[RowStep]:
 
 
 def say_ceiling(limit: float, counts: tuple[int, int]) -> str:
-    """What nobody exceeds, in a sentence.
+    """The ceiling in a sentence, with the counts at which it is reached.
 
-    >>> say_ceiling(7 / 9, (0, 2)).partition("has ")[2]
-    'up to 78 times in 100, instead of 50 (where 0 and 2 others have them).'
+    >>> say_ceiling(7 / 9, (0, 2)).partition("is right ")[2]
+    'at most 77.8% of the time, at worst if 0 and 2 others have them (coin toss: 50%).'
     """
     known = " and ".join(f"{count:,}" for count in counts)
-    return (
-        f"Somebody who knew everybody else would tell which of two equally likely values a person has up to "
-        f"{math.ceil(100.0 * limit - 1e-9)} times in 100, instead of 50 (where {known} others have them)."
-    )
+    return say_worst_case(f"{say_most(limit)}% of the time, at worst if {known} others have them")

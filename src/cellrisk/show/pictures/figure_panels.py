@@ -171,7 +171,7 @@ def _draw_certainty(axes: Axes, lines: FigureLines, levels: Sequence[CertaintyLi
 
 
 def _draw_ceiling(axes: Axes, lines: FigureLines, line: CeilingLine, small: bool) -> Finish:
-    """How often anybody can guess right, between two values that are equally likely and among all of them."""
+    """The worst case, between two values that are equally likely and among all of them."""
     x = lines.epsilon
     marker = "o" if len(x) <= 12 else ""
     drawn: list[Path] = []
@@ -335,7 +335,7 @@ def _tell(lines: FigureLines, place: int, short: bool) -> str:
     if lines.ceiling is None:
         raise ValueError("no figure")
     level = f"{lines.ceiling.times(place)}%"
-    return level if short else f"nobody guesses right more often than {level}, between two equally likely values"
+    return level if short else f"worst case {level}: knows every other record, finds two values equally likely"
 
 
 def draw_asked(lines: FigureLines, epsilon: float) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.decide.choosing import CHOICE_NOTE
@@ -50,7 +50,11 @@ HOW_TO_READ = (
     "of people in cells that show one value alone who have it."
 )
 CAUSED, AT_ALL = "Given away because of their own record", "Given away at all"
-CEILING = "Nobody is right more often than"
+CEILING = "One record adds to any attack, at most"
+FROM_OTHERS = (
+    "The last column bounds what a person's own record adds, not how often an attacker is right: an attacker also "
+    "infers values from other people's records, and that remains if the person's record is left out."
+)
 AT_RISK = "Who is at risk, and what would help"
 LEVELS_SHOWN = 10
 MOST_COLUMNS = 7
@@ -77,6 +81,8 @@ def find(decision: Decision, top: int, progress: Progress | None = None) -> Find
     table, risk = decision.request.table, decision.request.risk
     mechanism, priors = decision.setting.at(decision.shown_epsilon), risk.priors
     assessment = assess(table, mechanism, measures=risk.measure, forms=risk.form, weights=risk.weights, priors=priors)
+    if decision.chosen_from_data:
+        assessment = replace(assessment, figures=tuple(each.as_chosen() for each in assessment.figures))
     forms = [form for form in FORMS if form in (risk.form, "exact", "tight")]
     found = curve(
         table,
@@ -147,6 +153,7 @@ def board_page(findings: Findings) -> Page:
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
             three_figures(_figures_row(each) for each in findings.assessment.figures),
+            Words((FROM_OTHERS,)),
             make_picture(draw_asked(first, decision.shown_epsilon), first.sentence),
             limit_facts(request.describe_limits(), request.policies),
             threat_facts(
@@ -327,9 +334,9 @@ def make_picture(figure: Any, words: str) -> Picture:
     return Picture(to_svg(figure), " ".join(words.split()))
 
 
-def three_figures(rows: Iterable[Iterable[str]]) -> TableBlock:
+def three_figures(rows: Iterable[Iterable[str]], last: str = CEILING) -> TableBlock:
     """The three figures for each sensitive attribute, with what each is the answer to."""
-    header = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", CEILING)
+    header = ("Sensitive attribute", CAUSED, AT_ALL, "An attacker is sure of, and right", last)
     return TableBlock("Three figures to decide by", header, tuple(tuple(row) for row in rows), texts=(0, 1, 2, 3, 4))
 
 
@@ -340,8 +347,7 @@ def _figures_row(figures: DecisionFigures) -> Iterator[str]:
     yield say_number(caused.people, caused.share, interval)
     yield say_number(caused.exposed, caused.exposed / caused.records)
     yield say_sure(figures.certainty)
-    success, prior = figures.ceiling.times
-    yield f"{success} in 100, instead of {prior}"
+    yield "not stated: epsilon was chosen from the data" if figures.ceiling.chosen else figures.ceiling.points
 
 
 def say_number(people: float, share: float, interval: str = "") -> str:

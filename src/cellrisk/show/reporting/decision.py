@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
 SMALLEST = "the smallest of the range"
 """Where no epsilon will do, those that are shown instead."""
+PUBLIC_DIGITS = 2
+"""Digits of an epsilon that was chosen from the data and is told to the public: neighbouring tables mostly share it."""
 UNBOUND = "the end of the range, not recommended"
 """Where no limit binds, what is shown."""
 
@@ -171,7 +173,7 @@ def decide(request: ReportRequest, progress: Progress | None = None) -> Decision
         return Decision(request, kind, asked_for, measured, choice, trade_off, candidates, 1)
     if choice is None or choice.epsilon is None:
         return _none(request, measured, choice, trade_off)
-    choice = choice.rounded()
+    choice = choice.rounded(PUBLIC_DIGITS) if request.public else choice.rounded()
     return Decision(request, "recommended", choice.epsilon, measured, choice, trade_off, choice.alternatives, 1)
 
 

@@ -13,6 +13,7 @@ from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import NO_CHANCE, Condition
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
+from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, PerturbedFigures, assess_perturbation
 from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
@@ -150,7 +151,9 @@ def perturbed_page(
         verdict=_verdict(request, broken),
         front=(
             Words(tuple(found.headline.split("\n"))),
-            contents.three_figures(_figures_row(each) for each in found.figures),
+            contents.three_figures(
+                (_figures_row(each) for each in found.figures), "Worst case for one record, at most"
+            ),
             contents.make_picture(draw_equal_risk(found), " ".join(each.sentence() for each in first.equal)),
             particulars.limit_facts(request.limits, request.policies),
             particulars.threat_facts(
@@ -184,7 +187,7 @@ def _figures_row(figures: PerturbedFigures) -> Iterator[str]:
     yield contents.say_number(figures.caused, figures.caused / figures.records)
     yield contents.say_number(figures.people.mean, figures.people.mean / figures.records)
     yield contents.say_sure(figures.certainty)
-    yield f"{100 * figures.ceiling:.4g} in 100, instead of 50, where {a:,} and {b:,} others are known"
+    yield f"{say_most(figures.ceiling)}% (coin toss: 50%), at worst if {a:,} and {b:,} others have them"
 
 
 def _verdict(request: PerturbationRequest, broken: Sequence[str]) -> Verdict:

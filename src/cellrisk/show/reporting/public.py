@@ -6,11 +6,13 @@ No figure in it was computed from the raw data, but for an epsilon that was chos
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 
 from cellrisk.decide.choosing import WITHOUT_DATA
 from cellrisk.decide.policy import CHECKED
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import Precision, find_precision
+from cellrisk.repeat.together.costs import Cost
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, Words
@@ -28,14 +30,16 @@ WITHHELD = (
 EXCEPT_FIGURE = "The one figure above has noise and an epsilon of its own, and may be published."
 CHOSEN = (
     "Epsilon was chosen from the data, so the choice itself discloses something about them; the guarantee does "
-    "not cover it."
+    "not cover it. A choice that is covered is made by: cellrisk choose --private."
 )
 GIVEN = "Epsilon was given beforehand."
 PROMISE = (
-    "{}: whatever is read in {} would be almost as likely if one record {}. That holds against every attack, with any "
-    "knowledge, for ever; it does not say that nothing can be learnt about people in general, which is what a table "
-    "is for."
+    "{} differential privacy with {}: whatever is read in {} is at most {} times as likely as if one record {}{}, and "
+    "the other way round. {}; it does not say that nothing can be learnt about people in general, which is what a "
+    "table is for."
 )
+FOR_EVER = "That holds against every attack, with any knowledge, for ever"
+FOR_A_GIVEN_EPSILON = "That holds for a given epsilon; this one was chosen from the data, which it does not cover"
 ATTACK = "homogeneity: a cell that shows one value alone gives it away for everybody in it"
 EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
 
@@ -46,8 +50,8 @@ def public_page(decision: Decision) -> Page:
     mechanism = None if decision.epsilon is None else decision.setting.at(decision.epsilon)
     used: tuple[Section, ...] = ()
     if mechanism is not None:
-        loss = f"epsilon {mechanism.epsilon:.12g}{'' if mechanism.pure else f' and delta {claim(mechanism.delta)}'}"
-        meant = guarantee_section("The table keeps", loss, "it", mechanism.neighbours, ceiling(mechanism))
+        chosen, highest = decision.chosen_from_data, ceiling(mechanism)
+        meant = guarantee_section("The table keeps", mechanism, "it", mechanism.neighbours, highest, chosen=chosen)
         used = (meant, _use_section(mechanism))
     limit = request.describe_limits() or "none"
     return Page(
@@ -79,15 +83,24 @@ def _describe(decision: Decision) -> str:
     )
 
 
-def guarantee_section(keeps: str, loss: str, them: str, neighbours: str, highest: Ceiling | None) -> Section:
+def guarantee_section(
+    keeps: str, loss: Mechanism | Cost, them: str, neighbours: str, highest: Ceiling | None, *, chosen: bool = False
+) -> Section:
     """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute.
 
-    ``keeps`` is the beginning of the sentence, such as "The table keeps", and ``them`` what is read in.
+    ``keeps`` is the beginning of the sentence, such as "The table keeps", and ``them`` what is read in. P(S) <=
+    e^epsilon P'(S) + delta for every set S of outcomes, and the other way round. Where epsilon was ``chosen`` from the
+    data, there is no ceiling.
     """
+    delta = "" if not loss.delta else f" and delta {claim(loss.delta)}"
+    more = "" if not loss.delta else f", plus a probability of {claim(loss.delta)}"
     changed = "were left out" if neighbours == "add-remove" else "held other values"
-    promise = PROMISE.format(f"{keeps} differential privacy with {loss}", them, changed)
-    lead = () if highest is None else (highest.of_two,)
-    return Section("guarantee", "What the guarantee means", lead, (Words((promise,)),))
+    factor = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(loss.epsilon).exp())
+    times = f"{factor:,f}" if factor < 10**9 else f"{factor:e}"
+    holds = FOR_A_GIVEN_EPSILON if chosen else FOR_EVER
+    said = PROMISE.format(keeps, f"epsilon {loss.epsilon:.12g}{delta}", them, times, changed, more, holds)
+    lead = () if highest is None or chosen else (highest.of_two,)
+    return Section("guarantee", "What the guarantee means", lead, (Words((said,)),))
 
 
 def _use_section(mechanism: Mechanism) -> Section:

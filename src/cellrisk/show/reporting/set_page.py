@@ -15,7 +15,7 @@ from cellrisk.repeat.together.together_result import (
     say_people,
 )
 from cellrisk.risk.ceilings import Ceiling, ceiling
-from cellrisk.show.reporting import basis
+from cellrisk.show.reporting import basis, contents
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
 from cellrisk.show.reporting.contents import AT_ALL, CAUSED, CEILING, FOR_THE_BOARD, PUBLIC_NOTE, SIGN_OFF, make_picture
@@ -63,6 +63,7 @@ def set_page(request: SetRequest, found: TogetherAssessment) -> Page:
         front=(
             Words((found.headline,)),
             _figures_table(request, found),
+            Words((contents.FROM_OTHERS,)),
             *([_growth(found)] if 1 < len(found.tables) <= MOST_ON_FRONT else []),
             _limits_block(request),
             threat_facts(
@@ -137,7 +138,7 @@ def _figures_table(request: SetRequest, found: TogetherAssessment) -> TableBlock
     more = f"; {number_of(left, 'more table')} in section 2" if left else ""
     return TableBlock(
         f"Three figures to decide by, in people: the set, and each table by itself{more}",
-        ("Tables", "Epsilon", CAUSED, AT_ALL, f"{CEILING} (50 in 100 without)"),
+        ("Tables", "Epsilon", CAUSED, AT_ALL, CEILING),
         tuple(rows),
         marked=0,
     )
@@ -148,8 +149,8 @@ def _figures(figures: RuleFigures, records: int) -> list[str]:
 
 
 def say_ceiling(found: Ceiling | None) -> str:
-    """How often anybody is right at most, as a table has it."""
-    return "not known" if found is None else f"{found.times[0]} in 100"
+    """What one record adds to any attack, as a table has it."""
+    return "not known" if found is None else found.points
 
 
 def _growth(found: TogetherAssessment) -> Block:

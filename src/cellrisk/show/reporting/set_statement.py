@@ -47,7 +47,7 @@ def set_statement(request: SetRequest) -> Page:
         verdict=verdict,
         front=(_list_tables(request),),
         sections=(
-            guarantee_section("Together the tables keep", request.epsilon, "them", neighbours, request.ceiling),
+            guarantee_section("Together the tables keep", request.cost, "them", neighbours, request.ceiling),
             _use_section(request),
             policy_section(ATTACK, limits or "none"),
             withheld_section(WITHHELD, notes, "The epsilons were given beforehand."),

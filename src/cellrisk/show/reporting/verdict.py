@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cellrisk.decide.choosing import WITHIN, Alternative
 from cellrisk.show.reporting.blocks import Section, TableBlock, Verdict, Words
@@ -48,7 +48,7 @@ def public_verdict(decision: Decision) -> Verdict:
     """The answer without a figure from the data, but for the epsilon."""
     limits = decision.request.describe_limits()
     texts = {
-        "recommended": f"It is {decision.largest}.",
+        "recommended": f"It was chosen as {decision.largest}, and rounded down.",
         "open": "No limit on a risk was set.",
     }
     title = _title(decision)
@@ -82,7 +82,8 @@ def alternatives_section(decision: Decision) -> Section:
     names = decision.request.table.sensitive
     none, with_tvd, many = decision.epsilon is None, decision.trade_off is not None, len(names) > 1
     people = [f"People exposed{f', {name}' if many else ''} (95% interval)" for name in names]
-    header = ("Which", "Epsilon", "Noise scale", "Risk", *people, *(["TVD"] if with_tvd else []), "What it means")
+    exposed = ["Risk", *people] if _shows_risk(decision) else []
+    header = ("Which", "Epsilon", "Noise scale", *exposed, *(["TVD"] if with_tvd else []), "What it means")
     grid = TableBlock(
         _name_candidates(decision, "Three epsilons side by side"),
         header,
@@ -90,9 +91,9 @@ def alternatives_section(decision: Decision) -> Section:
         texts=(0, len(header) - 1),
         marked=None if none else decision.shown,
     )
-    notes = [f"Risk: the {decision.described_risk}."]
+    notes = [f"Risk: the {decision.described_risk}."] if exposed else []
     if many:
-        notes.append("It is that of the sensitive attribute with the highest risk.")
+        notes.append("Each figure is that of the sensitive attribute with the highest one.")
     if with_tvd:
         notes.append("TVD: the share of records that would have to move for a released marginal to equal the true one.")
     title = _name_candidates(
@@ -110,13 +111,27 @@ def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
     yield make_sentence(at.role, end="")
     yield claim(at.epsilon)
     yield f"{decision.setting.at(at.epsilon).scale:.4g}"
-    yield percent(at.risk)
-    for people in at.people:
-        yield f"{whole_people(people.mean)} ({people.low:,} to {people.high:,})"
+    if _shows_risk(decision):
+        yield percent(at.risk)
+        yield from (f"{whole_people(people.mean)} ({people.low:,} to {people.high:,})" for people in at.people)
     if at.tvd is not None:
         yield f"{at.tvd:.3g}"
     apart = decision.epsilon is not None and place != decision.shown
-    yield make_sentence(_compare_candidates(decision, place) if apart else at.verdict)
+    told = [*_say_limited(decision, at), _compare_candidates(decision, place) if apart else at.verdict]
+    yield make_sentence("; ".join(told))
+
+
+def _shows_risk(decision: Decision) -> bool:
+    """Whether candidates are compared by the people exposed: not if only figures to decide by are limited."""
+    limits = decision.request.figure_limits
+    return bool(decision.request.conditions) or all(limit.name == "max_epsilon" for limit in limits)
+
+
+def _say_limited(decision: Decision, at: Alternative) -> Iterable[str]:
+    """The figures that are limited, as they are at an epsilon, each once."""
+    attributes, mechanism = decision.measured.attributes, decision.setting.at(at.epsilon)
+    limits = [limit for limit in decision.request.figure_limits if limit.name != "max_epsilon"]
+    return dict.fromkeys(limit.say(limit.find(attributes, mechanism)) for limit in limits)
 
 
 def _lead_in(decision: Decision) -> str:
@@ -132,24 +147,10 @@ def _compare_candidates(decision: Decision, place: int) -> str:
     if at.epsilon == base.epsilon:
         return "the guarantee of this mechanism ends here"
     less = at.epsilon > base.epsilon
-    people = _say_difference(decision, place)
     if decision.kind != "recommended":
-        changes = f"{people}, with {'less' if less else 'more'} noise"
+        changes = "less noise" if less else "more noise"
         return changes if decision.kind == "open" else f"{changes}; {at.verdict}"
     if at.verdict != WITHIN:
-        return f"{people}; rejected because it {at.verdict}"
+        return f"rejected because it {at.verdict}"
     beyond = "some smaller epsilons break a limit" if less else "the limits are kept with less noise"
-    return f"{people}; not chosen because {beyond}"
-
-
-def _say_difference(decision: Decision, place: int) -> str:
-    """How many people more or fewer, for each sensitive attribute."""
-    names = decision.request.table.sensitive
-    there, here = (decision.candidates[each].people for each in (place, decision.shown))
-    told = []
-    for name, other, own in zip(names, there, here, strict=True):
-        change = round(other.mean) - round(own.mean)
-        word = "more" if change > 0 else "fewer"
-        number = number_of(abs(change), f"{word} person", f"{word} people") if change else "as many people"
-        told.append(f"{number} exposed" + (f" ({name})" if len(names) > 1 else ""))
-    return ", ".join(told)
+    return f"not chosen because {beyond}"

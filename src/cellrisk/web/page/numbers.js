@@ -37,6 +37,9 @@ export function percent(share) {
 // A limit as it was given.
 export const givenPercent = (share) => `${Number((100 * share).toPrecision(12))}%`;
 
+// A bound: one decimal, never too low.
+export const mostPercent = (share) => `${(Math.ceil(1000 * share - 1e-9) / 10).toFixed(1)}%`;
+
 // Three significant digits, and a power of ten where zeros would be counted.
 export const short = (number) => write(number, 3, threeDigits);
 

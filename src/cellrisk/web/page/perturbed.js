@@ -5,7 +5,7 @@ import { showRiskiest } from "./cells.js";
 import { drawEqual, drawHistogram } from "./charts.js";
 import { checkBoxes, showLocks } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setVerdict, showNote, write } from "./elements.js";
-import { claim, count, ofPeople, percent } from "./numbers.js";
+import { claim, count, mostPercent, ofPeople, percent } from "./numbers.js";
 import { loadPositions } from "./see.js";
 import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentPerturbation, titleOf } from "./state.js";
@@ -84,7 +84,7 @@ function showFigures() {
     ["Because of their own record", percent(caused.share), caused.people < 0 ? "their own record hides people" : ofPeople(caused.people), "first caused"],
     ["Named with certainty", named ? percent(named.right / records) : "–", named ? `rightly, and ${100 * named.certainty}% sure or more` : `not computed: ${decision.certainty_unknown ?? ""}`, "sure"],
     ["Exposed: own value revealed", percent(people.mean / records), interval, "exposed"],
-    ["Two values told apart", `${(100 * ceiling.even_two).toFixed(1)} of 100`, `by somebody who knows all others, where ${ceiling.worst_counts.map(count).join(" and ")} have them`],
+    ["Worst case for one record", mostPercent(ceiling.even_two), `right at most, by an attacker who knows every other record and finds two values equally likely; at worst if ${ceiling.worst_counts.map(count).join(" and ")} others have them`],
     ["Exposed by the raw table", percent(decision.raw_share), "published as it is"],
     ["Epsilons with no more risk", first.ranges.map(([low, high]) => `${claim(low)} to ${claim(high)}`).join(", ") || "none", `of ${first.mechanism} noise`],
     ["Distance from the true table", percent(first.distance), first.mechanism_distance === null ? "of the records" : `of the records; noise at the largest of these epsilons ${percent(first.mechanism_distance)}`],

@@ -5,7 +5,7 @@ import { showGlimpse, showRiskiest } from "./cells.js";
 import { drawCurve, drawHistogram, drawLimits, frameOf, placeOverlays } from "./charts.js";
 import { admissiblePlace, findAdmissible } from "./decide.js";
 import { announce, at, later, makeTable, setFigures, setOptions, showNote, write } from "./elements.js";
-import { claim, count, ofPeople, percent, short } from "./numbers.js";
+import { claim, count, mostPercent, ofPeople, percent, short } from "./numbers.js";
 import { askTable, work } from "./server.js";
 import { isPerturbed, page, presentFigures, presentIndex, presentRow, presentSetting, titleOf } from "./state.js";
 import { tell } from "./steps.js";
@@ -125,7 +125,7 @@ function showNumbers() {
       named ? `rightly, and ${100 * named.certainty}% sure or more` : found ? "not computed" : "counting", "sure"],
     [`Exposed: ${titleOf("forms", form).toLowerCase()}`, percent(row[form][place]), found && form === "tight" && page.shown.measure === "local" ? between(found.people) : "chance included", "exposed"],
     [titleOf("forms", other), percent(row[other][place]), other === "exact" ? "one value shown alone, and somebody has it" : "the person’s own value is shown alone"],
-    ["Two values told apart", `${(100 * figures.ceiling[place]).toFixed(1)} of 100`, "by nobody more often; 50 is a coin toss"],
+    ["Worst case for one record", mostPercent(figures.ceiling[place]), "right at most, by an attacker who knows every other record and finds two values equally likely; coin toss: 50%"],
     ["Exposed as epsilon falls to 0", percent(row.chance), "what is left with the most noise"],
     ["Exposed by the raw table", percent(row.raw), "published without noise"],
   ]);

@@ -1,13 +1,13 @@
 // What a set gives away: the sentence, the matrix of tables by figures, the pictures, and the same elsewhere.
 import { announce, at, make, makeTable, setVerdict, showNote, write } from "./elements.js";
-import { claim, ofCells, ofPeople, short, writePeople } from "./numbers.js";
+import { claim, count, mostPercent, ofCells, ofPeople, short, writePeople } from "./numbers.js";
 import { shape } from "./picture.js";
 import { known } from "./set_state.js";
 
 const signed = (number) => (number < 0 ? `−${writePeople(-number)}` : `+${writePeople(number)}`);
-const times = (share) => (share === null ? "–" : (100 * share).toFixed(1));
+const bound = (share) => (share === null ? "–" : mostPercent(share));
 const FIGURES = ["right", "named", "caused", "chance", "raw"];
-const HEAD = ["epsilon", ...FIGURES, "ceiling", "right without it", "caused without it", "adds to caused"];
+const HEAD = ["epsilon", ...FIGURES, "worst case", "right without it", "caused without it", "adds to caused"];
 
 function makeRow(title, more, numbers, kind = null) {
   const cells = HEAD.map((label, place) => make("td", { class: label === "caused" ? "right caused" : "right", "data-label": label }, numbers[place]));
@@ -17,11 +17,11 @@ function makeRow(title, more, numbers, kind = null) {
 function showMatrix({ tables, rules, ceiling, epsilon, delta }) {
   const rows = tables.map((table) => makeRow(`${table.number}: ${table.title}`,
     [table.title === table.described ? "" : table.described, `${ofPeople(table.records)} in ${ofCells(table.cells)}`].filter(Boolean).join("; "),
-    [claim(table.epsilon), ...FIGURES.map((name) => writePeople(table.alone[name])), times(table.ceiling),
+    [claim(table.epsilon), ...FIGURES.map((name) => writePeople(table.alone[name])), bound(table.ceiling),
       ...(table.without ? [writePeople(table.without.right), writePeople(table.without.caused), signed(table.without.adds_caused)] : ["–", "–", "–"])]));
   const [lead] = rules;
   const all = makeRow(tables.length === 1 ? "The set" : `All ${tables.length} together`, delta ? `at delta ${claim(delta)}` : "",
-    [claim(epsilon), ...FIGURES.map((name) => writePeople(lead[name])), times(ceiling), "", "", ""], "all");
+    [claim(epsilon), ...FIGURES.map((name) => writePeople(lead[name])), bound(ceiling), "", "", ""], "all");
   at("matrix").replaceChildren(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Table"), ...HEAD.map((label) => make("th", { scope: "col", class: "right" }, label)))),
     make("tbody", {}, ...rows, all));
 }
