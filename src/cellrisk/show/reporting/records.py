@@ -85,7 +85,7 @@ def list_unprotected(decision: Decision) -> str | None:
 def _explain_epsilon(decision: Decision) -> str:
     limits = decision.request.describe_limits()
     if decision.kind == "recommended":
-        return f"{make_sentence(decision.largest, end='')}, rounded down"
+        return make_sentence(decision.largest, end="")
     if decision.kind in ("none", "unbound"):
         return f"None was chosen: {decision.why_none} ({limits})"
     return f"Given beforehand; checked for {limits}" if limits else "Given beforehand"

@@ -48,7 +48,7 @@ def public_verdict(decision: Decision) -> Verdict:
     """The answer without a figure from the data, but for the epsilon."""
     limits = decision.request.describe_limits()
     texts = {
-        "recommended": f"It was chosen as {decision.largest}, and rounded down.",
+        "recommended": f"It is {decision.largest}.",
         "open": "No limit on a risk was set.",
     }
     title = _title(decision)
