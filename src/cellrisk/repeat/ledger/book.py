@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.releasing.saving import folder_of
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
+from cellrisk.repeat.ledger.descriptions import refuse_lost
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -545,8 +547,15 @@ class Ledger:
                 settle(self._store, token)
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
-        """Writes a release that was admitted; before it a new cohort, where the release declares one."""
-        if body["declares"] and body["cohort"] not in self._read_state(session, []).declared:
+        """Writes a release that was admitted; before it a new cohort, where the release declares one.
+
+        Refused where a description beside the ledger, or where the release is written to, names an entry that is lost.
+        """
+        beside = [] if file is None or file.path is None else [folder_of(Path(file.path))]
+        state = self._read_state(session, [])
+        digests = {entry.number: entry.digest for entry in state.entries}
+        refuse_lost(self.id, digests.get, [*self._store.place.folders, *beside])
+        if body["declares"] and body["cohort"] not in state.declared:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
         fields |= {"tables": body["tables"]} if body.get("tables") else {}
