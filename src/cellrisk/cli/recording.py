@@ -14,6 +14,7 @@ from cellrisk.cli.help_panels import LEDGER
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from cellrisk.publish.releasing import Release
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.ledger.pairing import Reservation
 
@@ -130,6 +131,17 @@ class RecordOptions(EntryOptions):
             released.save(output, **how)
             return ""
         return f" {self.tell(reservation.ledger, reservation.save(released, output, **how))}"
+
+    def tell_parents(self, ledger: Ledger | None, released: Release) -> str:
+        """Says so where a release adds up to parent counts whose loss the ledger does not count; else nothing."""
+        if self.ledger is None or released.parents is None:
+            return ""
+        with nullcontext(ledger) if ledger is not None else self.open() as opened:
+            cohort = opened.choose_cohort(self.cohort)
+            if opened.covers_file(released.parents.path, released.parents.sha256, cohort):
+                return ""
+        name = released.parents.name
+        return f"The parent counts in {name} are not an entry for '{cohort}' in this ledger: their loss is not in it."
 
     def tell(self, ledger: str, entry: Any) -> str:
         """Where an entry stands, in the ledger with this id."""

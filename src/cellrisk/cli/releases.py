@@ -185,6 +185,9 @@ def release_command(
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         say(f"\nWritten to {Path(output)}, described in {Path(output)}.json.{recorded}")
+    unbooked = record.tell_parents(ledger, released)
+    if unbooked:
+        say(unbooked, err=settings.as_json)
 
 
 def _release_set(

@@ -281,6 +281,14 @@ class Policies:
         if breaches:
             raise PolicyBreach(f"the policy forbids this release: {'; '.join(breaches)}")
 
+    def forbid_joint(self, what: str, epsilon: float, even_two: float) -> None:
+        """Refuses releases that together break a policy's limit on epsilon or on the ceiling."""
+        figures = {"max_epsilon": epsilon, "max_ceiling": even_two}
+        for limit in self.figure_limits:
+            if figures.get(limit.name, 0.0) > limit.most:
+                breach = limit.explain_breach(figures[limit.name])
+                raise PolicyBreach(f"the policy forbids this release: {what}, {breach}")
+
     @property
     def disclosures(self) -> list[str]:
         """Sentences on what the public learns of the raw data from the fact that these policies are kept."""

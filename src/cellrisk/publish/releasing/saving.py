@@ -103,11 +103,7 @@ def check_folder(path: str | os.PathLike[str], inputs: Mapping[Path, str] = Mapp
 
 
 def folder_of(target: Path) -> Path:
-    """The folder that a release is in; of a set, the one that holds the set's own folder.
-
-    >>> folder_of(Path("out/released.csv")).name, folder_of(Path("out/several/set.json")).name
-    ('out', 'out')
-    """
+    """The folder that a release is in; of a set, the one that holds the set's own folder."""
     return target.parent.parent if target.name == MANIFEST else target.parent
 
 

@@ -19,7 +19,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.saving import folder_of
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
-from cellrisk.repeat.ledger.descriptions import refuse_lost
+from cellrisk.repeat.ledger.descriptions import digest_set, find_lost
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from cellrisk.repeat.ledger.store import Pending, Session
 
 MOST_LOOKS = 5
+RESTORE = (
+    "restore the newest copy of the ledger; if there is none, move these files to another folder, and record their "
+    "loss with ledger add without naming the file"
+)
 
 
 class Ledger:
@@ -337,6 +341,14 @@ class Ledger:
             raise UnknownName("the ledger has no such entry", got=number, allowed=f"up to {len(entries):,}")
         return entries[wanted - 1]
 
+    def covers_file(self, path: Path | None, sha256: str | None, cohort: str) -> bool:
+        """Whether a released file, alone or in a set, is an entry on a cohort or on one that contains it."""
+        state = self._read()
+        digests = {sha256, None if path is None or sha256 is None else digest_set(path, sha256)} - {None}
+        covering = set(state.path(cohort))
+        files = [entry.file for entry in state.entries if entry.cohort in covering]
+        return any(file is not None and file.sha256 in digests for file in files)
+
     def cohorts(self) -> tuple[Cohort, ...]:
         """The cohorts, in the order in which they were declared."""
         return self._read().cohorts
@@ -547,14 +559,13 @@ class Ledger:
                 settle(self._store, token)
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
-        """Writes a release that was admitted; before it a new cohort, where the release declares one.
-
-        Refused where a description beside the ledger, or where the release is written to, names an entry that is lost.
-        """
-        beside = [] if file is None or file.path is None else [folder_of(Path(file.path))]
+        """Writes a release that was admitted; before it a new cohort, where the release declares one. Refused where a
+        description beside the ledger or the file names an entry that is lost."""
         state = self._read_state(session, [])
         digests = {entry.number: entry.digest for entry in state.entries}
-        refuse_lost(self.id, digests.get, [*self._store.place.folders, *beside])
+        folders = self._store.place.folders + [folder_of(Path(each.path)) for each in (file,) if each and each.path]
+        for lost in find_lost(self.id, digests.get, folders):
+            raise InvalidInput(lost.text, fix=RESTORE)
         if body["declares"] and body["cohort"] not in state.declared:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}

@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing.saving import MANIFEST, sidecar_of
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import BLOCK, Entry, show_on_one_line
@@ -114,6 +113,12 @@ def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
             yield fault
 
 
+def digest_set(path: Path, sha256: str) -> str | None:
+    """The digest of the list of a set beside a file, if the list names the digest of that file."""
+    listed = read_regular(path.with_name(MANIFEST)) or b""
+    return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
+
+
 def _compare(entry: Entry, identity: str, path: Path, wanted: str) -> str:
     """What is wrong with the description beside a file, whose digest is known."""
     name = show_on_one_line(sidecar_of(path).name)
@@ -134,22 +139,8 @@ def _compare(entry: Entry, identity: str, path: Path, wanted: str) -> str:
     return ""
 
 
-def refuse_lost(identity: str, digest_of: Callable[[int], str | None], folders: Iterable[Path]) -> None:
-    """Refuses to write to a ledger that lacks an entry which a description in the folders names."""
-    lost = next(find_lost(identity, digest_of, folders), None)
-    if lost is not None:
-        raise InvalidInput(
-            lost.text,
-            fix="restore the newest copy of the ledger; if there is none, move these files to another folder, and "
-            "record their loss with ledger add without naming the file",
-        )
-
-
 def find_lost(identity: str, digest_of: Callable[[int], str | None], folders: Iterable[Path]) -> Iterator[Problem]:
-    """Entries that descriptions name, and that the ledger lacks.
-
-    Every description in the folders is read, and in the folders of released sets inside them.
-    """
+    """Entries that descriptions name, and that the ledger lacks: those in the folders, and in sets that lie there."""
     for folder in dict.fromkeys(folders):
         for path in _list_descriptions(folder):
             named = _read_name(path, identity)
