@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +30,20 @@ LEVELS = {"sex": ["f", "m"], "town": ["a", "b"], "ill": ["yes", "no"]}
 ROWS = [("f", "a", "yes"), ("f", "b", "no"), ("m", "a", "no"), ("m", "b", "no"), ("m", "b", "yes")]
 
 
-def tabulate(*qid: str, rows: Any = ROWS, sensitive: str = "ill", **more: Any) -> cr.FrequencyTable:
+@cache
+def tabulate(*qid: str, more: str = "", sensitive: str = "ill", outside: str = "drop") -> cr.FrequencyTable:
+    """The people by these columns, with one more whose value is given."""
     levels = {name: LEVELS[name] for name in (*qid, sensitive)}
-    return cr.tabulate(pd.DataFrame(rows, columns=list(LEVELS)), list(qid), sensitive, levels=levels, **more)
+    frame = pd.DataFrame([*ROWS, *([("f", "a", more)] if more else [])], columns=list(LEVELS))
+    return cr.tabulate(frame, list(qid), sensitive, levels=levels, outside=outside, keys=True)  # type: ignore[arg-type]
 
 
 def make(parents: Any, epsilon: float = 0.1, **more: Any) -> Release:
-    return release(tabulate("sex", "town", outside="drop"), epsilon=epsilon, parents=parents, **more)
+    return release(tabulate("sex", "town"), epsilon=epsilon, parents=parents, **more)
 
 
 def make_parents(epsilon: float = 5.0, **more: Any) -> Release:
-    return release(tabulate("sex", outside="drop"), epsilon=epsilon, **more)
+    return release(tabulate("sex"), epsilon=epsilon, **more)
 
 
 def all_words(released: Release) -> str:
@@ -82,19 +87,23 @@ def list_files(counts: tuple[int, ...], parents: float, children: float) -> dict
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_more_is_lost_than_is_stated_and_more_than_the_own_epsilon(seed: int) -> None:
-    """Every file of a tiny table, with a record and without it: the largest log ratio is at most the stated epsilon, and
-    above the children's own; the best guess between two equally likely values is right no more often than stated."""
+    """Every file of a tiny table, with a record and without it: the largest log ratio is at most the stated epsilon
+    and above the own one. The best guess between two equally likely values is right no more often than is stated."""
     generator = random.Random(seed)
     parents, children = generator.uniform(1.5, 2.5), generator.uniform(0.4, 0.7)
     counts = (generator.randint(0, 2), generator.randint(0, 2))
     more, other = (counts[0] + 1, counts[1]), (counts[0], counts[1] + 1)
     laws = [list_files(each, parents, children) for each in (counts, more, other)]
-    stated = make(make_parents(parents), children).composed
+    released = make(make_parents(parents), children)
+    stated, highest = released.composed, released.ceiling
     assert stated is not None
+    assert highest is not None
     assert stated.epsilon == near(parents + children)
     likely = [file for file in laws[0] if sum(file) <= 8]  # the noise that is cut off has no part in these
     loss = max(abs(math.log(laws[0][file] / laws[1][file])) for file in likely)
     assert children * 1.5 < loss <= stated.epsilon + 1e-6
+    files = {*laws[1], *laws[2]}
+    assert sum(max(laws[1].get(file, 0.0), laws[2].get(file, 0.0)) for file in files) / 2 <= highest.even_two + 1e-6
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -116,17 +125,16 @@ def test_nobody_tells_two_values_apart_more_often_than_is_stated(seed: int) -> N
 
 def test_the_value_is_read_no_more_often_than_stated_and_more_often_than_the_children_say() -> None:
     """The reproduction: parents at epsilon 5, children at 0.1; somebody who knows all others adds the children up."""
-    draws, right = 60, 0
+    draws, right = 40, 0.0
     for draw in range(draws):
         value = ["yes", "no"][draw % 2]
-        rows = [*ROWS, ("f", "a", value)]
-        coarse = release(tabulate("sex", rows=rows), epsilon=5.0)
-        frame = release(tabulate("sex", "town", rows=rows), epsilon=0.1, parents=coarse).frame
+        coarse = release(tabulate("sex", more=value), epsilon=5.0)
+        frame = release(tabulate("sex", "town", more=value), epsilon=0.1, parents=coarse).frame
         shown = frame[frame.sex == "f"].groupby("ill", observed=True)["count"].sum()
         right += (shown["yes"] - 1 > shown["no"] - 1) == (value == "yes") if shown["yes"] != shown["no"] else 0.5
     stated = make(make_parents()).ceiling
     assert stated is not None
-    assert right > 0.9 * draws  # so "at most 53 in 100" was false
+    assert right > 0.8 * draws  # so "at most 53 in 100" was false
     assert stated.even_two > 0.99
 
 
@@ -149,13 +157,13 @@ def test_everything_that_is_said_is_of_both(form: str, tmp_path: Path) -> None:
 
 
 def test_parents_of_parents_count_too(tmp_path: Path) -> None:
-    everybody = release(tabulate("sex", sensitive="town", outside="drop"), epsilon=2.0)
+    everybody = release(tabulate("sex", sensitive="town"), epsilon=2.0)
     total = pd.DataFrame({"sex": ["f", "m"], "count": everybody.frame.groupby("sex", observed=True)["count"].sum()})
-    first = release(tabulate("sex", outside="drop"), epsilon=1.0, parents=read_total(everybody, tmp_path))
+    first = release(tabulate("sex"), epsilon=1.0, parents=read_total(everybody, tmp_path))
     second = make(first.save(tmp_path / "first.csv"))
     assert second.composed is not None
     assert second.composed.epsilon == near(3.1)
-    third = make(release(tabulate("sex", outside="drop"), epsilon=1.0, parents=total).save(tmp_path / "unknown.csv"))
+    third = make(release(tabulate("sex"), epsilon=1.0, parents=total).save(tmp_path / "unknown.csv"))
     assert (third.composed, third.ceiling) == (None, None)
 
 
@@ -165,13 +173,13 @@ def read_total(everybody: Release, folder: Path) -> Path:
     everybody.save(path)
     by_sex = everybody.frame.groupby("sex", observed=True)["count"].sum().reset_index()
     by_sex.to_csv(path, index=False)
-    change(path, sha256=__import__("hashlib").sha256(path.read_bytes()).hexdigest())
+    change(path, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     return path
 
 
 def test_what_the_parents_leave_uncovered_is_inherited() -> None:
     coarse = release(
-        cr.tabulate(pd.DataFrame(ROWS, columns=list(LEVELS)), "sex", "ill", levels={"ill": ["yes", "no"]}),
+        cr.tabulate(pd.DataFrame(ROWS, columns=list(LEVELS)), "sex", "ill", levels={"ill": ["yes", "no"]}, keys=True),
         epsilon=1.0,
         observed_levels=["sex"],
         disclosures=["The year was chosen on the data."],
@@ -222,8 +230,11 @@ UNKNOWN: dict[str, Callable[[Path], object]] = {
 
 
 def test_a_guarantee_that_is_not_as_it_was_written_is_not_believed(tmp_path: Path) -> None:
-    for number, (what, edit) in enumerate(UNKNOWN.items()):
-        path = make_parents().save(tmp_path / f"{number}.csv")
+    path = make_parents().save(tmp_path / "parents.csv")
+    sound = Path(f"{path}.json").read_text(encoding="utf-8")
+    assert read_parents(path).guarantee == cr.Geometric(epsilon=5.0)
+    for what, edit in UNKNOWN.items():
+        Path(f"{path}.json").write_text(sound, encoding="utf-8")
         edit(path)
         known = read_parents(path, "count")
         assert (what, known.guarantee, known.exceptions) == (what, None, ())
@@ -249,7 +260,9 @@ def test_parents_without_a_known_guarantee_leave_none(tmp_path: Path) -> None:
 
 
 def test_neighbours_must_be_the_same_and_deltas_add_up() -> None:
-    with pytest.raises(InvalidInput, match=r"different neighbours.*; got replace and add-remove; .*--neighbours replace"):
+    with pytest.raises(
+        InvalidInput, match=r"different neighbours.*; got replace and add-remove; .*--neighbours replace"
+    ):
         make(make_parents(neighbours="replace"))
     both = make(make_parents(neighbours="replace"), neighbours="replace")
     assert both.to_dict()["guarantee"] == {"epsilon": near(5.1), "delta": 0.0, "neighbours": "replace"}
@@ -257,12 +270,8 @@ def test_neighbours_must_be_the_same_and_deltas_add_up() -> None:
     mixed = make(gaussian)
     assert "with epsilon 1.1 and delta 1e-06, that of the parent counts included" in mixed.headline
     assert mixed.ceiling is None  # none is computed for noise of two kinds
-    twice = make(mixed_parents(), mechanism="discrete-gaussian", delta=2e-6)
+    twice = make(gaussian, mechanism="discrete-gaussian", delta=2e-6)
     assert twice.to_dict()["guarantee"] == {"epsilon": near(1.1), "delta": near(3e-6), "neighbours": "add-remove"}
-
-
-def mixed_parents() -> Release:
-    return make_parents(1.0, mechanism="discrete-gaussian", delta=1e-6)
 
 
 def test_policies_judge_both_together() -> None:
@@ -275,11 +284,10 @@ def test_policies_judge_both_together() -> None:
         make(make_parents(5.0), policy=cr.Policy(max_ceiling=0.6))
 
 
-def test_an_audit_states_no_ceiling_of_the_noise_alone(tmp_path: Path) -> None:
-    path = make(make_parents()).save(tmp_path / "children.csv")
-    found = cr.audit(tabulate("sex", "town", keys=True), path)
-    assert found.to_dict()["decision"]["ceiling"] is None
-    assert "equally likely" not in str(found)
+def test_an_audit_states_no_ceiling_of_the_noise_alone() -> None:
+    for parents, stated in ((None, True), (make_parents(), False)):
+        found = cr.audit(tabulate("sex", "town"), make(parents))
+        assert ("equally likely" in str(found)) is stated
 
 
 # With a ledger.
@@ -301,9 +309,7 @@ def run(qid: str, output: str, *more: str) -> int:
     return main([*asked, "--output", output, *more])
 
 
-def test_the_output_says_whether_the_ledger_has_the_parents(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_output_says_whether_the_ledger_has_the_parents(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "set.toml").write_text(
         'source = "people.csv"\nsensitive = "ill"\nepsilon = 0.5\nlevels = ["sex=f|m", "town=a|b", "ill=yes|no"]\n'
         '[[table]]\nqid = ["sex"]\n[[table]]\nqid = ["town"]\n'
@@ -326,7 +332,10 @@ def test_the_output_says_whether_the_ledger_has_the_parents(
     told = capsys.readouterr()
     assert missing.format("everyone") in told.err
     json.loads(told.out)
-    assert run("sex,town", "other.csv", "--parents", "booked.csv", "--ledger", "l.db", "--cohort", "x", "--new-cohort") == 0
+    assert (
+        run("sex,town", "other.csv", "--parents", "booked.csv", "--ledger", "l.db", "--cohort", "x", "--new-cohort")
+        == 0
+    )
     assert missing.format("x") in capsys.readouterr().out
     assert run("sex,town", "inside.csv", "--parents", "booked.csv", "--ledger", "l.db", "--cohort", "part",
                "--new-cohort", "--part-of", "everyone") == 0  # fmt: skip
@@ -335,5 +344,8 @@ def test_the_output_says_whether_the_ledger_has_the_parents(
     assert missing.format("everyone") in capsys.readouterr().out
     assert run("sex,town", "none.csv", "--parents", "loose.csv") == 0
     assert "are not an entry" not in capsys.readouterr().out
+    (folder / "cellrisk.toml").write_text("[policy]\nmax-epsilon = 0.6\n")
+    assert run("sex,town", "strict.csv", "--parents", "loose.csv") == 3
+    assert "with the parent counts, the policy asks for an epsilon of at most 0.6" in capsys.readouterr().err
     with cr.Ledger("l.db") as ledger:
         assert ledger.spent("everyone").epsilon == near(0.5 + 1.0 + 0.5 * 5 + 0.5)  # each release its own loss, once

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, obey, say, stop_above_limit
+from cellrisk.cli.answers import answer, obey, say, stop_above_limit, stop_at_breach
 from cellrisk.cli.config import TYPED, OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     AttackerOptions,
@@ -165,7 +165,7 @@ def release_command(
     policies = policy_of(context)
     obey(policies, frequencies, noise)
     columns = {"attribute": frequencies.attribute().name, "quasi_identifiers": frequencies.quasi_identifiers}
-    with record.reserved(ledger, **columns, loss=noise) as reservation:
+    with record.reserved(ledger, **columns, loss=noise) as reservation, stop_at_breach():
         released = release(
             frequencies,
             noise,
@@ -185,7 +185,7 @@ def release_command(
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         say(f"\nWritten to {Path(output)}, described in {Path(output)}.json.{recorded}")
-    unbooked = record.tell_parents(ledger, released)
+    unbooked = record.tell_parents(ledger, released.parents)
     if unbooked:
         say(unbooked, err=settings.as_json)
 
@@ -199,7 +199,6 @@ def _release_set(
     how: dict[str, Any],
 ) -> None:
     """Every table of a set, with one entry in the ledger: all or none."""
-    from cellrisk.decide.policies import PolicyBreach
     from cellrisk.publish.releasing.saving import check_folder
     from cellrisk.repeat.together.releasing import plan_entry, release_together
     from cellrisk.repeat.together.set_file import read_set_file
@@ -210,10 +209,8 @@ def _release_set(
     check_folder(output)
     ledger = context.with_resource(record.opened())
     with record.reserved(ledger, **plan_entry(**asked)) as reservation:
-        try:
+        with stop_at_breach():
             released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
-        except PolicyBreach as breach:
-            stop_above_limit(str(breach))
         recorded = record.save(reservation, released, output)
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:

@@ -115,9 +115,13 @@ class Release(Result):
         """How often anybody at all would guess a person's value right after this release. It uses no data: the
         mechanism, and the declared labels; where the labels are observed ones, it is that of two. None where the
         guarantee of the parents is not known, or has a delta with that of the counts."""
-        declared = 2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive])
-        known = self.composed is not None and (self.composed.pure or self.parents is None)
-        return ceiling(self.composed, labels=max(declared, 2)) if known else None
+        made, declared = (
+            self.composed,
+            2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive]),
+        )
+        if made is None or not (made.pure or self.parents is None):
+            return None
+        return ceiling(made, labels=max(declared, 2))
 
     @cached_property
     def statements(self) -> tuple[str, ...]:

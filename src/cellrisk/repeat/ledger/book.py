@@ -19,7 +19,7 @@ from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.publish.releasing.saving import folder_of
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
-from cellrisk.repeat.ledger.descriptions import digest_set, find_lost
+from cellrisk.repeat.ledger.descriptions import find_lost
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -341,13 +341,11 @@ class Ledger:
             raise UnknownName("the ledger has no such entry", got=number, allowed=f"up to {len(entries):,}")
         return entries[wanted - 1]
 
-    def covers_file(self, path: Path | None, sha256: str | None, cohort: str) -> bool:
-        """Whether a released file, alone or in a set, is an entry on a cohort or on one that contains it."""
+    def covering(self, cohort: str) -> tuple[Entry, ...]:
+        """The entries on a cohort, and on all that contain it."""
         state = self._read()
-        digests = {sha256, None if path is None or sha256 is None else digest_set(path, sha256)} - {None}
-        covering = set(state.path(cohort))
-        files = [entry.file for entry in state.entries if entry.cohort in covering]
-        return any(file is not None and file.sha256 in digests for file in files)
+        cohorts = set(state.path(cohort))
+        return tuple(entry for entry in state.entries if entry.cohort in cohorts)
 
     def cohorts(self) -> tuple[Cohort, ...]:
         """The cohorts, in the order in which they were declared."""

@@ -114,7 +114,7 @@ def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
 
 
 def digest_set(path: Path, sha256: str) -> str | None:
-    """The digest of the list of a set beside a file, if the list names the digest of that file."""
+    """The digest of the list of a set that a file is in; None where no list beside the file has its digest."""
     listed = read_regular(path.with_name(MANIFEST)) or b""
     return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
 
