@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -79,17 +78,6 @@ def stop_above_limit(message: str) -> NoReturn:
     """One line on standard error, and the exit code of a limit that is not kept."""
     say(f"cellrisk: {message}", err=True)
     raise typer.Exit(ABOVE_LIMIT)
-
-
-@contextmanager
-def stop_at_breach() -> Iterator[None]:
-    """Stops where a release is found to break a policy."""
-    from cellrisk.decide.policies import PolicyBreach
-
-    try:
-        yield
-    except PolicyBreach as breach:
-        stop_above_limit(str(breach))
 
 
 def obey(policies: Policies, table: FrequencyTable, mechanism: Mechanism | Perturbation) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cellrisk.cli import parsing
-from cellrisk.cli.answers import answer, obey, say, stop_above_limit, stop_at_breach
+from cellrisk.cli.answers import answer, obey, say, stop_above_limit
 from cellrisk.cli.config import TYPED, OutputOptions, policy_of, refuse_typed
 from cellrisk.cli.groups import (
     AttackerOptions,
@@ -165,7 +165,7 @@ def release_command(
     policies = policy_of(context)
     obey(policies, frequencies, noise)
     columns = {"attribute": frequencies.attribute().name, "quasi_identifiers": frequencies.quasi_identifiers}
-    with record.reserved(ledger, **columns, loss=noise) as reservation, stop_at_breach():
+    with record.reserved(ledger, **columns, loss=noise) as reservation:
         released = release(
             frequencies,
             noise,
@@ -209,8 +209,7 @@ def _release_set(
     check_folder(output)
     ledger = context.with_resource(record.opened())
     with record.reserved(ledger, **plan_entry(**asked)) as reservation:
-        with stop_at_breach():
-            released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
+        released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
         recorded = record.save(reservation, released, output)
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:

@@ -30,6 +30,8 @@ NO_POLICY = "No policy was in force."
 class PolicyBreach(InvalidInput):
     """A release that a policy forbids."""
 
+    exit_code = 3
+
 
 @dataclass(frozen=True)
 class Obeyed:
