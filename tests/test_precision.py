@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 
 import cellrisk as cr
 from cellrisk.noise.precision import find_precision
+from cellrisk.show.reporting.public import use_facts
 from tests.near import near
 
 
@@ -22,9 +27,45 @@ def test_against_every_value(name: str, epsilon: float, threshold: float) -> Non
     found = find_precision(mechanism)
     assert found.sd == pytest.approx(np.sqrt((mass * values.astype(float) ** 2).sum()), rel=1e-6, abs=0)
     assert found.at_zero == pytest.approx((mass * values)[values >= threshold].sum(), rel=1e-6, abs=0)
+    assert found.hidden == threshold - 0.5
+    published = np.where(values + found.hidden >= threshold, values + found.hidden, 0)
+    assert found.at_hidden == pytest.approx((mass * published).sum(), rel=1e-6, abs=0)
     inside = [mass[np.abs(values) <= width].sum() for width in (found.within, found.within - 1)]
     assert inside[0] >= 0.95 > inside[1]
     assert found.of_sum(100) == near(10 * found.sd)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_public_statement_says_the_bias_of_small_counts_as_it_is(seed: int) -> None:
+    """Every mean that the sentence names, and its direction, against sums over every value of the noise."""
+    generator = random.Random(seed)
+    for _ in range(8):
+        name = generator.choice(["laplace", "geometric", "gaussian-analytic", "discrete-gaussian"])
+        delta = None if name in ("laplace", "geometric") else 1e-5
+        threshold = generator.choice([0.5, 1.5, 2.5, 5.5, 10.5, 20.5])
+        epsilon = 10.0 ** generator.uniform(-1.5, 0.8)
+        mechanism = cr.mechanism(name, epsilon=epsilon, delta=delta, threshold=threshold)
+        reach = int(60 * mechanism.scale) + 100
+        noise = np.arange(-reach, reach + 1)
+        mass = np.diff(mechanism.noise.cdf(np.concatenate([[noise[0] - 0.5], noise + 0.5])))
+
+        def publish(count: int, noise: Any = noise, mass: Any = mass, threshold: float = threshold) -> float:
+            return float((mass * np.where(noise + count >= threshold, noise + count, 0)).sum())
+
+        said = dict(use_facts(mechanism))["Small counts"]
+        named = re.findall(r"(?:count|one) of ([\d,]+) (?:is published )?as (under )?([\d.,]*\d)", said)
+        assert len(named) == (1 if threshold == 0.5 else 2), said
+        for count, under, mean in named:
+            true, told = publish(int(count.replace(",", ""))), float(mean.replace(",", ""))
+            if under:
+                assert true < told, said
+            else:
+                assert told == pytest.approx(true, rel=0.05, abs=0.5 if true >= 9.95 else 0.0), said
+        small = [publish(count) - count for count in range(int(threshold) + 3)]
+        if "too high" in said:
+            assert min(small) > -1e-9, (said, small)
+        else:
+            assert "differences add up" in said
 
 
 def test_wide_noise_is_summed_in_time() -> None:

@@ -538,14 +538,19 @@ def test_entries_that_only_descriptions_know_are_lost(tmp_path: Path) -> None:
     (tmp_path / "list.csv.json").write_text(f'["{ID}"]')
     (tmp_path / "without.csv.json").write_text(f'{{"ledger": {{"id": "{ID}"}}}}')
     (tmp_path / "folder.csv.json").mkdir()
-    found = find_lost(ID, {4: DIGESTS[4]}, [tmp_path, tmp_path / "nowhere", tmp_path])
+    for name in ("set", ".staged", "no set", "deep/set"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "table-1.csv.json").write_text(json.dumps({"ledger": {**NAMED, "entry": 7}}))
+        if "no" not in name:
+            (tmp_path / name / "set.json").write_text("{}")
+    found = find_lost(ID, {4: DIGESTS[4]}.get, [tmp_path, tmp_path / "nowhere", tmp_path])
     assert [tuple(problem) for problem in found] == [
         (
             None,
             f"the ledger lacks entry {number}, which the description of {name} names: it is older than that release, "
             "restored from a copy, or it was rewritten",
         )
-        for number, name in (("1,234", "lost.csv"), ("4", "rewritten.parquet"))
+        for number, name in (("1,234", "lost.csv"), ("4", "rewritten.parquet"), ("7", "set/table-1.csv"))
     ]
     assert descriptions._list_descriptions(Path("a\0b")) == []
 

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
 from cellrisk.publish.releasing import Release
@@ -49,8 +51,60 @@ def test_descriptions_tell_what_an_older_copy_has_lost(
         texts = [problem.text for problem in ledger.verify(folders=folders).problems]
         assert any(f"lacks entry 3, which the description of {Path(name).name} names" in text for text in texts)
         assert "/" not in name or ledger.verify().ok  # there it was not looked for
-        ledger.add(**FIELDS)  # another entry 3 is not that one
-        assert not ledger.verify(folders=folders).ok
+        with pytest.raises(InvalidInput, match=r"lacks entry 3, which the description of .*; restore the newest copy"):
+            save(ledger, released, (tmp_path / name).with_name("third.csv"))
+        assert (len(ledger.entries()), ledger.pendings()) == (2, ())
+        if "/" in name:
+            ledger.add(**FIELDS)  # another entry 3 is not that one
+            assert not ledger.verify(folders=folders).ok
+
+
+@pytest.mark.parametrize("lost", ["single", "set", "set elsewhere"])
+def test_nothing_is_spent_from_an_older_copy_beside_what_was_released(
+    in_file: Where, released: Release, tmp_path: Path, lost: str
+) -> None:
+    """A release and a set that the ledger no longer knows; then every way to spend, with nothing written by any."""
+    assert in_file.file is not None
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    frame = pd.DataFrame({"sex": list("fmfm"), "town": list("aabb"), "job": list("xyyx")})
+    levels = {"sex": ["f", "m"], "town": ["a", "b"], "job": ["x", "y"]}
+    several = cr.release_together(frame, [{"qid": "sex"}, {"qid": "town"}], "job", levels=levels, epsilon=0.1)
+    table = cr.tabulate(frame, "sex", "job", levels={name: levels[name] for name in ("sex", "job")}, keys=True)
+
+    def save_set(ledger: Ledger, folder: Path) -> None:
+        with ledger.reserve(**several.entry) as reservation:
+            reservation.save(several, folder)
+
+    def publish_figure(ledger: Ledger) -> None:
+        cr.publish_risk(table, cr.Geometric(epsilon=1.0), risk_epsilon=0.1, ledger=ledger, cohort="everyone")
+
+    place = elsewhere if "elsewhere" in lost else tmp_path
+    with in_file.open() as ledger:
+        ledger.declare("everyone")
+        before = in_file.file.read_bytes()
+        if lost == "single":
+            save(ledger, released, place / "lost.csv")
+        else:
+            save_set(ledger, place / "lost")
+        assert ledger.verify(folders=[elsewhere]).ok
+        save(ledger, released, place / "next.csv")  # the whole ledger goes on
+    go_back(in_file, before)
+    (place / "next.csv.json").unlink()
+    kinds: dict[str, Callable[[Ledger], object]] = {
+        "single": lambda ledger: save(ledger, released, place / "second.csv"),
+        "set": lambda ledger: save_set(ledger, place / "second"),
+    }
+    if place == tmp_path:  # what is printed alone has no folder of its own: descriptions beside the ledger count
+        kinds |= {"figure": publish_figure, "by hand": lambda ledger: ledger.add(**FIELDS)}
+    here = sorted(path.name for path in place.rglob("*"))
+    with in_file.open() as ledger:
+        assert any("lacks entry 2" in problem.text for problem in ledger.verify(folders=[elsewhere]).problems)
+        for kind, spend in kinds.items():
+            with pytest.raises(InvalidInput, match=r"the ledger lacks entry 2, which the description of lost\b"):
+                spend(ledger)
+            assert (kind, len(ledger.entries()), ledger.pendings()) == (kind, 1, ())
+    assert sorted(path.name for path in place.rglob("*")) == here
 
 
 def change(path: Path, change_it: Callable[[str], str]) -> None:
@@ -129,6 +183,7 @@ def test_a_head_kept_outside_follows_every_write_and_finds_an_older_copy(
                 write()
         assert any("lacks entry 2" in problem.text for problem in ledger.verify(files=False).problems)
         assert len(ledger.entries()) == 1  # to read is no harm
+    (tmp_path / "released.csv.json").unlink()  # which names the lost entry too
     with in_file.open() as ledger:
         ledger.add(**FIELDS)
     with in_file.open(head=head) as ledger, pytest.raises(InvalidInput, match="the ledger lacks entry 2"):

@@ -127,7 +127,7 @@ def _refuse(error: BaseException) -> int:
     usage_error: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
     refusal = find_refusal(error)
     if refusal is not None:
-        return _fail(refusal, BAD_INPUT)
+        return _fail(refusal, getattr(error, "exit_code", BAD_INPUT))
     if isinstance(error, usage_error):
         text = " ".join(error.format_message().split()).rstrip(".")
         if "--perturbation" in text:

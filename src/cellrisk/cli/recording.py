@@ -14,6 +14,7 @@ from cellrisk.cli.help_panels import LEDGER
 from cellrisk.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from cellrisk.publish.releasing.parents import Parents
     from cellrisk.repeat.ledger import Ledger
     from cellrisk.repeat.ledger.pairing import Reservation
 
@@ -130,6 +131,21 @@ class RecordOptions(EntryOptions):
             released.save(output, **how)
             return ""
         return f" {self.tell(reservation.ledger, reservation.save(released, output, **how))}"
+
+    def tell_parents(self, ledger: Ledger | None, parents: Parents | None) -> str:
+        """Says so where the loss of parent counts, which a release shows, is not in the ledger; else nothing."""
+        if self.ledger is None or parents is None:
+            return ""
+        from cellrisk.repeat.ledger.descriptions import digest_set
+
+        with nullcontext(ledger) if ledger is not None else self.open() as opened:
+            cohort = opened.choose_cohort(self.cohort)
+            digests = {entry.file.sha256 for entry in opened.covering(cohort) if entry.file is not None}
+        path, sha256 = parents.path, parents.sha256
+        if path is not None and sha256 is not None and digests & {sha256, digest_set(path, sha256)}:
+            return ""
+        unbooked = f"are not an entry for '{cohort}' in this ledger: their loss is not in it."
+        return f"The parent counts in {parents.name} {unbooked}"
 
     def tell(self, ledger: str, entry: Any) -> str:
         """Where an entry stands, in the ledger with this id."""

@@ -185,6 +185,9 @@ def release_command(
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:
         say(f"\nWritten to {Path(output)}, described in {Path(output)}.json.{recorded}")
+    unbooked = record.tell_parents(ledger, released.parents)
+    if unbooked:
+        say(unbooked, err=settings.as_json)
 
 
 def _release_set(
@@ -196,7 +199,6 @@ def _release_set(
     how: dict[str, Any],
 ) -> None:
     """Every table of a set, with one entry in the ledger: all or none."""
-    from cellrisk.decide.policies import PolicyBreach
     from cellrisk.publish.releasing.saving import check_folder
     from cellrisk.repeat.together.releasing import plan_entry, release_together
     from cellrisk.repeat.together.set_file import read_set_file
@@ -207,10 +209,7 @@ def _release_set(
     check_folder(output)
     ledger = context.with_resource(record.opened())
     with record.reserved(ledger, **plan_entry(**asked)) as reservation:
-        try:
-            released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
-        except PolicyBreach as breach:
-            stop_above_limit(str(breach))
+        released = release_together(**asked, **how, policy=policy_of(context), progress=progress_bar("releasing"))
         recorded = record.save(reservation, released, output)
     answer(released, settings.as_json, raw=False)
     if not settings.as_json:

@@ -31,6 +31,8 @@ NO_POLICY = "No policy was in force."
 class PolicyBreach(InvalidInput):
     """A release that a policy forbids."""
 
+    exit_code = 3
+
 
 @dataclass(frozen=True)
 class Obeyed:
@@ -281,6 +283,14 @@ class Policies:
         breaches = self.breaches(table, mechanism, sensitive)
         if breaches:
             raise PolicyBreach(f"the policy forbids this release: {'; '.join(breaches)}")
+
+    def forbid_joint(self, what: str, epsilon: float, even_two: float) -> None:
+        """Refuses releases that together break a policy's limit on epsilon or on the ceiling."""
+        figures = {"max_epsilon": epsilon, "max_ceiling": even_two}
+        for limit in self.figure_limits:
+            if figures.get(limit.name, 0.0) > limit.most:
+                breach = limit.explain_breach(figures[limit.name])
+                raise PolicyBreach(f"the policy forbids this release: {what}, {breach}")
 
     @property
     def disclosures(self) -> list[str]:

@@ -25,6 +25,10 @@ class Precision:
     """At least 95% of such counts are no further than this from the true ones."""
     at_zero: float
     """What a true count of zero is published as on average; negative counts would cancel, but they become zero."""
+    hidden: int
+    """The largest count that is never published: every noisy count up to it becomes zero."""
+    at_hidden: float
+    """What a true count of that size is published as on average."""
 
     def of_sum(self, counts: int) -> float:
         """The standard deviation of a sum of so many counts, whose noises are independent."""
@@ -36,6 +40,7 @@ def find_precision(mechanism: Mechanism) -> Precision:
 
     With S(j) = P(e >= j) of the rounded noise e, which is symmetric: Var e = 2 sum_j (2j - 1) S(j) over j from 1, and a
     zero is published as sum_j j P(e = j) over j from T, the smallest count that is shown: T S(T) + sum_j S(j), j > T.
+    A true count of T - 1 is published as sum_j (T - 1 + j) P(e = j) over j from 1: (T - 1) S(1) + sum_j S(j).
 
     >>> import cellrisk as cr
     >>> found = find_precision(cr.Geometric(epsilon=1.0))
@@ -53,7 +58,8 @@ def find_precision(mechanism: Mechanism) -> Precision:
     variance = 2.0 * _add_up((2.0 * points - 1.0) * tails, points)
     least = mechanism.threshold + 0.5
     at_zero = (least - 1.0) * survive(np.array([least]))[0] + _add_up(survive(points + (least - 1.0)), points)
-    return Precision(math.sqrt(variance), beyond - 1, float(at_zero))
+    at_hidden = (least - 1.0) * tails[0] + _add_up(tails, points)
+    return Precision(math.sqrt(variance), beyond - 1, float(at_zero), int(least) - 1, float(at_hidden))
 
 
 def _add_up(values: np.ndarray, points: np.ndarray) -> float:

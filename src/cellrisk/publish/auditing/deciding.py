@@ -116,7 +116,7 @@ class FiguresInHand:
     """Why it cannot be told."""
     belief: Belief | None
     ceiling: Ceiling | None
-    """None where the mechanism is not known."""
+    """None where the mechanism is not known, or where the counts show parents that they add up to."""
     perturbed: PerturbedInHand | None = None
     """What stands in the place of people who stand alone as 1, for a perturbation."""
 
@@ -312,7 +312,7 @@ def decide_in_hand(attribute: Attribute, both: TableComparison, made: MadeBy, at
         certainty,
         unknown,
         belief,
-        None if made.mechanism is None else ceiling(made.mechanism, labels=max(attribute.n_levels, 2)),
+        None if made.mechanism is None or made.adjusted else ceiling(made.mechanism, labels=max(attribute.n_levels, 2)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from cellrisk.publish.releasing.domain import Rule, read_domain
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
 from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
 from cellrisk.publish.releasing.saving import check_free, find_count_column
+from cellrisk.risk.ceilings import ceiling
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts
 from cellrisk.system.progress import Progress, StepCounter
@@ -100,7 +102,8 @@ def release(
         Counts of a coarser table that are published already, which these shall add up to: the path of a release (.csv
         or .parquet), a data frame, or the answer of `release`. Its columns are some of these, possibly the sensitive
         one too. Every count gets its noise; then the nearest whole numbers, in least squares, that are not negative and
-        add up to each parent are released. That uses the noisy counts and published ones alone, so it costs no privacy.
+        add up to each parent are released. They show the parents, so the guarantee is that of both together, read from
+        the parents' description; for a data frame, or a file without one, no guarantee is known, which is said.
     parent_count
         The parents' column of counts, where no description beside the file names it and it is not "count".
     disclosures
@@ -137,6 +140,9 @@ def release(
 
         check_constrained(mechanism, clamp, dense, observed_cells_only)
         published, dense = read_parents(parents, parent_count), True
+        both = published.compose(mechanism)
+        limit = ceiling(both).even_two if both is not None and both.pure else 1.0
+        policies.forbid_joint("with the parent counts", math.inf if both is None else both.epsilon, limit)
     elif parent_count is not None:
         raise InvalidInput("parent_count names a column of parents, and there are none", fix="leave it out")
     domain = read_domain(

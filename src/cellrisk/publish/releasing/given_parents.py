@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.noise.mechanisms import mechanism
 from cellrisk.publish.matching import LabelledColumn
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
 from cellrisk.publish.releasing.parents import Parents
-from cellrisk.publish.releasing.release_result import COUNT, Release, check_format
+from cellrisk.publish.releasing.release_result import COUNT, Release, check_format, say_observed
 from cellrisk.publish.releasing.saving import name_counts, read_description
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     import pandas as pd
+
+LONGEST = 1_000
+"""Characters of a sentence that is taken from the description of the parents."""
 
 
 def read_parents(given: Any, count: str | None = None) -> Parents:
@@ -37,7 +41,8 @@ def read_parents(given: Any, count: str | None = None) -> Parents:
 
     if isinstance(given, Release):
         complete = given.dense and not given.observed_cells_only
-        return _take_apart(given.frame, str(given.frame.columns[-1]), complete, "the release that was given")
+        found = _take_apart(given.frame, str(given.frame.columns[-1]), complete, "the release that was given")
+        return replace(found, **_read_guarantee(given.to_dict()))
     if isinstance(given, pd.DataFrame):
         return _take_apart(given, count, True, "the data frame that was given")
     if not isinstance(given, (str, os.PathLike)):
@@ -60,7 +65,21 @@ def read_parents(given: Any, count: str | None = None) -> Parents:
         )
     complete = named is None or (described.get("dense", True) and not described.get("observed_cells_only", False))
     found = _take_apart(_decode(path, content), count or named, bool(complete), path.name, digest)
-    return replace(found, path=path.absolute())
+    known = _read_guarantee(described) if described.get("sha256") == digest else {}
+    return replace(found, path=path.absolute(), **known)
+
+
+def _read_guarantee(described: dict[str, Any]) -> dict[str, Any]:
+    """The guarantee of a description, and its exceptions; nothing where it is not as `release` writes it."""
+    try:
+        loss, exceptions = described["guarantee"], described["not_covered"]
+        made = mechanism("discrete-gaussian" if loss["delta"] else "geometric", **loss)
+        said = (*say_observed(described["observed_levels"], described["observed_cells_only"]), *exceptions)
+        fits = made.neighbours == loss["neighbours"] and made.epsilon >= described["mechanism"]["epsilon"]
+        plain = all(each.isprintable() and len(each) <= LONGEST for each in said)
+        return {"guarantee": made, "exceptions": said} if fits and plain and isinstance(exceptions, list) else {}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return {}
 
 
 def _decode(path: Path, content: bytes) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ class Parents:
     sha256: str | None = None
     """The digest of the file; None where no file was given."""
     path: Path | None = field(default=None, repr=False)
+    guarantee: Mechanism | None = None
+    """A mechanism with the epsilon, the delta and the neighbours of their guarantee; None where it is not known."""
+    exceptions: tuple[str, ...] = ()
+    """What their guarantee does not cover, a sentence each."""
 
     def __post_init__(self) -> None:
         if any(len(column.codes) != len(self.counts) for column in self.columns):
@@ -46,9 +50,35 @@ class Parents:
         digest = "" if self.sha256 is None else f" (sha256 {self.sha256})"
         return (
             f"Counts were made consistent with the parent counts published in {self.name}{digest}, by least squares "
-            "under non-negativity; this uses no further records and costs no privacy loss of its own; the loss of the "
-            "parent release adds to this one."
+            "under non-negativity. This uses no further records, but these counts show the parent counts: the loss of "
+            "the parent release adds to this one."
         )
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What no guarantee covers of a release that adds up to these counts."""
+        if self.guarantee is None:
+            return (f"The guarantee of the parent counts in {self.name} is not known, and these counts show them.",)
+        return tuple(f"In the parent counts of {self.name}: {sentence}" for sentence in self.exceptions)
+
+    def compose(self, mechanism: Mechanism) -> Mechanism | None:
+        """A mechanism with the guarantee of a release that adds up to these counts: epsilons and deltas add up.
+
+        Where both are pure, its noise hides no more than both noises do: each count of a release and of its parents is
+        randomised response, and two of these show less than one with the sum of their epsilons (Kairouz, Oh, Viswanath
+        2015). None where the guarantee of these counts is not known.
+        """
+        if self.guarantee is None:
+            return None
+        if self.guarantee.neighbours != mechanism.neighbours:
+            raise InvalidInput(
+                "the parents and this release have guarantees for different neighbours, which do not add up",
+                got=f"{self.guarantee.neighbours} and {mechanism.neighbours}",
+                fix=f"release with --neighbours {self.guarantee.neighbours} (neighbours=)",
+            )
+        weaker = mechanism if self.guarantee.pure else self.guarantee
+        loss = {name: getattr(self.guarantee, name) + getattr(mechanism, name) for name in ("epsilon", "delta")}
+        return replace(weaker, **loss)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -90,12 +91,19 @@ class Release(Result):
         listed = (
             f"All {self.domain_size:,}" if self.dense else f"{len(self.frame):,} positive ones of {self.domain_size:,}"
         )
+        counts = f"{listed} counts of {self.sensitive} by {', '.join(self.quasi_identifiers)}, with noise"
+        if self.composed is None:
+            shown = "they add up to parent counts, and show them, whose guarantee is not known"
+            return f"{counts} ({self.mechanism.guarantee}). No guarantee is known for them: {shown}."
+        shown = "" if self.parents is None else ", that of the parent counts included"
         covers = ", with exceptions that its description names" if self.says_more else ""
-        by = ", ".join(self.quasi_identifiers)
-        return (
-            f"{listed} counts of {self.sensitive} by {by}, with noise: differentially private with "
-            f"{self.mechanism.guarantee}{covers}."
-        )
+        return f"{counts}: differentially private with {self.composed.guarantee}{shown}{covers}."
+
+    @property
+    def composed(self) -> Mechanism | None:
+        """A mechanism with the guarantee of the counts, that of the parents that they show included; None where that is
+        not known."""
+        return self.mechanism if self.parents is None else self.parents.compose(self.mechanism)
 
     @property
     def says_more(self) -> bool:
@@ -103,33 +111,33 @@ class Release(Result):
         return bool(self.observed_levels or self.observed_cells_only or self.not_covered)
 
     @cached_property
-    def ceiling(self) -> Ceiling:
+    def ceiling(self) -> Ceiling | None:
         """How often anybody at all would guess a person's value right after this release. It uses no data: the
-        mechanism, and the declared labels; where the labels are observed ones, it is that of two."""
-        declared = 2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive])
-        return ceiling(self.mechanism, labels=max(declared, 2))
+        mechanism, and the declared labels; where the labels are observed ones, it is that of two. None where the
+        guarantee of the parents is not known, or has a delta with that of the counts."""
+        made, declared = (
+            self.composed,
+            2 if self.sensitive in self.observed_levels else len(self.labels[self.sensitive]),
+        )
+        if made is None or not (made.pure or self.parents is None):
+            return None
+        return ceiling(made, labels=max(declared, 2))
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
         """What a reader of the counts has to know."""
+        holds = "The guarantee" if self.composed else f"The noise alone has {self.mechanism.guarantee}, which"
         said = [
-            f"The guarantee holds for one record {self.mechanism.change}; it is weaker for a person with several "
+            f"{holds} holds for one record {self.mechanism.change}; it is weaker for a person with several "
             "records, and another release from the same records adds its loss to this one.",
             f"Each count got {self.measurement.distribution} noise of scale {self.measurement.scale:.6g}, sampled "
             "exactly from secure random bits.",
         ]
         beside = " What the guarantee does not cover is not in this figure." if self.says_more else ""
-        said.append(f"{self.ceiling.of_two} That is for this release alone.{beside}")
-        if self.observed_cells_only:
-            said.append(
-                "Only combinations of quasi-identifiers that occur in the records got noise: the guarantee does not "
-                "cover which cells exist."
-            )
-        if self.observed_levels:
-            said.append(
-                f"The labels of {', '.join(self.observed_levels)} are those that occur in the records: the guarantee "
-                "does not cover which values exist."
-            )
+        alone = "alone" if self.parents is None else "and the parent counts that it shows"
+        if self.ceiling is not None:
+            said.append(f"{self.ceiling.of_two} That is for this release {alone}.{beside}")
+        said += say_observed(self.observed_levels, self.observed_cells_only)
         said += self.left_out
         said += self.not_covered
         if self.parents is not None:
@@ -177,7 +185,8 @@ class Release(Result):
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What was taken from the raw data without noise, beside labels and cells that are the observed ones."""
-        return (*say_gates("release", self.missing, self.outside), *self.disclosures)
+        shown = () if self.parents is None else self.parents.not_covered
+        return (*say_gates("release", self.missing, self.outside), *self.disclosures, *shown)
 
     def _numbers(self) -> pd.DataFrame:
         """One row a count."""
@@ -185,20 +194,22 @@ class Release(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What is saved beside the counts: how they were made, and nothing of the records that is not in the counts."""
-        declared = self.sensitive not in self.observed_levels
+        declared, made = self.sensitive not in self.observed_levels, self.composed
         described: dict[str, Any] = {
             "cellrisk": __version__,
             "opendp": version("opendp"),
             "sentence": self.headline,
             "statements": list(self.statements),
             "mechanism": {**self.mechanism.to_dict(), "threshold": self.mechanism.threshold},
+            "guarantee": made and {name: getattr(made, name) for name in ("epsilon", "delta", "neighbours")},
             "noise": {
                 "distribution": self.measurement.distribution,
                 "scale": self.measurement.scale,
                 "privacy_loss": {self.measurement.unit: self.measurement.loss},
                 "delta_of_approximation": 0.0,
             },
-            "ceiling": {
+            "ceiling": self.ceiling
+            and {
                 "even_two": self.ceiling.even_two,
                 "even": self.ceiling.even if declared else None,
                 "labels": self.ceiling.labels if declared else None,
@@ -288,6 +299,14 @@ class Release(Result):
         ]
         obeyed = [self.policies.describe()] if self.policies else []
         return [aligned(rows[0], rows[1:]), "\n".join(self.statements), *obeyed]
+
+
+def say_observed(levels: Sequence[str], cells_only: bool) -> list[str]:
+    """What the guarantee does not cover, where cells or labels are those that occur."""
+    uncovered = "the guarantee does not cover which"
+    cells = f"Only combinations of quasi-identifiers that occur in the records got noise: {uncovered} cells exist."
+    labels = f"The labels of {', '.join(levels)} are those that occur in the records: {uncovered} values exist."
+    return [cells] * bool(cells_only) + [labels] * bool(levels)
 
 
 def say_left_out(missing: str, outside: str, reasons: str) -> list[str]:

@@ -102,6 +102,11 @@ def check_folder(path: str | os.PathLike[str], inputs: Mapping[Path, str] = Mapp
     return folder / MANIFEST
 
 
+def folder_of(target: Path) -> Path:
+    """The folder that a release is in; of a set, the one that holds the set's own folder."""
+    return target.parent.parent if target.name == MANIFEST else target.parent
+
+
 def staged_at(target: Path, token: str) -> Pair | StagedFolder:
     """What is on its way to a place: a folder of releases, or one release."""
     return StagedFolder(target, token) if target.name == MANIFEST else Pair(target, token)

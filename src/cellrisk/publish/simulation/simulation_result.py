@@ -183,9 +183,9 @@ class Simulation(Result):
     def headline(self) -> str:
         """What a curator can repeat: how many people the simulated releases exposed."""
         mechanism, people, records = self.mechanism, self.people, self.table.n_records
-        processed = "post-processed " if self.post_processed else ""
+        at, processed = ("With noise of", "post-processed ") if self.post_processed else ("At", "")
         return (
-            f"At {mechanism.guarantee}, {self.releases:,} simulated {processed}releases let "
+            f"{at} {mechanism.guarantee}, {self.releases:,} simulated {processed}releases let "
             f"{of_people(people.mean, records)} have their {self.sensitive} read off the table correctly on average, "
             f"{people.low:,} to {people.high:,} in 95% of releases."
         )

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.publish.releasing.saving import folder_of
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Head, Row, check_links, compute_digest, write_canonically
+from cellrisk.repeat.ledger.descriptions import find_lost
 from cellrisk.repeat.ledger.entry import (
     KINDS,
     LONGEST_BODY,
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
     from cellrisk.repeat.ledger.store import Pending, Session
 
 MOST_LOOKS = 5
+RESTORE = (
+    "restore the newest copy of the ledger; if there is none, move these files to another folder, and record their "
+    "loss with ledger add without naming the file"
+)
 
 
 class Ledger:
@@ -335,6 +341,12 @@ class Ledger:
             raise UnknownName("the ledger has no such entry", got=number, allowed=f"up to {len(entries):,}")
         return entries[wanted - 1]
 
+    def covering(self, cohort: str) -> tuple[Entry, ...]:
+        """The entries on a cohort, and on all that contain it."""
+        state = self._read()
+        cohorts = set(state.path(cohort))
+        return tuple(entry for entry in state.entries if entry.cohort in cohorts)
+
     def cohorts(self) -> tuple[Cohort, ...]:
         """The cohorts, in the order in which they were declared."""
         return self._read().cohorts
@@ -545,8 +557,14 @@ class Ledger:
                 settle(self._store, token)
 
     def _write_release(self, session: Session, body: dict[str, Any], file: ReleasedFile | None) -> Entry:
-        """Writes a release that was admitted; before it a new cohort, where the release declares one."""
-        if body["declares"] and body["cohort"] not in self._read_state(session, []).declared:
+        """Writes a release that was admitted; before it a new cohort, where the release declares one. Refused where a
+        description beside the ledger or the file names an entry that is lost."""
+        state = self._read_state(session, [])
+        digests = {entry.number: entry.digest for entry in state.entries}
+        folders = self._store.place.folders + [folder_of(Path(each.path)) for each in (file,) if each and each.path]
+        for lost in find_lost(self.id, digests.get, folders):
+            raise InvalidInput(lost.text, fix=RESTORE)
+        if body["declares"] and body["cohort"] not in state.declared:
             self._append(session, "cohort", body["cohort"], part_of=body["part_of"])
         fields = {name: body[name] for name in ("attribute", "quasi_identifiers", "loss", "scale", "purpose")}
         fields |= {"tables": body["tables"]} if body.get("tables") else {}

@@ -9,12 +9,12 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cellrisk.publish.releasing.saving import sidecar_of
+from cellrisk.publish.releasing.saving import MANIFEST, sidecar_of
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import BLOCK, Entry, show_on_one_line
 
@@ -113,6 +113,12 @@ def compare_tables(entry: Entry, identity: str, path: Path) -> Iterator[str]:
             yield fault
 
 
+def digest_set(path: Path, sha256: str) -> str | None:
+    """The digest of the list of a set that a file is in; None where no list beside the file has its digest."""
+    listed = read_regular(path.with_name(MANIFEST)) or b""
+    return hashlib.sha256(listed).hexdigest() if sha256.encode() in listed else None
+
+
 def _compare(entry: Entry, identity: str, path: Path, wanted: str) -> str:
     """What is wrong with the description beside a file, whose digest is known."""
     name = show_on_one_line(sidecar_of(path).name)
@@ -133,16 +139,16 @@ def _compare(entry: Entry, identity: str, path: Path, wanted: str) -> str:
     return ""
 
 
-def find_lost(identity: str, digests: Mapping[int, str], folders: Iterable[Path]) -> Iterator[Problem]:
-    """Entries that descriptions name, and that the ledger lacks; each description in the folders is looked at."""
+def find_lost(identity: str, digest_of: Callable[[int], str | None], folders: Iterable[Path]) -> Iterator[Problem]:
+    """Entries that descriptions name, and that the ledger lacks: those in the folders, and in sets that lie there."""
     for folder in dict.fromkeys(folders):
         for path in _list_descriptions(folder):
             named = _read_name(path, identity)
             if named is None:
                 continue
             number, digest = named
-            if digests.get(number) != digest:
-                name = show_on_one_line(path.name.removesuffix(".json"))
+            if digest_of(number) != digest:
+                name = show_on_one_line(str(path.relative_to(folder)).removesuffix(".json"))
                 yield Problem(
                     None,
                     f"the ledger lacks entry {number:,}, which the description of {name} names: it is older than that "
@@ -151,12 +157,19 @@ def find_lost(identity: str, digests: Mapping[int, str], folders: Iterable[Path]
 
 
 def _list_descriptions(folder: Path) -> list[Path]:
+    paths = [folder / name for name in _list_names(folder)]
+    for inside in [path for path in paths if (path / MANIFEST).is_file()]:
+        paths += [inside / name for name in _list_names(inside)]
+    return [path for path in paths if path.name.lower().endswith(ENDINGS)]
+
+
+def _list_names(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as found:
             names = [each.name for each, _ in zip(found, range(MOST_NAMES), strict=False)]
     except (OSError, ValueError):
         return []
-    return [folder / name for name in sorted(names) if name.lower().endswith(ENDINGS) and not name.startswith(".")]
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def _read_name(path: Path, identity: str) -> tuple[int, str] | None:

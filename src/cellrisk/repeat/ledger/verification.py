@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cellrisk.errors import InvalidInput
-from cellrisk.publish.releasing.saving import sidecar_of, staged_at
+from cellrisk.publish.releasing.saving import folder_of, sidecar_of, staged_at
 from cellrisk.repeat.ledger.chain import Head, Problem, Row, find_breaks
 from cellrisk.repeat.ledger.descriptions import compare_description, compare_tables, digest_regular, find_lost
 from cellrisk.repeat.ledger.entry import Entry, Whereabouts, show_on_one_line
@@ -245,9 +245,8 @@ def compare_files(examined: Examined, folders: Iterable[Path], is_ledger: Callab
                 problems += [Problem(entry.number, fault)] if fault else []
             if entry.tables and sha256 == entry.file.sha256:
                 problems += [Problem(entry.number, fault) for fault in compare_tables(entry, found.id, path)]
-    beside = [path.parent for path in last]
     digests = {entry.number: entry.digest for entry in entries}
-    problems += find_lost(found.id, digests, [*beside, *folders])
+    problems += find_lost(found.id, digests.get, [*map(folder_of, last), *folders])
     return replace(found, problems=_sorted(problems), remarks=tuple(remarks))
 
 

@@ -7,17 +7,15 @@ from typing import Any
 
 from cellrisk.counts.schema import read_mapping
 from cellrisk.counts.tabulation import tabulate
-from cellrisk.decide.figure_limits import CeilingLimit, EpsilonLimit
-from cellrisk.decide.policies import Policies, PolicyBreach
+from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import Policy
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.publish.releasing import release
 from cellrisk.publish.releasing.domain import Rule
-from cellrisk.repeat.together.costs import Cost, book_loss, find_cost, try_ceiling
+from cellrisk.repeat.together.costs import book_loss, find_cost, try_ceiling
 from cellrisk.repeat.together.release_result import TogetherRelease, describe_entry
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
-from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.checks import read_list, read_texts
 from cellrisk.system.progress import Progress
 from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
@@ -114,7 +112,7 @@ def release_together(
     mechanisms, together = [each.mechanism for each in asked], find_together(asked)
     cost, declared = find_cost(mechanisms, together), levels.get(sensitive)
     ceiling, _ = try_ceiling(mechanisms, together, max(len(declared), 2) if declared else 2)
-    _forbid(policies, cost, ceiling)
+    policies.forbid_joint("all tables together", cost.epsilon, 1.0 if ceiling is None else ceiling.even_two)
     opened = {"count": count, "missing": missing, "outside": outside, "table": table, "engine": engine}
     counted_tables = [
         tabulate(
@@ -159,18 +157,6 @@ def release_together(
         ceiling,
         f".{format}",
     )
-
-
-def _forbid(policies: Policies, cost: Cost, ceiling: Ceiling | None) -> None:
-    """Refuses a set whose tables together break a policy's limit on epsilon or on the ceiling."""
-    for limit in policies.figure_limits:
-        figure = None
-        if isinstance(limit, EpsilonLimit):
-            figure = cost.epsilon
-        elif isinstance(limit, CeilingLimit):
-            figure = 1.0 if ceiling is None else ceiling.even_two
-        if figure is not None and figure > limit.most:
-            raise PolicyBreach(f"the policy forbids this release: all tables together, {limit.explain_breach(figure)}")
 
 
 def plan_entry(tables: Sequence[Mapping[str, Any] | SetTable], sensitive: str, **asked: Any) -> dict[str, Any]:

@@ -140,7 +140,9 @@ class Decision:
         request = self.request
         others = bool(request.conditions) or request.tvd_limit is not None
         least = LEAST_EPSILON if self.choice is None else self.choice.options[0].searched[0]
-        rounded = all(self.epsilon != limit.most for limit in request.figure_limits)  # not if epsilon has a limit itself
+        rounded = all(
+            self.epsilon != limit.most for limit in request.figure_limits
+        )  # not if epsilon has a limit itself
         largest = say_largest(list_wavy(request.figure_limits), f"gives {request.describe_limits()}", others, least)
         return f"{largest}, rounded down" if rounded else largest
 

@@ -124,7 +124,7 @@ def use_facts(mechanism: Mechanism, of: str = "") -> Iterator[tuple[str, str]]:
         f"Noises are independent: {of}the standard deviation of a sum of m counts is {found.sd:.3g} times the root of "
         "m. Add up as few counts as possible: a total that is published itself is better than a sum.",
     )
-    small = _describe_small(mechanism, found)
+    small = _describe_small(found)
     yield "Small counts", make_sentence(f"{of}{small[0].lower()}{small[1:]}", "") if of else small
     yield (
         "For example",
@@ -133,13 +133,21 @@ def use_facts(mechanism: Mechanism, of: str = "") -> Iterator[tuple[str, str]]:
     )
 
 
-def _describe_small(mechanism: Mechanism, found: Precision) -> str:
-    shown = int(mechanism.threshold + 0.5)
-    below = "Counts that noise has made negative" if shown == 1 else f"Noisy counts below {shown}"
+def _describe_small(found: Precision) -> str:
+    zero = f"a true count of 0 is published as {_say_mean(found.at_zero)}"
+    if not found.hidden:
+        return (
+            f"Counts that noise has made negative are published as zero. On average {zero}, so sums over many small "
+            "counts come out too high."
+        )
     return (
-        f"{below} are published as zero. A count that is zero in truth is published as {found.at_zero:.2g} on average, "
-        "so that sums over many small counts come out too high."
+        f"Noisy counts below {found.hidden + 1:,} are published as zero. On average {zero}, and one of "
+        f"{found.hidden:,} as {_say_mean(found.at_hidden)}. Such differences add up in sums over many small counts."
     )
+
+
+def _say_mean(count: float) -> str:
+    return "under 0.001" if count < 0.001 else f"{count:.2g}" if count < 9.95 else f"{count:,.0f}"
 
 
 def policy_section(attack: str, limit: str, *measured: tuple[str, str]) -> Section:
