@@ -14,13 +14,14 @@ ROWS ?= 10000000
 ROOMS ?=
 MUTANTS ?= 300
 SEED ?= 14
+REPRODUCE_ARGS ?=
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
 EXTRAS := dev,docs,files,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors mutants clean
+.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors mutants reproduce clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -38,6 +39,7 @@ help:
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make processors run the tests of numbers as other processors would'
 	@echo 'make mutants break the code in small ways and say what no test notices (ROOMS="noise people" for some of it)'
+	@echo 'make reproduce compute every figure and number of the paper again, into build/reproduction'
 	@echo 'make clean   remove .venv and everything else that was made'
 
 setup: $(DEVELOPMENT)
@@ -136,6 +138,10 @@ processors: setup
 # Each mutant is the package with one small change; a room with many of them takes a quarter of an hour.
 mutants: setup
 	CELLRISK_EXAMPLES=all $(BIN)/python tools/mutants.py --number $(MUTANTS) --seed $(SEED) $(ROOMS)
+
+# The data that are not shipped are fetched from UCI; REPRODUCE_ARGS='--bankruptcy FILE' or --offline fetches nothing.
+reproduce: $(RUNTIME)
+	@$(BIN)/python -m reproduction $(REPRODUCE_ARGS)
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

@@ -90,7 +90,7 @@ QUESTIONS = {
         "takes_priors",
         "usual_delta",
     ),
-    *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of"),  # files, not risks
+    *("find_policy_files", "read_settings_file", "read_policy_file", "sidecar_of", "check_folder"),  # files, not risks
 }
 
 # What each part of the core may know of the rest; everything else may know the core.

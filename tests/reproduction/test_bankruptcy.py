@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError, URLError
 
 import pytest
 
@@ -109,57 +108,30 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
         read_bankruptcy(tmp_path / "nothing.csv")
 
 
-@contextmanager
-def serving(status: int, content: bytes) -> Iterator[str]:
-    """A server on this machine that gives one answer."""
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/qualitative+bankruptcy.zip"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@pytest.fixture
-def direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy stands between this machine and itself."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-
-
-@pytest.mark.usefixtures("recognised", "direct")
+@pytest.mark.usefixtures("recognised")
 def test_records_are_fetched(rows: Rows, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(200, zipped(text)) as address:
-        monkeypatch.setattr(bankruptcy, "URL", address)
-        assert fetch_bankruptcy() == rows
+    monkeypatch.setattr(bankruptcy, "urlopen", lambda _, timeout: io.BytesIO(zipped(text)))
+    assert fetch_bankruptcy() == rows
 
 
-GONE = {
-    "not found": (404, b"", "HTTP status 404"),
-    "wrong records": (200, zipped(OTHERS), "records that differ"),
-    "a page": (200, b"<!doctype html>\n<p>Moved</p>\n", "not the 250 records"),
+GONE: dict[str, tuple[bytes | Exception, str]] = {
+    "not found": (HTTPError(bankruptcy.URL, 404, "", Message(), None), "HTTP status 404"),
+    "no network": (URLError("no route"), "cannot be reached; got URLError"),
+    "too slow": (TimeoutError(), "cannot be reached; got TimeoutError"),
+    "wrong records": (zipped(OTHERS), "records that differ"),
+    "a page": (b"<!doctype html>\n<p>Moved</p>\n", "not the 250 records"),
 }
 
 
-@pytest.mark.usefixtures("direct")
 @pytest.mark.parametrize("case", GONE)
 def test_what_cannot_be_fetched_is_refused(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    status, content, message = GONE[case]
-    with serving(status, content) as address:
-        monkeypatch.setattr(bankruptcy, "URL", address)
-        with pytest.raises(cr.InvalidInput, match=message):
-            fetch_bankruptcy()
-    with pytest.raises(cr.InvalidInput, match="cannot be reached"):  # the server is gone
+    answer, message = GONE[case]
+
+    def urlopen(_: str, timeout: float) -> io.BytesIO:
+        if isinstance(answer, Exception):
+            raise answer
+        return io.BytesIO(answer)
+
+    monkeypatch.setattr(bankruptcy, "urlopen", urlopen)
+    with pytest.raises(cr.InvalidInput, match=message):
         fetch_bankruptcy()
