@@ -17,10 +17,8 @@ from zipfile import BadZipFile, ZipFile
 import cellrisk as cr
 
 URL = "https://archive.ics.uci.edu/static/public/281/qualitative+bankruptcy.zip"
-TIMEOUT = 20.0  # seconds to wait for each answer of UCI
 MOST_BYTES = 1 << 20  # the data are a few kilobytes; no more than this is read
 COLUMNS = ("IR", "MR", "FF", "CR", "CO", "OR", "CLASS")
-N_RECORDS = 250
 DIGEST = "54ae4b67fd8bd2208549ec1071a2efeeffa6bc315a2802334dc50659da2ee642"
 """SHA-256 of the records: comma-separated values in the order of the columns, one record a line, sorted."""
 WHERE = "take Qualitative_Bankruptcy.data.txt or its zip from https://archive.ics.uci.edu/dataset/281"
@@ -50,7 +48,7 @@ def read_bankruptcy(path: str | Path) -> Rows:
 def fetch_bankruptcy() -> Rows:
     """Return the records from UCI, or refuse if there is no network or UCI sends something else."""
     try:
-        with urlopen(URL, timeout=TIMEOUT) as answer:
+        with urlopen(URL, timeout=20.0) as answer:
             content = answer.read(MOST_BYTES)
     except HTTPError as error:
         error.close()
@@ -70,7 +68,7 @@ def parse_bankruptcy(content: bytes) -> Rows:
                 content = archive.open(name).read(MOST_BYTES)
         rows = read_rows(content.decode("utf-8-sig"))
     if digest_of(rows) != DIGEST:
-        got = f"{len(rows):,} records" + (" that differ from them" if len(rows) == N_RECORDS else "")
+        got = f"{len(rows):,} records" + (" that differ from them" if len(rows) == 250 else "")
         raise cr.InvalidInput("these are not the 250 records of Qualitative Bankruptcy", got=got, fix=WHERE)
     return rows
 
@@ -88,7 +86,7 @@ def read_rows(text: str) -> Rows:
     header = lines.pop(0) if "CLASS" in lines[0] else list(COLUMNS)
     places = [header.index(column) for column in COLUMNS]
     counted = header[-1] in ("N", *header[:-1])
-    times = [min(int(line[len(header) - 1]), N_RECORDS + 1) if counted else 1 for line in lines]
+    times = [min(int(line[len(header) - 1]), 251) if counted else 1 for line in lines]
     return [
         tuple(line[place] for place in places) for line, many in zip(lines, times, strict=True) for _ in range(many)
     ]

@@ -16,7 +16,7 @@ from reproduction.experiments import MECHANISMS, WAYS, WEIGHTINGS, Experiment, L
 
 NAMES = {"laplace": "Laplace", "gaussian": "Gaussian", "gaussian-pdp": "Gaussian, pDP"}
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)))
-BOXES: dict[str, Any] = {"widths": 0.2, "whis": (0, 100), "patch_artist": True}
+BOXES: dict[str, Any] = {"widths": 0.2, "whis": (0, 100), "patch_artist": True, "medianprops": {"color": "black"}}
 LAST_BAR = 16  # cells of this size and larger share the last bar of a histogram
 Panel: TypeAlias = tuple[Experiment, str, str, dict[str, Line]]
 """The experiment, the paper's letter, the title, and the lines by their names in the legend."""
@@ -77,7 +77,7 @@ def draw_panels(folder: Path, name: str, title: str, panels: Sequence[Panel]) ->
             points = zip(line.epsilon, line.risk, strict=True)
             rows += [{**about, "epsilon": epsilon, "risk": risk} for epsilon, risk in points]
         axes.set_title(heading, fontsize="medium")
-        axes.set(xscale="log", xlim=(1e-3, 1e2), ylim=(0, 1.03))
+        axes.set(xscale="log", xlim=(1e-3, 1e2), xticks=(1e-3, 1e-1, 1e1), ylim=(0, 1.03))
         axes.minorticks_off()
     figure.legend(shown.values(), shown, loc="outside lower center", ncols=5)
     return save(folder, name, title, figure, "epsilon", ["risk"] * 2, rows)
@@ -118,7 +118,7 @@ def draw_boxes(folder: Path, distances: cr.Utility) -> tuple[str, str]:
             for place, delta in enumerate(deltas):
                 boxes = {each.epsilon: row[ways == way] for each, row in chosen if each.delta == delta}
                 positions = np.arange(len(epsilons)) + 0.25 * (place - (len(deltas) - 1) / 2)
-                style = {"boxprops": {"facecolor": f"C{place}"}, "medianprops": {"color": "black"}, **BOXES}
+                style = {"boxprops": {"facecolor": f"C{place}" if delta else "0.7"}, **BOXES}
                 axes.boxplot(list(boxes.values()), positions=positions, label=f"delta {delta:g}", **style)
                 about = {"cells": distances.cells, "way": way, "mechanism": name, "delta": delta}
                 for epsilon, box in boxes.items():
