@@ -11,13 +11,14 @@ DEVELOPMENT := .venv/.installed-dev
 PYTHON ?=
 PYTEST_ARGS ?= -n auto
 ROWS ?= 10000000
+REPRODUCE_ARGS ?=
 # Spark is half a gigabyte and useless without Java: its tests are skipped, saying so, where there is none.
 EXTRAS := dev,docs,files,ledger,pdf,postgres,release,web$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 PEERS := .venv-peers/.installed
 
-.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors clean
+.PHONY: help setup run test ready compiled check full package pythons docs soak lint style peers browser r bench processors reproduce clean
 
 help:
 	@echo 'make run     install cellrisk into .venv and run its demo'
@@ -34,6 +35,7 @@ help:
 	@echo 'make r       install R for the tests of the R package, where that is possible'
 	@echo 'make bench   measure speed and memory (ROWS=100000000 for the largest table)'
 	@echo 'make processors run the tests of numbers as other processors would'
+	@echo 'make reproduce compute every figure and number of the paper again, into build/reproduction'
 	@echo 'make clean   remove .venv and everything else that was made'
 
 setup: $(DEVELOPMENT)
@@ -128,6 +130,10 @@ processors: setup
 	@for setting in OPENBLAS_CORETYPE=Prescott OPENBLAS_CORETYPE=Haswell 'NPY_DISABLE_CPU_FEATURES=X86_V3 X86_V4' \
 	OPENBLAS_NUM_THREADS=1 OPENBLAS_NUM_THREADS=2; do echo "$$setting"; \
 	env "$$setting" nice $(BIN)/python -m pytest $(PYTEST_ARGS) -q -k 'not ($(NOT_NUMERICAL))' $(NUMERICAL) || exit 1; done
+
+# The data that are not shipped are fetched from UCI; REPRODUCE_ARGS='--bankruptcy FILE' or --offline fetches nothing.
+reproduce: $(RUNTIME)
+	@$(BIN)/python -m reproduction $(REPRODUCE_ARGS)
 
 bench: setup
 	$(BIN)/python benchmarks/run.py

@@ -96,10 +96,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
     "perturbations/test_report.py": ("test_the_command",),
     "pictures/test_assessments.py": ("test_three_attributes_leave_a_place_empty",),
     "pictures/test_curves.py": ("test_names_of_columns_cannot_break_a_picture", "test_several_attributes_have_panels"),
-    "pictures/test_reproduction_pictures.py": (
-        "test_pictures_are_the_same_bytes_each_time",
-        "test_picture_of_the_readme_is_the_one",
-    ),
+    "pictures/test_readme_picture.py": ("test_picture_of_the_readme_is_the_one",),
     "pictures/test_saving.py": (
         "test_bytes_are_the_same_in_another_process",
         "test_threads_do_not_disturb_each_other",
@@ -118,11 +115,7 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_two_tables_give_the_public_the_same_page[given]",
     ),
     "reporting/test_set_report.py": ("test_a_set_as_pdf_is_the_same_bytes",),
-    "reproduction/test_folder.py": (
-        "test_pictures_are_drawn",
-        "test_command_offline",
-        "test_command_with_a_file",
-    ),
+    "reproduction/test_command.py": ("test_everything_is_written",),
     "simulation/test_behaviour.py": (
         "test_right_assessments_agree[a large cell",
         "test_errors_are_those_of_many_simulations",
@@ -370,7 +363,6 @@ THINNED = {
     "tests/releasing/test_release_noise.py::test_half_the_noise_is_caught": 5,
     "tests/releasing/test_release_noise.py::test_neighbours_are_hard_to_tell_apart": 11,
     "tests/releasing/test_waiting.py::test_tails_have_their_probability": 4,
-    "tests/reproduction/test_folder.py::test_nothing_is_left_where_a_step_fails": 2,
     "tests/tables/test_counter.py::test_frames_and_files": 4,
     "tests/tables/test_database.py::test_postgresql_gives_what_the_embedded_engine_gives": 11,
     "tests/tables/test_spark.py::test_bad_text": 5,

@@ -74,8 +74,8 @@ ASKED: tuple[tuple[str, Words], ...] = (
     ("ledger plan", ("book.db", "people.csv", "--max-ceiling", "0.9", "--attribute", "job")),
 )
 """Each command, in each of the ways that take other options."""
-NOT_ASKED = {"serve", "reproduce", "ledger abandon"}
-"""What waits for Ctrl-C, takes minutes, or needs a reservation of a process that was killed."""
+NOT_ASKED = {"serve", "ledger abandon"}
+"""What waits for Ctrl-C, or needs a reservation of a process that was killed."""
 WITHOUT_A_LEDGER = {"wait"}
 """How long to wait for a ledger: its help says so, and a settings file may have it for all commands."""
 OF_THE_RELEASE = {("ledger plan", "qid")}

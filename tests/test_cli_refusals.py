@@ -32,7 +32,6 @@ VALID: dict[str, tuple[str, ...]] = {
     "average": (*TABLE, "--epsilon", "1", "--releases", "3"),
     "together assess": ("set.toml", "--check"),
     "together split": ("set.toml", "--total-epsilon", "2"),
-    "reproduce": ("--output", "pictures"),
     "demo": (),
     "serve": (),
     "ledger add": ("book.ledger", "--mechanism", "laplace", "--epsilon", "1"),

@@ -37,7 +37,6 @@ PUBLIC: dict[tuple[str, str], tuple[str, ...]] = {
 }
 ELSEWHERE = {
     ("report", "--registry"),  # writes through `write_whole`, as those above
-    ("reproduce", "--output"),  # tests/reproduction/test_folder.py
     ("ledger export", "--output"),  # writes through `write_whole`, as those above
     ("together assess", "--plot"),  # draws through `save`, as those above
     ("ledger risk", "--plot"),  # draws through `save`, as those above

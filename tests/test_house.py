@@ -35,7 +35,7 @@ FILES = {
     *("shutil", "socket", "sqlite3", "subprocess", "tempfile", "tomli", "tomllib", "urllib", "zipfile"),
 }
 ROOMS = (
-    *("errors", "system", "counts", "noise", "risk", "decide", "publish", "repeat", "show", "paper", "web", "cli"),
+    *("errors", "system", "counts", "noise", "risk", "decide", "publish", "repeat", "show", "web", "cli"),
     *("__init__", "__main__"),
 )
 """From the floor up: a room may know those named before it, and itself."""
@@ -59,7 +59,6 @@ PUBLIC = {
     "release",
     "release_together",
     "report",
-    "reproduce",
     "simulate",
     "simulate_perturbation",
     "split_budget",

@@ -17,8 +17,6 @@ TABLE = ("people.csv", "--qid", "sex", "--sensitive", "job")
 HUGE = {
     "simulate": ("simulate", *TABLE, "--epsilon", "1", "--releases"),
     "assess --check": ("assess", *TABLE, "--epsilon", "1", "--measure", "local", "--check", "--releases"),
-    "reproduce": ("reproduce", "--offline", "--output", "out", "--releases"),
-    "reproduce --points": ("reproduce", "--offline", "--output", "out", "--points"),
 }
 
 

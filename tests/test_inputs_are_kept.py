@@ -16,7 +16,6 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import InvalidInput
-from cellrisk.paper.reproduction import check_folder
 from cellrisk.repeat.ledger import Ledger
 from cellrisk.system import writing
 
@@ -130,17 +129,6 @@ def test_python_does_not_replace_them_either(folder: Path) -> None:
         assert len(ledger.entries()) == 1
     ledgers = ("l.csv", "sub/hard-l.csv", "sub/link-l.csv")  # in which something was reserved
     assert {**look(folder), **dict.fromkeys(ledgers)} == {**before, **dict.fromkeys(ledgers)}
-
-
-def test_a_folder_is_not_replaced_that_holds_an_input(folder: Path) -> None:
-    Path("reproduction").mkdir()
-    shutil.copy("people.csv", "reproduction/figure-1.csv")
-    check_folder("reproduction", force=True)
-    with writing.inputs_of_one_command():
-        writing.keep_inputs("the records", "sub/link-people.csv", "reproduction/figure-1.csv")
-        with pytest.raises(InvalidInput, match="the output would replace the records"):
-            check_folder("reproduction", force=True)
-    check_folder("reproduction", force=True)
 
 
 @pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])

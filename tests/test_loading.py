@@ -26,7 +26,7 @@ def list_loaded(statement: str) -> set[str]:
 def test_one_command_does_not_load_the_others() -> None:
     loaded = list_loaded("from cellrisk.cli import build_command\nbuild_command().commands['inspect']")
     assert "cellrisk.cli.commands" in loaded
-    others = {"decisions", "releases", "ledgers", "planning", "sets", "serving", "reproducing"}
+    others = {"decisions", "releases", "ledgers", "planning", "sets", "serving"}
     assert loaded & {f"cellrisk.cli.{name}" for name in others} == set()
     assert {name for name in loaded if name.startswith(("cellrisk.risk", "cellrisk.web", "cellrisk.show"))} == set()
 
@@ -65,7 +65,6 @@ def test_every_command_speaks_of_the_same_noise() -> None:
     assert {name for name, default in found.items() if default is None} == {"audit", "add", "plan"}
     assert {default for default in found.values() if default is not None} == {"geometric"}
     assert {"assess", "choose", "report", "release", "simulate", "average"} <= set(found)
-    assert "reproduce" not in found
 
 
 def test_the_tree_for_newcomers_is_the_house() -> None:
@@ -75,7 +74,7 @@ def test_the_tree_for_newcomers_is_the_house() -> None:
 
 
 def test_what_everybody_needs_has_a_public_name() -> None:
-    assert {"InvalidInput", "UnknownName", "Priors", "reproduce"} <= set(cr.__all__)
+    assert {"InvalidInput", "UnknownName", "Priors"} <= set(cr.__all__)
     assert all(hasattr(cr, name) for name in cr.__all__)
 
 

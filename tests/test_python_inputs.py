@@ -32,8 +32,6 @@ WRONG: tuple[Any, ...] = (
 """What no function takes everywhere; some of it is right in some place, where it may be taken."""
 LONGEST = 600
 """Letters of a refusal: it may list what is allowed, and not repeat a long value."""
-ELSEWHERE = {"reproduce": "works for a minute before it looks at its folder"}
-"""Public functions that are not called here."""
 
 
 @cache
@@ -98,7 +96,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def test_every_public_function_is_here() -> None:
     functions = {name for name in cr.__all__ if inspect.isfunction(inspect.unwrap(getattr(cr, name)))}
-    assert functions == CALLS.keys() | ELSEWHERE.keys()
+    assert functions == CALLS.keys()
 
 
 @pytest.mark.parametrize("name", CALLS)

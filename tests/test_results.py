@@ -124,8 +124,7 @@ def kinds_of_results() -> Iterator[type[Result]]:
 
 def test_every_kind_of_answer_is_looked_at(table: cr.FrequencyTable, tmp_path: Path) -> None:
     looked_at = {type(make(table, tmp_path)).__name__ for make in MADE.values()}
-    elsewhere = {"Reproduction"}  # takes long: tests/reproduction
-    assert {kind.__name__ for kind in kinds_of_results()} == looked_at | elsewhere
+    assert {kind.__name__ for kind in kinds_of_results()} == looked_at
 
 
 @pytest.fixture(scope="module", params=MADE)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         mechanism,
     )
     from cellrisk.noise.perturbations import Perturbation, read_perturbation
-    from cellrisk.paper import Reproduction, reproduce
     from cellrisk.publish.auditing import Audit, audit
     from cellrisk.publish.noisy_risk import PublishedRisk, publish_risk
     from cellrisk.publish.noisy_risk.free_figure import FreeFigure, estimate_caused
@@ -78,7 +77,6 @@ _HOMES = {
         "AnalyticGaussian DiscreteGaussian Gaussian Geometric Laplace Mechanism ProbabilisticGaussian mechanism"
     ),
     "noise.perturbations": "Perturbation read_perturbation",
-    "paper": "Reproduction reproduce",
     "publish.auditing": "Audit audit",
     "publish.noisy_risk": "PublishedRisk publish_risk",
     "publish.noisy_risk.free_figure": "FreeFigure estimate_caused",
@@ -141,7 +139,6 @@ __all__ = [
     "PublishedRisk",
     "Release",
     "Report",
-    "Reproduction",
     "RiskCurve",
     "RiskSequence",
     "Simulation",
@@ -176,7 +173,6 @@ __all__ = [
     "release",
     "release_together",
     "report",
-    "reproduce",
     "simulate",
     "simulate_perturbation",
     "split_budget",

@@ -15,7 +15,6 @@ from tools.pages import Page, PageError, agree, all_pages, main, read_blocks, ru
 
 from cellrisk.cli import main as run_command
 from cellrisk.decide.policy import Policy
-from tests.shared_data import FOLDER, needs_shared_data
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -129,21 +128,6 @@ def test_the_prose_on_cost_agrees_with_its_table() -> None:
     assert said(r"to some ([\d,]+) at") == pytest.approx(
         int(embedded["100,000,000"][3].replace(",", "")), rel=0.01, abs=0
     )
-
-
-@needs_shared_data
-def test_the_statements_shown_are_those_of_the_reproduction() -> None:
-    from cellrisk.paper import reproduce
-
-    text = PAGES["docs/reproduction.md"].read_text(encoding="utf-8")
-    table = text.partition("<!-- statements: start -->")[2].partition("<!-- statements: end -->")[0]
-    shown = [line for line in table.splitlines() if line.startswith("| ")][1:]
-    found = reproduce(FOLDER / "bankcount.csv", points=6, releases=2)
-    true = [f"| {each.claim} | {each.paper} | {each.ours} | {each.verdict} |" for each in found.statements]
-    assert len(shown) >= 15
-    assert [line for line in shown if line not in true] == []
-    quoted = " ".join(line.removeprefix("> ") for line in text.splitlines() if line.startswith("> "))
-    assert quoted == found.headline
 
 
 def written(folder: Path, text: str) -> Path:

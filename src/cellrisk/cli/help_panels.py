@@ -54,7 +54,6 @@ EXAMPLES = {
     "together assess": ("set.toml", "set.toml --check --releases 200"),
     "together split": ("set.toml --total-epsilon 2", "set.toml --total-epsilon 2 --use 2,1"),
     "serve": ("", "--folder tables --no-browser"),
-    "reproduce": ("--offline --output reproduction", "--bankruptcy Qualitative_Bankruptcy.data.txt --points 51"),
     "demo": ("", "--save adult.parquet"),
     "ledger create": ("releases.db", "other.db --head noted.txt"),
     "ledger add": (

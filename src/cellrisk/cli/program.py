@@ -106,7 +106,6 @@ class Program(PanelGroup):
             "together": "sets.SetGroup",
             "ledger": "ledgers.LedgerGroup",
         },
-        "The paper": {"reproduce": "reproducing.reproduce_command"},
     }
 
 

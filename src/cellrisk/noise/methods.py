@@ -40,7 +40,6 @@ WITHOUT_PERTURBATION: dict[str, tuple[str, ...]] = {
     ),
     "ledger": ("a ledger adds up privacy losses, and a perturbation states none",),
     "serve": ("serve starts the page, which asks for everything itself",),
-    "reproduce": ("reproduce repeats the figures of the paper, which has no perturbations",),
     "demo": ("demo shows noise at one epsilon", "assess --perturbation takes a table of your own"),
 }
 """Why a command takes no perturbation, and what does in its place: commands say both, the page the first."""

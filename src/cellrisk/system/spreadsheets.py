@@ -41,7 +41,7 @@ def make_safe(cell: Any) -> Any:
     return f"'{cell}" if starts_formula(cell) else cell
 
 
-def write_frame(frame: pd.DataFrame, *, spreadsheet_safe: bool = False, float_format: str | None = None) -> str:
+def write_frame(frame: pd.DataFrame, *, spreadsheet_safe: bool = False) -> str:
     """A frame as CSV."""
     if spreadsheet_safe:
         frame = frame.rename(columns=make_safe)
@@ -55,7 +55,7 @@ def write_frame(frame: pd.DataFrame, *, spreadsheet_safe: bool = False, float_fo
     for place, kind in enumerate(frame.dtypes):
         if not _is_number(kind):
             texts += frame.iloc[:, place].dropna().astype(str).unique().tolist()
-    return str(frame.to_csv(index=False, lineterminator="\n", float_format=float_format, quoting=_quoting(texts)))
+    return str(frame.to_csv(index=False, lineterminator="\n", quoting=_quoting(texts)))
 
 
 def write_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], *, spreadsheet_safe: bool = False) -> str:

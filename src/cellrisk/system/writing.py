@@ -13,7 +13,7 @@ from pathlib import Path
 from cellrisk.errors import InvalidInput
 from cellrisk.system import stopping
 
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+PRIVATE_FILE = 0o600
 """Who may read what holds figures of the raw data: the one who made it."""
 HANDLES = "/proc/self/fd"
 

@@ -107,7 +107,7 @@ def _draw(axes: Axes, utility: Utility, way: int) -> None:
     axes.grid(axis="y")
 
 
-def draw_box(axes: Axes, box: dict[str, float], position: float, width: float, colour: str, mark: float = 3.2) -> None:
+def draw_box(axes: Axes, box: dict[str, float], position: float, width: float, colour: str) -> None:
     """One box, from its five levels and its mean, as matplotlib names them."""
     thin = {"color": INK, "linewidth": 0.7}
     axes.bxp(
@@ -122,7 +122,7 @@ def draw_box(axes: Axes, box: dict[str, float], position: float, width: float, c
         medianprops={"color": INK, "linewidth": 1.1},
         whiskerprops=thin,
         capprops=thin,
-        meanprops={"marker": "D", "markersize": mark, "markerfacecolor": "white", "markeredgecolor": INK},
+        meanprops={"marker": "D", "markersize": 3.2, "markerfacecolor": "white", "markeredgecolor": INK},
     )
 
 

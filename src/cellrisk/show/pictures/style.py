@@ -117,12 +117,10 @@ def finish(
     caption: str = "",
     most_caption_lines: int = 4,
     note: str = NOTE,
-    between: float = 0.02,
 ) -> None:
     """Writes title, subtitle, key, caption and note around the panels, then lays the panels out, once and for good.
 
-    ``between`` is the least room between two panels, as a share of a panel's width. The figure keeps no layout engine:
-    with one, even one that does nothing, each saving would draw the figure twice.
+    The figure keeps no layout engine: with one, even one that does nothing, each saving would draw the figure twice.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.text import Text
@@ -149,7 +147,7 @@ def finish(
         legend.set_bbox_to_anchor((MARGIN / width, (place - 0.02) / height), transform=figure.transFigure)
     _write(figure, below, bottom - 0.02, apart=0.05)
     room_of_panels = (MARGIN / width, bottom / height, 1 - 2 * MARGIN / width, panels / height)
-    ConstrainedLayoutEngine(rect=room_of_panels, w_pad=0.03, h_pad=0.03, wspace=between).execute(figure)
+    ConstrainedLayoutEngine(rect=room_of_panels, w_pad=0.03, h_pad=0.03, wspace=0.02).execute(figure)
     for axes in figure.axes:  # the solver's last digits vary, and names in an SVG are made from all digits
         axes.set_position(tuple(round(edge, 9) for edge in axes.get_position().bounds))
 
