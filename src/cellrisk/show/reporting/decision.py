@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import WITHIN, Alternative, Choice, choose_within, limits_use_data, say_broken, weigh
-from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData, list_wavy, say_largest
+from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData
 from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition
 from cellrisk.decide.search import SMALLEST_EPSILON
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
-SMALLEST = "the smallest of the range"
+SMALLEST = "is the smallest of the range"
 """Where no epsilon will do, those that are shown instead."""
 UNBOUND = "the end of the range, not recommended"
 """Where no limit binds, what is shown."""
@@ -135,10 +135,8 @@ class Decision:
     @property
     def largest(self) -> str:
         """What a recommended epsilon is, in words."""
-        request = self.request
-        others = bool(request.conditions) or request.tvd_limit is not None
-        least = LEAST_EPSILON if self.choice is None else self.choice.options[0].searched[0]
-        return say_largest(list_wavy(request.figure_limits), f"gives {request.describe_limits()}", others, least)
+        gives = f"gives {self.request.describe_limits()}"
+        return f"the largest epsilon that {gives}" if self.choice is None else self.choice.name_largest(gives)
 
 
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
