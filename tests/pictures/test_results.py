@@ -159,7 +159,9 @@ def test_map_of_risk_and_usefulness(three: cr.FrequencyTable, max_tvd: float, fo
     marks = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
     for each in choice.alternatives:
         assert marks[each.role] == (each.tvd, each.risk)
-    (box,) = (collection.get_paths()[0].get_extents() for collection in axes.collections)
+    assert not axes.collections  # a limit on epsilon is no level of the risk: no rectangle keeps every limit
+    without = cr.choose(three, max_risk=0.25, max_tvd=max_tvd, releases=2, largest_epsilon=3.0)
+    (box,) = (collection.get_paths()[0].get_extents() for collection in draw_choice(without).axes[0].collections)
     assert (box.x0, box.y0) == (0, 0)
     assert (box.x1, box.y1) == near((max_tvd, 0.25))
 

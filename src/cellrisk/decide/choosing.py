@@ -15,7 +15,6 @@ from cellrisk.decide.figure_limits import (
     EpsilonLimit,
     FigureLimit,
     find_reaches,
-    list_wavy,
     say_largest,
 )
 from cellrisk.decide.option import Option, SearchedRange, find_worst
@@ -200,6 +199,12 @@ class Choice(Result):
             return limits[0].aim()
         return f"every limit ({'; '.join(self._describe_limits(self.figure_limits))})"
 
+    def name_largest(self, keeps: str) -> str:
+        """What the epsilon is, in words; ``keeps`` is the limits with a verb."""
+        wavy = [each.about for each in self.figure_limits if each.uses_data]
+        others = bool(self.conditions) or self.trade_off is not None
+        return say_largest(wavy, keeps, others, self.options[0].searched[0])
+
     @property
     def headline(self) -> str:
         """What a member of a board can repeat."""
@@ -209,8 +214,7 @@ class Choice(Result):
             return f"With {noise}, nothing is recommended: {first.why}."
         if first.shown is None or first.risk is None:
             return f"For {self.wanted} with {noise}, {first.why}."
-        others = bool(self.conditions) or self.trade_off is not None
-        largest = say_largest(list_wavy(self.figure_limits), f"keeps {self._kept}", others, first.searched[0])
+        largest = self.name_largest(f"keeps {self._kept}")
         if first.given:
             limits = [each for each in self.figure_limits if not isinstance(each, EpsilonLimit)]
             kept = "; ".join(self._describe_limits(limits))

@@ -336,11 +336,6 @@ def say_largest(wavy: Sequence[str], keeps: str, others: bool, least: float = LE
     return f"the largest epsilon that {keeps}{also}"
 
 
-def list_wavy(limits: Sequence[FigureLimit]) -> list[str]:
-    """The limited figures that need not rise with epsilon."""
-    return [each.about for each in limits if each.uses_data]
-
-
 def join_figure_limits(limits: Sequence[FigureLimit]) -> tuple[FigureLimit, ...]:
     """The strictest limit on each figure, in the order in which figures were first limited.
 

@@ -207,7 +207,9 @@ def risk_section(findings: Findings) -> Section:
     asked_for = () if decision.request.risk.words == RiskDefinition().words else (_asked_grid(findings),)
     lead = [each.sentence(findings.assessment.mechanism) for each in exposures]
     if decision.kind == "none":
-        lead.insert(0, f"{make_sentence(decision.why_none)} What follows is at {at}: {decision.candidates[0].role}.")
+        lead.insert(
+            0, f"{make_sentence(decision.why_none)} What follows is at {at}, which {decision.candidates[0].role}."
+        )
     if decision.kind == "unbound":
         lead.insert(0, f"No epsilon is recommended. What follows is at {at}, the end of the range.")
     blocks = (table, *asked_for, Words((HOW_TO_READ,)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import WITHIN, Alternative, Choice, choose_within, limits_use_data, say_broken, weigh
-from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData, list_wavy, say_largest
+from cellrisk.decide.figure_limits import FigureLimit, ReachWithoutData
 from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import Condition
 from cellrisk.decide.search import SMALLEST_EPSILON
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cellrisk.publish.noisy_risk.free_figure import FreeFigure
 
 KEEPS_RISK, KEEPS_TVD, NEAREST = "keeps the limit on the risk", "keeps the limit on the TVD", "comes nearest"
-SMALLEST = "the smallest of the range"
+SMALLEST = "is the smallest of the range"
 """Where no epsilon will do, those that are shown instead."""
 PUBLIC_DIGITS = 2
 """Digits of an epsilon that was chosen from the data and is told to the public: neighbouring tables mostly share it."""
@@ -137,14 +137,10 @@ class Decision:
     @property
     def largest(self) -> str:
         """What a recommended epsilon is, in words."""
-        request = self.request
-        others = bool(request.conditions) or request.tvd_limit is not None
-        least = LEAST_EPSILON if self.choice is None else self.choice.options[0].searched[0]
-        rounded = all(
-            self.epsilon != limit.most for limit in request.figure_limits
-        )  # not if epsilon has a limit itself
-        largest = say_largest(list_wavy(request.figure_limits), f"gives {request.describe_limits()}", others, least)
-        return f"{largest}, rounded down" if rounded else largest
+        gives = f"gives {self.request.describe_limits()}"
+        largest = f"the largest epsilon that {gives}" if self.choice is None else self.choice.name_largest(gives)
+        given = any(self.epsilon == limit.most for limit in self.request.figure_limits)  # a limit on epsilon itself
+        return largest if given else f"{largest}, rounded down"
 
 
 def decide(request: ReportRequest, progress: Progress | None = None) -> Decision:
