@@ -248,7 +248,7 @@ def render_page(found: Reproduction) -> str:
     """The page as HTML, without scripts; the pictures and the numbers are files beside it."""
     from markupsafe import Markup
 
-    from cellrisk.show.reporting.document import make_environment
+    from cellrisk.system.templates import make_environment
 
     template = resources.files(__package__).joinpath("page.html.j2").read_text("utf-8")
     style = resources.files("cellrisk.show.reporting").joinpath("style.css").read_text("utf-8")
