@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,16 +35,13 @@ PAGE = Page(
     sign_off=("name", "date"),
 )
 OBJECTS = (
-    *("as_is", "range", "page", "style", "self", "page.title", "page.title.join", "page.sections", "page.sections[0]"),
-    *("as_is('x')", "as_is('x').format", "as_is('x').escape", "range(3)", "loop", "loop.cycle", "macro", "macro()"),
-    *("caller", "nowhere", "page.nowhere", "cycler", "joiner", "namespace", "lipsum", "dict", "dict.fromkeys"),
+    *("as_is", "range", "page", "style", "self", "page.title.join", "page.sections", "as_is('x').format"),
+    *("as_is('x').escape", "range(3)", "loop", "macro", "caller", "nowhere", "cycler", "dict.fromkeys"),
     "(page.sections | map('list'))",
 )
 PATHS = (
-    *("__class__", "__class__.__mro__", "__init__.__globals__", "__globals__", "__dict__", "__self__", "__func__"),
-    *("__builtins__", "__module__", "__reduce_ex__", "mro", "gi_frame.f_globals", "_environment", "__code__"),
-    *("__init__.__globals__[sys].modules[os].environ", "_undefined_exception", "func_globals", "__subclasses__"),
-    *("__call__", "_TemplateReference__context"),
+    *("__class__", "__init__.__globals__", "__globals__", "__dict__", "__self__", "__builtins__", "mro"),
+    *("gi_frame.f_globals", "_environment", "__code__", "__init__.__globals__[sys].modules[os].environ"),
 )
 FORMS = (
     "{{ thing[path] }}",
@@ -70,17 +68,15 @@ def test_no_way_out_of_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "SECRET")
     environment = templates.make_environment()
     given = SimpleNamespace(title="title", sections=[SimpleNamespace(name="one")])
-    refused, shown = 0, {}
+    shown = {}
     for form, thing in itertools.product(FORMS, OBJECTS):
         template = environment.from_string(AROUND.format(form.replace("thing", thing)))
         for path in PATHS:
-            try:
+            with suppress(Exception):
                 document = template.render(page=given, style=Markup("x"), path=path)
                 shown[form, thing, path] = str(Markup(document).unescape()).replace(path, "")
-            except Exception:
-                refused += 1
     assert [what for what, document in shown.items() if any(word in document for word in INSIDE)] == []
-    assert refused > len(shown) > 0
+    assert 0 < len(shown) < len(FORMS) * len(OBJECTS) * len(PATHS) // 2
 
 
 def test_the_usual_template_gives_the_usual_document() -> None:
