@@ -61,30 +61,30 @@ def list_columns(path: Path, sheet: str | None = None) -> list[str]:
         return _choose_reader(path).names(path, sheet)
 
 
-def plan_foreign(path: Path, columns: Sequence[str], sheet: str | None = None) -> Callable[[Path], Path]:
-    """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder."""
+def plan_foreign(
+    path: Path, columns: Sequence[str], sheet: str | None = None, by_declaration: bool = False
+) -> Callable[[Path], Path]:
+    """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder.
+
+    by_declaration: whether lines of JSON have the columns asked for, whatever keys occur in them.
+    """
     with refusals_of_the_reader(path):
         if path.suffix.lower() in FEATHER:
-            plan = plan_stream(_open_feather(path), columns)
+            plan = plan_stream(_open_feather(path), columns, by_declaration)
 
             def write(folder: Path) -> Path:
                 with refusals_of_the_reader(path):
                     return plan(folder)
 
             return write
-        reader = _choose_reader(path)
+        reader = _choose_reader(path, columns if by_declaration else ())
         locate(columns, reader.names(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
 
     def batches() -> Iterator[pa.Table]:
-        some = False
         with refusals_of_the_reader(path):
-            for batch in reader.read(path, columns, sheet):
-                some = True
-                yield batch
-        if not some:
-            raise InvalidInput("the file has no records", got=path)
+            yield from reader.read(path, columns, sheet)
 
-    return lambda folder: write_batches(batches(), folder)
+    return lambda folder: write_batches(batches(), folder, len(columns))
 
 
 def unpack(path: Path, folder: Path) -> Path:
@@ -220,23 +220,35 @@ class _Spreadsheet:
 
 
 class _JsonLines:
-    """One object a line, every value as text; nested values are refused."""
+    """One object a line, every value as text; a key that a record lacks is a missing value.
+
+    Where columns are declared, there are no others, and a nested value is missing; else it is refused.
+    """
+
+    def __init__(self, declared: Sequence[str]) -> None:
+        self._declared = declared
 
     def names(self, path: Path, sheet: str | None) -> list[str]:
         _check_no_sheet(path, sheet)
-        found: dict[str, None] = {}
-        for record in islice(self._records(path), LOOKED_AT):
+        found = dict.fromkeys(self._declared)
+        for record in () if self._declared else islice(self._records(path), LOOKED_AT):
             found.update(dict.fromkeys(record))
             check_columns(path, len(found))
         return list(found)
 
     def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
+        nested = dict | list if self._declared else ()
         for part in _in_parts(self._records(path)):
-            yield _assemble(_as_text([record.get(name) for record in part]) for name in columns)
+            values = ([record.get(name) for record in part] for name in columns)
+            yield _assemble(
+                _as_text(None if isinstance(each, nested) else each for each in column) for column in values
+            )
 
     def _records(self, path: Path) -> Iterator[dict[str, Any]]:
         with path.open("rb") as stream:
-            check_text(path, stream.read(CHUNK)[: 64 * 1024])
+            start = stream.read(CHUNK)[: 64 * 1024]
+            if start.strip() or not self._declared:
+                check_text(path, start)
             stream.seek(0)
             number = 0
             while line := stream.readline(LONGEST_LINE + 1):
@@ -248,7 +260,7 @@ class _JsonLines:
 
     def _read_line(self, path: Path, number: int, line: bytes) -> dict[str, Any]:
         try:
-            record = json.loads(line.decode("utf-8-sig"))
+            record = json.loads(line.decode("utf-8-sig"), parse_int=str)
         except (ValueError, RecursionError):  # its text would quote the record
             raise InvalidInput(f"line {number:,} of the file is not JSON", got=path) from None
         if not isinstance(record, dict):
@@ -264,9 +276,11 @@ class _Reader(Protocol):
     def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]: ...
 
 
-def _choose_reader(path: Path) -> _Reader:
+def _choose_reader(path: Path, declared: Sequence[str] = ()) -> _Reader:
     suffix = path.suffix.lower()
-    return StatisticalApart() if suffix in STATISTICAL else _Spreadsheet() if suffix in SPREADSHEETS else _JsonLines()
+    if suffix in STATISTICAL:
+        return StatisticalApart()
+    return _Spreadsheet() if suffix in SPREADSHEETS else _JsonLines(declared)
 
 
 def _open_feather(path: Path) -> Any:
