@@ -343,7 +343,6 @@ def audit_command(
     """
     from cellrisk.publish.auditing import audit
     from cellrisk.publish.auditing.checking_record import check_record_place
-    from cellrisk.publish.releasing import find_count_column
 
     if mechanism.epsilon is None:
         refuse_typed(context, "how the noise was made is told by its epsilon too", mechanism)
@@ -363,7 +362,7 @@ def audit_command(
     found = audit(
         table.tabulate(keys=True),
         released,
-        count=released_count or find_count_column(released),
+        count=released_count,
         bins=table.bins,
         table=released_table,
         perturbation=made,

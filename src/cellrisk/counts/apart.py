@@ -15,6 +15,7 @@ from typing import Any
 from cellrisk.counts import foreign
 from cellrisk.counts.files import SPREADSHEETS
 from cellrisk.counts.resources import free_memory
+from cellrisk.counts.streams import write_batches
 from cellrisk.errors import CellriskError
 from cellrisk.system.isolated import listen
 
@@ -42,7 +43,8 @@ def answer(asked: dict[str, Any]) -> dict[str, list[str]]:
         with foreign.refusals_of_the_reader(path):
             if columns is None:
                 return {"names": reader.names(path, sheet)}
-            return {"names": [foreign.write_table(path, reader.read(path, columns, sheet), Path(asked["folder"])).name]}
+            batches = reader.read(path, columns, sheet)
+            return {"names": [write_batches(batches, Path(asked["folder"]), len(columns)).name]}
     except CellriskError as refusal:
         return {"refused": [str(refusal)]}
 

@@ -164,8 +164,11 @@ def scalar(value: Any) -> Any:
 
 
 def is_number(value: object) -> bool:
-    """A finite real number; truth values are none."""
-    return isinstance(value, Real | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+    """A finite real number, small enough for floating point; truth values are none."""
+    try:
+        return isinstance(value, Real | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def exact(value: Any) -> Decimal:

@@ -20,6 +20,7 @@ from cellrisk.counts.engine import (
     read_parquet,
 )
 from cellrisk.counts.files import (
+    LINES,
     PACKED,
     SPREADSHEETS,
     ParquetFile,
@@ -84,9 +85,9 @@ def plan_source(source: Any, columns: Sequence[str], table: str | None = None, b
         return plan_relation(source, columns)
     if is_path:
         encoding = source.encoding if isinstance(source, EncodedPath) else None
-        return plan_files(find_files(source), columns, table, encoding)
+        return plan_files(find_files(source), columns, table, encoding, by_declaration)
     if is_stream(source):
-        return plan_written(plan_stream(source, columns), len(columns))
+        return plan_written(plan_stream(source, columns, by_declaration), len(columns))
     raise InvalidInput("the source is not of a kind that can be read", got=name_type(source), allowed=ALLOWED)
 
 
@@ -101,7 +102,11 @@ def register(connection: Backend, frame: pa.Table) -> ir.Table:
 
 
 def plan_files(
-    files: Sequence[Path], columns: Sequence[str], sheet: str | None = None, encoding: str | None = None
+    files: Sequence[Path],
+    columns: Sequence[str],
+    sheet: str | None = None,
+    encoding: str | None = None,
+    by_declaration: bool = False,
 ) -> Opener:
     """Files of one kind, checked one by one, as one table."""
     foreign = [path for path in files if is_foreign(path)]
@@ -110,20 +115,20 @@ def plan_files(
             raise InvalidInput("files of this kind are read one at a time", got=f"{len(files)} files, {foreign[0]} too")
         if encoding is not None:
             raise InvalidInput("only text has an encoding to name", got=foreign[0], fix="leave the encoding out")
-        return plan_file_of_others(foreign[0], columns, sheet)
+        return plan_file_of_others(foreign[0], columns, sheet, by_declaration)
     if encoding is not None or any(find_encoding(path) for path in files):
         return plan_recoded(files, columns, encoding)
     return plan_parquet(files, columns) if are_parquet(files) else plan_text(files, columns)
 
 
-def plan_file_of_others(path: Path, columns: Sequence[str], sheet: str | None) -> Opener:
+def plan_file_of_others(path: Path, columns: Sequence[str], sheet: str | None, by_declaration: bool) -> Opener:
     """A file of another program, which goes through a file in the private folder."""
     from cellrisk.counts.foreign import plan_foreign, unpack
 
-    check_file(path)
+    check_file(path, may_be_empty=by_declaration and path.suffix.lower() in LINES)
     if path.suffix.lower() in PACKED:
         return lambda connection, folder: plan_files([unpack(path, folder)], columns)(connection, folder)
-    return plan_written(plan_foreign(path, columns, sheet), len(columns))
+    return plan_written(plan_foreign(path, columns, sheet, by_declaration), len(columns))
 
 
 def plan_written(write: Callable[[Path], Path], columns: int) -> Opener:

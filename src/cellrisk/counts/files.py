@@ -151,7 +151,7 @@ def is_foreign(path: Path) -> bool:
     return path.suffix.lower() in FOREIGN
 
 
-def check_file(path: Path) -> None:
+def check_file(path: Path, may_be_empty: bool = False) -> None:
     """Refuses folders, what is no regular file, what may not be read, and empty files."""
     if path.is_dir():
         check_lake(path)
@@ -159,7 +159,7 @@ def check_file(path: Path) -> None:
     if not path.is_file():
         raise InvalidInput("the source is not a regular file", got=path, allowed=ALL_KINDS)
     with refusals_of_the_system(path):
-        if path.stat().st_size == 0:
+        if path.stat().st_size == 0 and not may_be_empty:
             raise InvalidInput("the file is empty", got=path)
         with path.open("rb") as stream:
             stream.read(1)

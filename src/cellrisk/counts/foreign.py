@@ -65,27 +65,27 @@ def list_columns(path: Path, sheet: str | None = None) -> list[str]:
         if path.suffix.lower() in FEATHER:
             _check_no_sheet(path, sheet)
             return list(_open_feather(path).schema.names)
-        return ask_apart(path, sheet) if path.suffix.lower() in APART else _JsonLines().names(path, sheet)
+        return ask_apart(path, sheet) if path.suffix.lower() in APART else _JsonLines(()).names(path, sheet)
 
 
-def plan_foreign(path: Path, columns: Sequence[str], sheet: str | None = None) -> Callable[[Path], Path]:
-    """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder."""
+def plan_foreign(
+    path: Path, columns: Sequence[str], sheet: str | None = None, by_declaration: bool = False
+) -> Callable[[Path], Path]:
+    """Checks the columns of a file; the result writes those in use, as c0, c1, ..., to a file in a folder.
+
+    by_declaration: whether lines of JSON have the columns asked for, whatever keys occur in them.
+    """
     with refusals_of_the_reader(path):
         if path.suffix.lower() in FEATHER:
-            return refusals_of_the_reader(path)(plan_stream(_open_feather(path), columns))
-        locate(columns, list_columns(path, sheet), f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
-        if path.suffix.lower() in APART:
+            return refusals_of_the_reader(path)(plan_stream(_open_feather(path), columns, by_declaration))
+        lines = _JsonLines(columns if by_declaration else ())
+        apart = path.suffix.lower() in APART
+        names = ask_apart(path, sheet) if apart else lines.names(path, sheet)
+        locate(columns, names, f"'{path.name}'", first_line=path.suffix.lower() in SPREADSHEETS)
+        if apart:
             return lambda folder: folder / ask_apart(path, sheet, columns, folder)[0]
-        read = partial(_JsonLines().read, path, columns, sheet)
-        return refusals_of_the_reader(path)(lambda folder: write_table(path, read(), folder))
-
-
-def write_table(path: Path, batches: Iterator[pa.Table], folder: Path) -> Path:
-    """Write the batches of a file to one file in a folder."""
-    written = write_batches(batches, folder)
-    if not written.exists():
-        raise InvalidInput("the file has no records", got=path)
-    return written
+        read = partial(lines.read, path, columns, sheet)
+        return refusals_of_the_reader(path)(lambda folder: write_batches(read(), folder, len(columns)))
 
 
 def unpack(path: Path, folder: Path) -> Path:
@@ -231,23 +231,35 @@ class Spreadsheet:
 
 
 class _JsonLines:
-    """One object a line, every value as text; nested values are refused."""
+    """One object a line, every value as text; a key that a record lacks is a missing value.
+
+    Where columns are declared, there are no others, and a nested value is missing; else it is refused.
+    """
+
+    def __init__(self, declared: Sequence[str]) -> None:
+        self._declared = declared
 
     def names(self, path: Path, sheet: str | None) -> list[str]:
         _check_no_sheet(path, sheet)
-        found: dict[str, None] = {}
-        for record in islice(self._records(path), LOOKED_AT):
+        found = dict.fromkeys(self._declared)
+        for record in () if self._declared else islice(self._records(path), LOOKED_AT):
             found.update(dict.fromkeys(record))
             check_columns(path, len(found))
         return list(found)
 
     def read(self, path: Path, columns: Sequence[str], sheet: str | None) -> Iterator[pa.Table]:
+        nested = dict | list if self._declared else ()
         for part in _in_parts(self._records(path)):
-            yield _assemble(_as_text([record.get(name) for record in part]) for name in columns)
+            values = ([record.get(name) for record in part] for name in columns)
+            yield _assemble(
+                _as_text(None if isinstance(each, nested) else each for each in column) for column in values
+            )
 
     def _records(self, path: Path) -> Iterator[dict[str, Any]]:
         with path.open("rb") as stream:
-            check_text(path, stream.read(CHUNK)[: 64 * 1024])
+            start = stream.read(CHUNK)[: 64 * 1024]
+            if start.strip() or not self._declared:
+                check_text(path, start)
             stream.seek(0)
             number = 0
             while line := stream.readline(LONGEST_LINE + 1):
@@ -259,7 +271,7 @@ class _JsonLines:
 
     def _read_line(self, path: Path, number: int, line: bytes) -> dict[str, Any]:
         try:
-            record = json.loads(line.decode("utf-8-sig"))
+            record = json.loads(line.decode("utf-8-sig"), parse_int=str)
         except (ValueError, RecursionError):  # its text would quote the record
             raise InvalidInput(f"line {number:,} of the file is not JSON", got=path) from None
         if not isinstance(record, dict):

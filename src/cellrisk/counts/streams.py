@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from cellrisk.counts.frames import assemble, convert, list_types, simplify
 from cellrisk.counts.schema import locate
@@ -22,6 +23,8 @@ DATASETS = {("pyarrow", "Dataset"), ("pyarrow", "Scanner")}
 ROWS, BYTES = 2**18, 2**26
 """What is written at a time: so many rows, or so many bytes."""
 NAME = "stream.parquet"
+_READ: WeakSet[Any] = WeakSet()
+"""Streams that cannot be read again."""
 
 
 def is_stream(source: object) -> bool:
@@ -39,8 +42,11 @@ def unwrap(source: Any) -> Any:
     return source.to_native() if of_narwhals and hasattr(source, "to_native") else source
 
 
-def plan_stream(source: Any, columns: Sequence[str]) -> Callable[[Path], Path]:
-    """Checks the columns of a stream; the result writes those in use, as c0, c1, ..., to a file in a folder."""
+def plan_stream(source: Any, columns: Sequence[str], by_declaration: bool = False) -> Callable[[Path], Path]:
+    """Checks the columns of a stream; the result writes those in use, as c0, c1, ..., to a file in a folder.
+
+    by_declaration: whether a stream without records is taken for a table without records.
+    """
     if hasattr(source, "scanner"):  # a dataset reads the columns in use alone
         locate(columns, source.schema.names, "the Arrow dataset")
     elif hasattr(source, "schema") and hasattr(source.schema, "names"):
@@ -51,19 +57,22 @@ def plan_stream(source: Any, columns: Sequence[str]) -> Callable[[Path], Path]:
             reader = open_reader(source, columns)
             places = locate(columns, reader.schema.names, "the Arrow stream")
             named = list(zip(columns, places, strict=True))
-            some = False
+            some, once = False, type(source).__name__ == "RecordBatchReader"
+            read_before = once and source in _READ
+            if once:
+                _READ.add(source)
             for batch in reader:
                 if batch.num_rows:
                     some = True
                     yield assemble({name: convert(name, batch.column(place), simplify) for name, place in named})
-            if not some:
+            if read_before or not (some or by_declaration):
                 raise InvalidInput(
                     "the Arrow stream has no records, or has been read before",
                     got="0 rows",
                     fix="make it again, or read it into a table first: a stream can be read only once",
                 )
 
-    return lambda folder: write_batches(batches(), folder)
+    return lambda folder: write_batches(batches(), folder, len(columns))
 
 
 def open_reader(source: Any, columns: Sequence[str]) -> Any:
@@ -92,8 +101,8 @@ def refusals_of_the_owner() -> Iterator[None]:
         raise InvalidInput(f"the Arrow stream cannot be read ({type(error).__name__})") from None
 
 
-def write_batches(batches: Iterable[pa.Table], folder: Path) -> Path:
-    """Batches of one type as one file, a good many rows at a time."""
+def write_batches(batches: Iterable[pa.Table], folder: Path, columns: int = 0) -> Path:
+    """Batches of one type as one file, a good many rows at a time; without any, so many columns of text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -107,6 +116,8 @@ def write_batches(batches: Iterable[pa.Table], folder: Path) -> Path:
                 waiting = []
         if writer is not None and waiting:
             writer.write_table(pa.concat_tables(waiting), ROWS)
+        if writer is None and columns:
+            pq.write_table(pa.table({f"c{place}": pa.array([], pa.string()) for place in range(columns)}), path)
     finally:
         if writer is not None:
             writer.close()

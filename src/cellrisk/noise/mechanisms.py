@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -301,7 +301,12 @@ class DiscreteGaussian(Mechanism):
 
     def _rho_at(self, epsilon: float) -> float:
         log_delta = math.log(self.delta)
-        sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, epsilon) + SAFE - log_delta)
+        try:
+            sigma = find_smallest(lambda sigma: zcdp_log_delta(0.5 / sigma**2, epsilon) + SAFE - log_delta)
+        except OverflowError:
+            raise InvalidInput(
+                "epsilon and delta are too small for discrete-gaussian", got=f"{epsilon:g} and {self.delta:g}"
+            ) from None
         return 0.5 / sigma**2
 
     def noise_at(self, epsilon: float) -> Noise:
@@ -312,8 +317,8 @@ class DiscreteGaussian(Mechanism):
 
     @property
     def limit_noise(self) -> Noise:
-        """The conversion from rho needs no epsilon above 0 to meet a delta."""
-        return self.noise_at(0.0)
+        """The conversion from rho needs no epsilon above 0 to meet a delta; below 1e-100 the noise hides as much."""
+        return replace(self, delta=max(self.delta, 1e-100)).noise_at(0.0)
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {

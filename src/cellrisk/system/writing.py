@@ -70,11 +70,13 @@ def is_same_file(one: Path, other: Path) -> bool:
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """Refuses a path that cannot be written to, before any long work for it begins."""
     target = Path(path)
-    if target.is_dir():
+    if target.is_dir() and not target.is_symlink():
         raise InvalidInput("the output path is a folder", got=target, fix="give it a file name")
     if not target.parent.is_dir():
         raise InvalidInput("the folder of the output path does not exist", got=target.parent, fix="make it first")
     refuse_inputs(target)
+    if target.is_symlink():  # neither followed, which writes elsewhere, nor replaced, which nobody asked for
+        raise InvalidInput("the output path is a link", got=target, fix="name the file itself, or remove the link")
     if not os.access(target.parent, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
         raise InvalidInput("the output path cannot be written to", got=target, fix="choose another place")
     return target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from cellrisk.publish.auditing.comparison import TableComparison, compare_tables
 from cellrisk.publish.auditing.deciding import NAME_IT, MadeBy, decide_in_hand
 from cellrisk.publish.auditing.figures import FIGURES, find_figures
 from cellrisk.publish.auditing.reading import ReleasedCounts, leave_out_missing, read_release
+from cellrisk.publish.releasing.saving import find_count_column
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figures import Attacker
 from cellrisk.system.words import MechanismName, Neighbours
@@ -71,7 +73,8 @@ def audit(
         Which sensitive attribute; may be left out where the original has one.
     count
         The column of counts. False, or "none" where no column has that name, says that each row is a record; where
-        nothing is said, rows that look like a table of counts are refused.
+        nothing is said, the description beside a file that `release` saved names it, and other rows that look like a
+        table of counts are refused.
     bins
         As for `tabulate`, where the release holds numbers and the original bins; labels of bins stay as they are.
     table, engine
@@ -110,6 +113,8 @@ def audit(
             fix=NAME_IT,
         )
     attacker = Attacker.of(USUAL_CERTAINTY if certainty is None else certainty, belief or USUAL_BELIEF)
+    if count is None and isinstance(released, str | os.PathLike):
+        count = find_count_column(released)
     read = read_release(
         released, original.quasi_identifiers, attribute.name, count=count, bins=bins, table=table, engine=engine
     )

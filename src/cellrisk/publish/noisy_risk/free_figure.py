@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.distributions import USUAL_THRESHOLD
 from cellrisk.publish.releasing.release_result import Release
 from cellrisk.publish.releasing.saving import read_description
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.checks import require_within
+from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, claim, interval, number_of, percent, round_up
 
@@ -116,9 +116,10 @@ def estimate_caused(release: Release | str | os.PathLike[str], *, largest_error:
             "a figure for free needs every count of the domain",
             fix="release without exclude and observed_cells_only, or use publish_risk",
         )
-    each = estimate_cells(found.counts, math.exp(-1.0 / found.scale))
-    value, error = math.fsum(each.tolist()), math.sqrt(math.fsum((each**2).tolist()))
-    if error > largest_error * abs(value):
+    with np.errstate(over="ignore"):
+        each = estimate_cells(found.counts, math.exp(-1.0 / found.scale))
+        value, error = float(each.sum()), math.sqrt(float((each**2).sum()))
+    if not error <= largest_error * abs(value):
         raise InvalidInput(
             "the counts of the release tell too little of its risk",
             got=f"a standard error of {error:.3g} people for a figure of {value:.3g}",
@@ -144,29 +145,34 @@ class ReleasedTable(NamedTuple):
 
 def _read_release(release: Any) -> ReleasedTable:
     """A release as its description tells of it: the answer of `release`, or a file that it was saved to."""
-    if isinstance(release, Release):
-        described, counts = release.to_dict(), release.frame.iloc[:, -1]
-    elif isinstance(release, str | os.PathLike):
-        described, counts = _read_file(Path(release))
-    else:
+    if not isinstance(release, Release | str | os.PathLike):
         raise InvalidInput("a figure for free comes from a release", got=type(release).__name__)
+    name = "a release" if isinstance(release, Release) else Path(release).name
     try:
+        if isinstance(release, Release):
+            described, counts = release.to_dict(), release.frame.iloc[:, -1]
+        else:
+            described, counts = _read_file(Path(release))
         made, sensitive = described["mechanism"], described["sensitive"]
         whole = bool(described["dense"]) and not (described["excluded"] or described["observed_cells_only"])
         levels = len(described["labels"][sensitive])
+        epsilon, threshold, scale = made["epsilon"], made["threshold"], described["noise"]["scale"]
+        if not all(is_number(number) and number > 0 for number in (epsilon, threshold, scale)):
+            raise ValueError
         return ReleasedTable(
             str(made["name"]),
-            float(made["epsilon"]),
-            float(made["threshold"]),
-            float(described["noise"]["scale"]),
+            float(epsilon),
+            float(threshold),
+            float(scale),
             bool(described["clamp"]),
             whole,
             str(sensitive),
             counts.to_numpy(np.int64).reshape(-1, levels) if whole else np.zeros((0, levels), np.int64),
         )
-    except (KeyError, TypeError, ValueError):
-        name = f"{Path(release).name}.json"
-        raise InvalidInput("the description of the release cannot be understood", got=name) from None
+    except CellriskError:
+        raise
+    except Exception:  # a file and a description made to hurt, with the right digest
+        raise InvalidInput("the release or its description cannot be understood", got=name) from None
 
 
 def _read_file(path: Path) -> tuple[dict[str, Any], pd.Series]:

@@ -253,7 +253,7 @@ class _CurvesOfReleases:
 
 def _ask_gaussian(losses: Sequence[Loss]) -> _GaussianReleases:
     [(piece, _)] = take_apart(losses, counts=1)
-    return _GaussianReleases(GaussianNoise(1.0 / piece.amount), _any_replaced(losses))
+    return _GaussianReleases(GaussianNoise(1.0 / max(piece.amount, 1e-150)), _any_replaced(losses))
 
 
 def _ask_curves(losses: Sequence[Loss]) -> _CurvesOfReleases:

@@ -110,7 +110,7 @@ def choose_step(pieces: Sequence[tuple[Piece, int]]) -> float:
     if not _unbounded(pieces):
         width = min(width, 2.0 * math.fsum(times * piece.reach for piece, times in pieces))
     affordable = min(COARSE * spread, max(FINE * spread, width / FEW_STEPS))
-    return max(affordable, width / MOST_STEPS)
+    return max(affordable, width / MOST_STEPS, 1e-150)  # whose square is above 0
 
 
 def _repeat(distribution: Any, times: int, cut: float) -> Any:

@@ -70,7 +70,8 @@ class Reservation:
             raise InvalidInput("a reservation is for one release, which was saved or tried", fix="reserve again")
         self._check_release(release)
         with _plain_refusals(path):
-            target = release.check_place(path, force).resolve()
+            target = release.check_place(path, force)
+            target = target.parent.resolve() / target.name
         check_text("the output path", str(target), LONGEST_PATH)
         content = release.encode(target.suffix.lower())
         sha256 = hashlib.sha256(content).hexdigest()

@@ -20,12 +20,11 @@ from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Page
 from cellrisk.system.checks import require_path
 from cellrisk.system.results import Result
+from cellrisk.system.templates import as_is, fill_apart, make_environment
 from cellrisk.system.text import CURATOR_NOTE, paragraphs
 from cellrisk.system.writing import check_ending, check_writable, write_whole
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from cellrisk.repeat.together.sets import SetTable
 
 LARGEST_TEMPLATE, LARGEST_LOGO = 1_000_000, 500_000
@@ -198,28 +197,12 @@ def check_record_path(path: str | os.PathLike[str]) -> Path:
 
 
 def render(page: Page, template: str | None = None) -> str:
-    """The page as one HTML document, with its style inside; through a house's own template where one is given.
-
-    A template of others runs in Jinja's sandbox: it can arrange what the page holds, and reach nothing else.
-    """
-    from jinja2 import TemplateError
-    from markupsafe import Markup
-
+    """The page as one HTML document, with its style inside; through a house's own template where one is given."""
     files = resources.files(__package__)
     own, style = (files.joinpath(name).read_text("utf-8") for name in ("page.html.j2", "style.css"))
-    told: dict[str, Any] = {"page": page, "style": Markup(style), "as_is": Markup}
-    if template is None:
-        return make_environment().from_string(own).render(**told)
-    try:
-        return make_environment().from_string(template).render(**told)
-    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        kind, line = type(error).__name__, getattr(error, "lineno", None)
-        where = "" if line is None else f" in line {line}"
-        raise InvalidInput(
-            f"the template cannot be filled in ({kind}{where})",
-            allowed="Jinja with page, style and as_is",
-            fix="start from page.html.j2 of the package",
-        ) from None
+    if template is not None:
+        return fill_apart(template, page=page, style=style)
+    return make_environment().from_string(own).render(page=page, style=as_is(style))
 
 
 def read_logo(path: str | os.PathLike[str]) -> str:
@@ -240,24 +223,6 @@ def _read_small(path: Path, what: str, most: int) -> bytes:
     if len(content) > most:
         raise InvalidInput(f"the {what} is too large", got=path, allowed=f"up to {most:,} bytes")
     return content
-
-
-def make_environment() -> Environment:
-    """The settings of Jinja for documents: every text is escaped, and its invisible characters are made visible.
-
-    The sandbox is for templates of others, and no hindrance to our own.
-    """
-    from jinja2 import StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    return ImmutableSandboxedEnvironment(
-        autoescape=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,  # and not what is markup already
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
 
 
 def _load_weasyprint() -> Any:
