@@ -31,6 +31,7 @@ FALSE = (
     r"nobody,? whatever",
     r"whatever (he|they|anybody) knows?",
     r"knew every(body|thing about everybody) else",
+    r"everything about everybody",
     r"nobody (is|was|would be|could be|can be|guesses) (\w+ )?right",
     r"nobody (is )?able to tell",
     r"(nobody|anybody|anyone) (at all )?(who has seen all \w+ )?(can |could |may |would )?tells? (two|which)",
@@ -433,7 +434,7 @@ def test_an_attacker_who_also_learns_from_others_is_right_more_often_than_the_wo
 
 
 def people(draw: random.Random) -> pd.DataFrame:
-    rows = [(draw.choice("fmx"), draw.choice("yo"), draw.choice("aaab")) for _ in range(60)]
+    rows = [(draw.choice("fmx"), draw.choice("yo"), draw.choice("aaab")) for _ in range(24)]
     return pd.DataFrame(rows, columns=["sex", "age", "job"])
 
 
@@ -451,7 +452,7 @@ def test_a_statement_with_a_chosen_epsilon_claims_no_more_than_holds() -> None:
         text, choice = state(frame)
         require_true(text, [], some=False)
         require_factor(text)
-        for words in ("for ever", "any knowledge"):
+        for words in (", for ever", "any knowledge"):
             assert words not in text
         for words in ("chosen from the data, which it does not cover", "cellrisk choose --private"):
             assert words in text
@@ -460,10 +461,10 @@ def test_a_statement_with_a_chosen_epsilon_claims_no_more_than_holds() -> None:
         assert choice.epsilon is not None
         assert choice.epsilon / 1.1 < float(epsilon) <= choice.epsilon
         assert any(low <= float(epsilon) <= high for low, high in choice.admissible)
-        assert f"{choice.epsilon:.5g}"[:4] not in text.replace(epsilon, "")
+        assert f"{choice.epsilon:.4f}" not in text
         for place in range(5):
             total += 1
-            same += state(frame.drop(index=frame.index[11 * place]))[0] == text
+            same += state(frame.drop(index=frame.index[4 * place]))[0] == text
     assert same > total / 2
 
 
@@ -494,7 +495,7 @@ def caused_share(epsilon: float) -> float:
 @pytest.mark.usefixtures("no_pictures")
 def test_alternatives_are_compared_by_the_figure_that_is_limited() -> None:
     page = cr.report(table(), max_caused=0.05).to_html()
-    section = page[page.index("The epsilon and two alternatives") :]
+    section = page[page.index("3. The epsilon and two alternatives") :]
     section = section[: section.index("</table>")]
     rows = [
         [strip(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL)]
@@ -520,7 +521,7 @@ def test_page_one_does_not_contradict_itself() -> None:
     assert "One record adds to any attack, at most" in front
     assert "46.3 percentage points" in front
     assert "not how often an attacker is right" in front
-    assert "Nobody" not in front
+    assert "Nobody is right" not in front
 
 
 def test_the_ledger_states_what_one_record_in_all_releases_adds(
@@ -529,7 +530,7 @@ def test_the_ledger_states_what_one_record_in_all_releases_adds(
     ledger = str(tmp_path / "releases.db")
     assert main(["ledger", "create", ledger]) == 0
     given = ["--mechanism", "geometric", "--epsilon", "0.5"]
-    assert main(["ledger", "add", ledger, *given, "--new-cohort"]) == 0
+    assert main(["ledger", "add", ledger, *given, "--attribute", "job", "--qid", "sex", "--purpose", "a test"]) == 0
     capsys.readouterr()
     assert main(["ledger", "plan", ledger, *given]) == 0
     before, _, after = capsys.readouterr().out.partition("After:")

@@ -17,6 +17,7 @@ import cellrisk as cr
 from cellrisk.decide.choosing import CHOICE_NOTE, choose
 from cellrisk.errors import InvalidInput, UnknownName
 from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.risk.ceilings import CHOSEN
 from cellrisk.risk.explanation import explain
 from cellrisk.show.reporting import Report, basis, registry, report
 from cellrisk.system.text import CURATOR_NOTE, percent
@@ -39,7 +40,9 @@ def test_numbers_are_those_of_choose_assess_and_explain(table: cr.FrequencyTable
     assert chosen.epsilon == down(choice.epsilon)
     assert chosen.mechanism == cr.Geometric(epsilon=down(choice.epsilon))
     assessment = cr.assess(table, chosen.mechanism, measures="local")
-    assert assessment.headline in page.text
+    first, _, stated = assessment.headline.partition("Having a person's record")
+    assert stated
+    assert first + CHOSEN in page.text  # of an epsilon chosen from the data, no ceiling is stated
     people = assessment.exposures[0].people
     (row,) = [row for row in page.rows if row[0] == "Recommended"]
     assert row[:4] == [

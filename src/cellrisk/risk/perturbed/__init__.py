@@ -14,6 +14,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
 from cellrisk.risk.assessment import Risk
 from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence
+from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, NamedPeople, why_unknown
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
@@ -53,6 +54,11 @@ class PerturbedFigures:
     confidence: Confidence
     raw_share: float
     equal: tuple[EqualRisk, ...] = ()
+
+    @property
+    def worst_case(self) -> str:
+        """The ceiling in percent, never too low."""
+        return f"{say_most(self.ceiling)}%"
 
     def sentence(self, name: str) -> str:
         """The figures for somebody who reads nothing else."""

@@ -62,7 +62,7 @@ def threat_facts(
     return Facts(
         (
             (f"Who gets {what}", request.audience or f"{TO_FILL}: everybody, or whom (--audience)"),
-            ("Assumed to know", f"{known} For the last figure, everything about everybody else."),
+            ("Assumed to know", f"{known} For the worst case, every other record."),
             ("Assumed to hold", hold),
             ("Once, or a series", series),
             *([("Published before", before)] if ledger else []),

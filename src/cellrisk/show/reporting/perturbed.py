@@ -13,7 +13,6 @@ from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import NO_CHANCE, Condition
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import Perturbation, read_perturbation
-from cellrisk.risk.ceilings import say_most
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.perturbed import NOT_TOLD, PerturbedAssessment, PerturbedFigures, assess_perturbation
 from cellrisk.risk.perturbed.counts import PerturbedCountsSummary, inspect_perturbation
@@ -187,7 +186,7 @@ def _figures_row(figures: PerturbedFigures) -> Iterator[str]:
     yield contents.say_number(figures.caused, figures.caused / figures.records)
     yield contents.say_number(figures.people.mean, figures.people.mean / figures.records)
     yield contents.say_sure(figures.certainty)
-    yield f"{say_most(figures.ceiling)}% (coin toss: 50%), at worst if {a:,} and {b:,} others have them"
+    yield f"{figures.worst_case} (coin toss: 50%), at worst if {a:,} and {b:,} others have them"
 
 
 def _verdict(request: PerturbationRequest, broken: Sequence[str]) -> Verdict:
