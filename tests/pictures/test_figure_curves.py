@@ -14,7 +14,7 @@ from cellrisk.risk.figure_lines import FIGURES
 from cellrisk.show.pictures import draw_curve, to_png
 from tests.near import near
 from tests.pictures.drawing import EPSILONS, MAGIC, drawn_lines, holds, levels_of, words_of
-from tests.pictures.test_reproduction_pictures import check_room
+from tests.pictures.test_readme_picture import check_room
 
 GRID = np.geomspace(0.01, 100, 41)
 
