@@ -52,14 +52,15 @@ def test_headline_of_caused(table: cr.FrequencyTable) -> None:
     best = min(found.coarser, key=lambda way: way.caused)
     half = found.settings[0]
     assert (
-        f"about {found.caused:,.1f} would be exposed only because of their own record; it would be about "
-        f"{half.caused:,.1f} at half the epsilon, and about {best.caused:,.1f} after merging "
+        f"About {found.caused:,.0f} of 400 people ({100 * found.caused / 400:.1f}%) would be exposed only because of "
+        f"their own record; it would be about {half.caused:,.0f} at half the epsilon, and about {best.caused:,.0f} "
+        "after merging "
     ) in found.headline
     ways = [way.describe_with_name() for way in found.coarser if way.quasi_identifier in ("age", "town")]
     assert "merging neighbours of 'age' in pairs" in ways
     assert any(way.startswith("merging the rarest values of 'town' to ") for way in ways)
     none = dataclasses.replace(found, coarser=(), settings=(), caused=0.0)
-    assert "hardly anybody would be exposed only because of their own record." in none.headline
+    assert "About 0 of 400 people (0.0%) would be exposed only because of their own record." in none.headline
 
 
 def test_text(table: cr.FrequencyTable) -> None:

@@ -170,7 +170,7 @@ def test_the_sentence_and_the_table() -> None:
     assert found.headline == (
         "The release gives away the job of 6 of 8 people (75.0%), whose cells show their value alone; an attacker who "
         "believes such cells is right about 85.7% of the people in them. The original as it is would give away 50.0%, "
-        "guessing from the overall proportions gets 50.0%. Of those given away, 0 stand behind a count of 1 that is "
+        "guessing from the overall proportions gets 50.0%. None of those given away stand behind a count of 1 that is "
         "shown alone."
     )
     lines = str(found).splitlines()

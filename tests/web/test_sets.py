@@ -132,7 +132,7 @@ class TestNumbers:
         columns = {"quasi_identifiers": ["sex", "age"], "bins": {"age": "10"}}
         few = {**CHOICE, "tables": [columns, {**columns, "where": {"age": {"not": [22, 23]}}}]}
         found = wait_for(client, client.post(f"/api/sources/{source}/set", json=few))
-        told = r"Table 2 leaves out \d+ people who are in table 1: to publish both .*"
+        told = r"Table 2 leaves out \d+ people of cells that it shares with table 1: to publish both .*"
         assert re.fullmatch(told, found["differences"][0])
         two = {**CHOICE, "tables": [columns, {"quasi_identifiers": ["sex"]}]}
         found = wait_for(client, client.post(f"/api/sources/{source}/set", json=two))

@@ -237,8 +237,8 @@ def warn(loaded: LoadedTable) -> Iterator[str]:
                 "knows that person is in the data may know the value. Merge rare levels."
             )
         if missing.get(attribute.name):
-            rule = "are dropped" if table.missing == "drop" else "count as a level of their own"
-            yield f"No value of '{attribute.name}': {number_of(missing[attribute.name], 'record')}, which {rule}."
+            rule = "left out" if table.missing == "drop" else "counted as a level of its own"
+            yield f"No value of '{attribute.name}': {number_of(missing[attribute.name], 'record')}, {rule}."
 
 
 def warn_unread(loaded: LoadedTable, preview: Preview) -> Iterator[str]:
