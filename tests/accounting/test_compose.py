@@ -172,12 +172,12 @@ def test_the_ceiling_in_a_sentence_or_why_there_is_none() -> None:
 def test_statements_say_what_is_assumed() -> None:
     worst = compose([pure(0.1)] * 20, delta=1e-6).statements
     assert "20 losses without a known mechanism: taken at the worst that the guarantee allows." in worst
-    assert any("its parameters may not" in line for line in worst)
+    assert any("set before the first release" in line for line in worst)
     beside = compose([pure(0.1)] * 20 + [concentrated(0.001)] * 3, delta=1e-6).statements
     assert "20 losses without a known mechanism: taken at the worst that the guarantee allows." in beside
     known = compose([loss_of("laplace", 0.1)] * 20, delta=1e-6).statements
     assert not any("known mechanism" in line for line in known)
-    assert not any("its parameters may not" in line for line in compose([pure(0.1)]).statements)
+    assert not any("set before the first release" in line for line in compose([pure(0.1)]).statements)
     replaced = compose([loss_of("laplace", 0.1, neighbours="replace")]).statements
     assert replaced[-1].endswith("two counts change by 1 each.")
 
@@ -306,14 +306,19 @@ def test_a_delta_that_is_just_the_sum_suffices() -> None:
             None,
             ["implies approximate DP at the same", "the sum of the losses' deltas"],
         ),
-        ([concentrated(0.1)], 1e-6, ["no epsilon of its own", "own add up to", "its parameters may not"]),
+        ([concentrated(0.1)], 1e-6, ["no epsilon of its own", "own add up to", "set before the first release"]),
     ],
     ids=["pure", "approximate", "probabilistic", "mixed", "concentrated"],
 )
 def test_nothing_is_said_that_does_not_apply(losses: list[Loss], delta: float | None, said: list[str]) -> None:
     every = (
         *("implies approximate DP at the same", "no epsilon of its own", "need not outlast"),
-        *("the sum of the losses' deltas", "own add up to", "without a known mechanism", "its parameters may not"),
+        *(
+            "the sum of the losses' deltas",
+            "own add up to",
+            "without a known mechanism",
+            "set before the first release",
+        ),
     )
     found = " ".join(compose(losses, delta=delta).statements)
     assert [each for each in every if each in found] == said

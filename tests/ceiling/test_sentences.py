@@ -447,7 +447,7 @@ def state(frame: pd.DataFrame) -> tuple[str, cr.Choice]:
 def test_a_statement_with_a_chosen_epsilon_claims_no_more_than_holds() -> None:
     """No ceiling, nothing for ever; two digits inside what is admissible; most neighbours give the same text."""
     draw, same, total = random.Random(1), 0, 0
-    for _ in range(3):
+    for _ in range(2):
         frame = people(draw)
         text, choice = state(frame)
         require_true(text, [], some=False)

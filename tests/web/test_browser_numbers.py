@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,7 @@ class TestSlider:
             "Named with certainty": percent(sure[0]["right"] / found["table"]["records"]),
             EXPOSED: percent(risk_of(found, "risks", "local", "tight", "records")["risk"]),
             "Any value revealed": percent(risk_of(found, "risks", "local", "exact", "records")["risk"]),
-            "Two values told apart": f"{100 * ceiling['even_two']:.1f} of 100",
+            "Worst case for one record": f"{math.ceil(1000 * ceiling['even_two'] - 1e-9) / 10:.1f}%",
             "Exposed as epsilon falls to 0": percent(ends["chance"]),
             "Exposed by the raw table": percent(ends["raw"]),
         }
