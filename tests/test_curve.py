@@ -135,12 +135,11 @@ def compare_words(seed: int) -> None:
         return float((cells * np.stack(alone, axis=1)).sum() / cells.sum())
 
     risks = [risk(epsilon) for epsilon in epsilons]
-    close = {"rel": 0, "abs": 0.0501}
-    assert float(said["low"]) == pytest.approx(100 / 2**levels, **close)
+    assert float(said["low"]) == pytest.approx(100 / 2**levels, rel=0, abs=0.0501)
     homogeneous = cells[(cells > 0).sum(axis=1) == 1].sum() / cells.sum()
-    assert float(said["high"]) == pytest.approx(100 * homogeneous, **close)
+    assert float(said["high"]) == pytest.approx(100 * homogeneous, rel=0, abs=0.0501)
     for name, wanted in (("least", min(risks)), ("most", max(risks))):
-        assert float(said[name] or said["all"]) == pytest.approx(100 * wanted, **close)
+        assert float(said[name] or said["all"]) == pytest.approx(100 * wanted, rel=0, abs=0.0501)
         if said[name]:
             place = int(np.argmin(np.abs(epsilons / float(said[f"{name}_at"]) - 1)))
             assert f"{epsilons[place]:.3g}" == said[f"{name}_at"]

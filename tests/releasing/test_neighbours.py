@@ -226,9 +226,7 @@ def test_a_refusal_that_depends_on_the_records_is_said() -> None:
     assert look(case, case.usual()[1:], outside="error") == found
     assert "not among its declared levels" in look(case, [*case.usual(), ("5", "unseen")], outside="error")
     assert "is not a number" in look(case, [*case.usual(), ("five", "a")], outside="error")
-    assert "which are not among their labels; got 1 records" in look(
-        case, [*case.usual(), ("5", None)], outside="error"
-    )
+    assert "which are not among their labels; got 1 record" in look(case, [*case.usual(), ("5", None)], outside="error")
     assert "that do occur" in look(replace(case, exclude=(RULE,)), case.usual(), outside="error")
     missing = look(replace(case, missing="error"), case.usual())
     assert [

@@ -115,6 +115,15 @@ def test_compare_shows_every_number() -> None:
     assert compared.headline.startswith("The 7 assessed numbers are at most ")
 
 
+def test_what_was_not_drawn_has_no_standard_error_of_0() -> None:
+    """A share of cells that no release has is not known without error: it may be rare."""
+    found = cr.simulate(make([[400, 300]]), cr.Geometric(1.0), releases=5)
+    assert all(scenario.standard_error == near(0.0) for scenario in found.scenarios)
+    lines = str(found).splitlines()
+    header = next(place for place, line in enumerate(lines) if line.startswith("scenario"))
+    assert [line.endswith("did not vary") for line in lines[header + 1 : header + 9]] == [True] * 8
+
+
 def test_releases_that_do_not_vary() -> None:
     """Little noise: every release shows the same, and risks of 1 or a hair below are no contradiction."""
     table, mechanism = make(HOMOGENEOUS), cr.Laplace(epsilon=60.0)

@@ -148,7 +148,7 @@ def test_one_level(tmp_path: Path) -> None:
 
 def test_missing_values() -> None:
     holes = frame(sex=["f", None, None, "m"], job=["a", "b", None, "a"])
-    text = refused(InvalidInput, "2 records in 'sex', 1 records in 'job'", holes, missing="error")
+    text = refused(InvalidInput, "2 records in 'sex', 1 record in 'job'", holes, missing="error")
     assert "missing='drop'" in text
     weighted = refused(InvalidInput, "5 records in 'sex', 3 records in 'job'", holes, missing="error", count="n")
     assert "category" in weighted

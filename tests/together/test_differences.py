@@ -94,8 +94,8 @@ def test_figures_of_adult() -> None:
         (101.084, 10.4028, 106.815, 17.5964), rel=1e-5, abs=0
     )
     sentence = (
-        '"without" leaves out 271 people of cells that it shares with table 1: to publish both raises those exposed '
-        "among them from 18 to 107 people"
+        '"without" leaves out 271 people of cells that it shares with table 1: to publish both takes those exposed '
+        "among them from 18 to 107;"
     )
     assert sentence in str(found)
     assert found.to_dict()["differences"][0]["people"] == 271

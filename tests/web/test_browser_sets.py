@@ -247,7 +247,7 @@ def test_warnings_are_shown_as_they_are_printed(visit: Visit, server: Running) -
     page = show_set(open_sets(visit, server), OVERLAPPING)
     warned = page.locator("#mind li").all_inner_texts()
     assert re.match(
-        r"Table 2 leaves out \d+ people of cells that it shares with table 1: to publish both raises", warned[0]
+        r"Table 2 leaves out \d+ people of cells that it shares with table 1: to publish both takes", warned[0]
     )
     rules = page.locator("#rules")
     expect(rules.get_by_role("table")).to_be_hidden()

@@ -20,7 +20,7 @@ from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.measures.sequences import convolve, convolve_fast
 from cellrisk.risk.measures.survival import each_alone_in_rows
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.text import make_sentence, number_of, whole_people
+from cellrisk.system.text import change, make_sentence, number_of, whole_people
 
 DIRECT = 4096
 """Noise that reaches no further is convolved term by term."""
@@ -50,12 +50,9 @@ class Difference:
     def headline(self) -> str:
         """What a board can repeat."""
         left_out = f"{make_sentence(self.inner.title, '')} leaves out {number_of(self.people, 'person')} of cells that "
-        before, after = whole_people(self.in_outer), number_of(self.either, "person")
-        change = f"raises those exposed among them from {before} to {after}"
-        if before == whole_people(self.either):
-            change = f"exposes {after} among them, as {self.outer.title} does alone"
-        both = f"it shares with {self.outer.title}: to publish both {change}"
-        return f"{left_out}{both}; the difference is a table of them alone."
+        before, after = whole_people(self.in_outer), whole_people(self.either)
+        both = f"it shares with {self.outer.title}: to publish both takes those exposed among them"
+        return f"{left_out}{both} {change(before, after)}; the difference is a table of them alone."
 
     def to_dict(self) -> dict[str, Any]:
         return {

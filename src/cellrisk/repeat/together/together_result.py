@@ -15,7 +15,17 @@ from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, change, claim, make_sentence, number_of, percent
+from cellrisk.system.text import (
+    CURATOR_NOTE,
+    about_people,
+    aligned,
+    change,
+    claim,
+    make_sentence,
+    number_of,
+    of_people,
+    percent,
+)
 
 SAYS = {
     "elimination": "the one value that vanishes in none of the person's cells",
@@ -168,10 +178,9 @@ class TogetherAssessment(Result):
         lead = self.rule()
         together = "The table gives" if len(self.tables) == 1 else f"Together the {len(self.tables)} tables give"
         said = (
-            f"{together} away the {self.sensitive} of {_about(lead.caused)} of {number_of(self.records, 'person')} "
-            f"({percent(lead.caused / self.records)}) only because their own records are in them, and of "
-            f"{_about(lead.right)} ({percent(lead.right / self.records)}) at all, against "
-            f"{percent(lead.chance / self.records)} by chance alone."
+            f"{together} away the {self.sensitive} of {of_people(lead.caused, self.records)} only because their own "
+            f"records are in them, and of {about_people(lead.right)} ({percent(lead.right / self.records)}) at "
+            f"all, against {percent(lead.chance / self.records)} by chance alone."
         )
         if len(self.tables) == 1:
             return said.replace("in them", "in it")
@@ -403,13 +412,3 @@ def say_people(number: float) -> str:
     if number < 0.01:
         return "under 0.01" if number > 0 else "0"
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}" if number >= 1 else f"{number:.2g}"
-
-
-def _about(number: float) -> str:
-    """The same in a sentence.
-
-    >>> _about(4298.49), _about(1e-9)
-    ('about 4,298', 'under 0.01')
-    """
-    told = say_people(number)
-    return told if told.startswith("under") else f"about {told}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.system.arrays import Floats, Integers
-from cellrisk.system.text import number_of, whole_people
+from cellrisk.system.text import whole_people
 
 TIE = 1e-12
 """Shares that fall short of a certainty by no more than this have it: that is rounding."""
@@ -62,9 +62,7 @@ class NamedPeople:
         >>> NamedPeople(0.95, "negbin", 0.2, 0.3, 1, 1).people
         'fewer than 1 person'
         """
-        if round(self.right_low) == round(self.right_high):
-            return number_of(self.right_high, "person")
-        return f"{self.number} people"
+        return f"{self.number} {'person' if self.number in ('1', 'fewer than 1') else 'people'}"
 
     @property
     def number(self) -> str:
