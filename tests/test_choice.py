@@ -385,7 +385,7 @@ def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
     assert Condition(Requirement(max_risk=found), measured).breaches(at) == []
     fewer = Requirement(max_risk=1.0, max_people=1)
     assert Condition(fewer, measured).breaches(at) == [
-        f"a risk of at most 100% and at most 1 people exposed on average (local risk, exact, by records); it is "
+        f"a risk of at most 100% and at most 1 person exposed on average (local risk, exact, by records); it is "
         f"{100 * risk:.1f}%"
     ]
 
@@ -395,7 +395,7 @@ def test_what_a_perturbation_breaks_is_said_in_full(bent: cr.FrequencyTable) -> 
     measured = cr.choose(bent, max_epsilon=1.0).measured
     assert Condition(Requirement(max_risk=0.1, max_people=1, margin=0.1), measured).breaches(rounded) == [
         "a risk of at most 10% (local risk, tight, by records); it is 55.6%",
-        "at most 1 people exposed on average; it is 66.7",
+        "at most 1 person exposed on average; it is 66.7",
         "a risk at most 10% above chance; a perturbation has no noise that could drown the counts, and so no chance "
         "level",
     ]

@@ -43,7 +43,7 @@ COMMANDS = (
     f"curve {TABLE} --epsilon 0.1,1",
     f"curve {TABLE} --epsilon 1 --measure caused,certainty,ceiling,local",
     f"choose {TABLE} --max-caused 0.1",
-    f"choose {TABLE} --max-people 2",
+    f"choose {TABLE} --max-people 1",
     f"choose {PRIVATE} --private 90 --max-caused-people 1",
     f"utility {TABLE} --epsilon 1 --releases 20",
     f"simulate {TABLE} --epsilon 1 --releases 20",

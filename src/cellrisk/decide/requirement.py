@@ -24,7 +24,7 @@ NO_CHANCE = "a perturbation has no noise that could drown the counts, and so no 
 WORDS = {
     "max_risk": ("a risk of at most {}%", "the risk at or below {}%"),
     "margin": ("a risk at most {}% above chance", "the risk at most {}% above chance"),
-    "max_people": ("at most {} people exposed on average", "the number of people exposed on average at or below {}"),
+    "max_people": ("at most {} {people} exposed on average", "the number of people exposed on average at or below {}"),
 }
 """Each limit in words, after "asks for" and after "keeps"."""
 RANGES: dict[str, tuple[str, str, Callable[[float], bool]]] = {
@@ -92,7 +92,9 @@ class Requirement:
     def _say(self, grammar: int) -> str:
         given = {name: value for name, value in vars(self).items() if value is not None}
         shown = {name: as_given(value, 0 if name == "max_people" else 2) for name, value in given.items()}
-        return " and ".join(words[grammar].format(shown[name]) for name, words in WORDS.items() if name in shown)
+        people = "person" if self.max_people == 1 else "people"
+        said = (words[grammar].format(shown[name], people=people) for name, words in WORDS.items() if name in shown)
+        return " and ".join(said)
 
 
 @dataclass(frozen=True, eq=False)
