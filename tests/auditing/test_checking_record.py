@@ -174,7 +174,7 @@ def test_the_command_writes_it_and_stops_above_the_limit(tmp_path: Path, capsys:
     place = tmp_path / "outputs" / "results.json"
     assert run_command(tmp_path, "--acro", str(place), "--max-risk", "0.4", "--exception", "They agreed.") == 3
     said = capsys.readouterr()
-    assert said.err == "cellrisk: the release gives away the job of 50.0% of the people, above the limit 0.4\n"
+    assert said.err == "cellrisk: the release gives away the job of 50.0% of the people, above the limit 40%\n"
     record = read(place.parent)["results"]["cellrisk_0"]
     assert (record["status"], record["exception"]) == ("fail", "They agreed.")
     assert record["command"].startswith("cellrisk audit people.csv released.csv --qid sex,town")

@@ -48,7 +48,7 @@ def forbid(policy: str) -> None:
     [
         ("max-epsilon = 0.9", "an epsilon of at most 0.9; epsilon is 1"),
         ("max-epsilon = 0.4", "that of the figure is 0.5"),
-        ("max-ceiling = 0.6", "two equally likely values apart"),
+        ("max-ceiling = 0.6", "a worst case of at most 60%"),
     ],
 )
 def test_a_figure_that_a_policy_forbids_costs_nothing(capsys: Capture, policy: str, told: str) -> None:

@@ -92,7 +92,7 @@ def test_the_risk_of_people_is_limited_where_no_measure_is_named(capsys: Capture
     ("policy", "told"),
     [
         ("max-caused = 0.0001", "because of their own record"),
-        ("max-ceiling = 0.75", "two equally likely values apart 77.78 times"),
+        ("max-ceiling = 0.75", "the worst case is 77.78%"),
         ("max-certain = 0.0001\ncertainty = 0.6", "with 60% certainty"),
         ("max-certain = 0.0001\ncertainty = 0.6\nbelief = 'table'", "with 60% certainty"),
         ("max-risk = 0.001", "a risk of at most 0.1%"),

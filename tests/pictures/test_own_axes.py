@@ -103,7 +103,7 @@ def test_a_choice_among_mechanisms_leaves_its_strips_out(several: cr.FrequencyTa
     choice.plot(ax=ax)
     assert len(ax.figure.axes) == 2
     assert any(np.array_equal(line.get_ydata(), choice.scan[1]) for line in ax.lines)
-    for words in ("raw table", "chance", "limit 35.0%", "recommended"):
+    for words in ("raw table", "chance", "limit 35%", "recommended"):
         assert words in shown(ax)
 
 

@@ -247,7 +247,7 @@ def test_the_policy_is_among_what_the_guarantee_does_not_cover(
     (told,) = json.loads(Path("out.csv.json").read_text(encoding="utf-8"))["not_covered"]
     assert told == (
         "Whether the limits are kept was found from the data, which the guarantee does not cover: the policy asks for "
-        "a risk of at most 99.0% and a delta of at most 1/n, n being the number of records."
+        "a risk of at most 99% and a delta of at most 1/n, n being the number of records."
     )
     assert told in out
 

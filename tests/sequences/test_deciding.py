@@ -176,7 +176,7 @@ def test_risk_and_the_others_hold_together(table: cr.FrequencyTable) -> None:
         assert inside(both, epsilon) == (inside(risk, epsilon) and inside(caused, epsilon))
     never = largest_epsilon(table, [Step("geometric", "job", epsilon=5.0)], attribute="pay", max_caused=1e-4)
     assert (never.epsilon, never.admissible) == (None, ())
-    assert "epsilon 0.001 is too much already" in never.headline
+    assert "epsilon 1e-06 is too much already" in never.headline
 
 
 @pytest.mark.parametrize(
