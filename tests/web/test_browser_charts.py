@@ -63,7 +63,7 @@ def check_both_steps(page: Any, pictures: Path, name: str) -> None:
     open_step(page, "decide")
     page.get_by_label("Exposed, at most").fill("90")  # off the scale: an arrow at the edge
     page.get_by_label("Because of their own record, at most").fill("0.1")
-    expect(page.locator("#max-risk-handle")).to_contain_text("↑ limit 90.0%")
+    expect(page.locator("#max-risk-handle")).to_contain_text("↑ limit 90%")
     wait_until_drawn(page)
     check_chart(page, "#limits", {"exposed", "caused", "sure"})
     marks = [page.locator(f"#{name}-handle b").bounding_box() for name in ("max-risk", "max-caused")]
