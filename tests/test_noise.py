@@ -291,6 +291,15 @@ def test_geometric_draws_of_any_scale(scale: float) -> None:
     assert (drawn > 0).mean() == pytest.approx(0.5, abs=2.5 / 4000**0.5)
 
 
+@pytest.mark.parametrize("scale", [900.0, 1100.0, 1e9, 1e300])
+def test_discrete_gaussian_draws_of_any_scale(scale: float) -> None:
+    """Whole numbers with the deviation of the scale, however wide; the largest arrays would not fit into memory."""
+    drawn = DiscreteGaussianNoise(scale).sample(np.random.default_rng(7), (4000,))
+    assert (drawn == np.rint(drawn)).all()
+    assert ((drawn / scale) ** 2).mean() == pytest.approx(1.0, abs=5 * (2 / 4000) ** 0.5)
+    assert (drawn > 0).mean() == pytest.approx(0.5, abs=2.5 / 4000**0.5)
+
+
 @pytest.mark.parametrize("scale", [0.3, 1.0, 40.0])
 def test_draws_of_a_discrete_gaussian_are_from_its_law(scale: float) -> None:
     """What it draws from is symmetric, leaves out less than 1e-18, and is no wider than ten deviations and a few."""
