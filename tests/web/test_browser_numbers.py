@@ -14,7 +14,7 @@ import pytest
 import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.publish.simulation import SCENARIOS
-from cellrisk.system.text import claim, percent
+from cellrisk.system.text import as_given, claim, percent
 from tests.web.conftest import Running
 from tests.web.walking import (
     epsilon,
@@ -225,7 +225,7 @@ class TestDownloads:
         report = save_download(page, "Download the report", tmp_path).read_text(encoding="utf-8")
         shown = figures(page)
         because = shown["Because of their own record"]
-        for words in (f"epsilon {epsilon(page)}", shown[EXPOSED], because, percent(limit(page))):
+        for words in (f"epsilon {epsilon(page)}", shown[EXPOSED], because, f"{as_given(limit(page), 2)}%"):
             assert words in report
 
     def test_commands_can_be_copied(self, page: Any) -> None:

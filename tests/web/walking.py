@@ -111,7 +111,7 @@ def limit(page: Any) -> float:
     field = page.get_by_label("Exposed, at most").input_value()
     line = page.locator("#max-risk-handle")
     assert float(line.get_attribute("aria-valuenow")) == float(field)
-    assert line.inner_text().removeprefix("↑ ") == f"limit {float(field):.1f}%"
+    assert line.inner_text().removeprefix("↑ ") == f"limit {float(field):g}%"
     return round(float(field) / 100, 6)
 
 
