@@ -58,7 +58,7 @@ class TestFromFileToReport:
         report = save_download(page, "Download the report", tmp_path)
         assert report.name == "adult-report.html"
         text = report.read_text(encoding="utf-8")
-        for words in ("Income by age, sex and work", "Office of Tables", f"epsilon {epsilon(page)}", "30.0%", "32,561"):
+        for words in ("Income by age, sex and work", "Office of Tables", f"epsilon {epsilon(page)}", "30%", "32,561"):
             assert words in text
         expect(page.locator("#download-status")).to_contain_text("Saved: adult-report.html")
 
