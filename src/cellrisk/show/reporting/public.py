@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING
 
 from cellrisk.decide.choosing import WITHOUT_DATA
 from cellrisk.decide.policy import CHECKED
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.precision import Precision, find_precision
-from cellrisk.repeat.together.costs import Cost
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, Words
@@ -20,6 +20,9 @@ from cellrisk.show.reporting.decision import Decision
 from cellrisk.show.reporting.records import list_unprotected
 from cellrisk.show.reporting.verdict import public_verdict
 from cellrisk.system.text import claim, make_sentence
+
+if TYPE_CHECKING:
+    from cellrisk.repeat.together.costs import Cost
 
 FOR_THE_PUBLIC = "For the public: figures computed from the raw data are withheld."
 WITHHELD = (
