@@ -287,10 +287,9 @@ class TestJsonLines:
             (f'["{SECRET}"]\n', "line 1 of the file is no object"),
             (f'{{"age": 1, "job": ["{SECRET}"]}}\n', "a value is nested"),
             ('{"age": 1, "job": ' + "[" * 100_000, "line 1 of the file is not JSON"),
-            ('{"age": 1' + "0" * 10_000 + ', "job": "a"}', "line 1 of the file is not JSON"),
             ('{"age": 1}\n', "has no column 'job'"),
         ],
-        ids=["cut", "list", "nested", "deep", "huge", "lacking"],
+        ids=["cut", "list", "nested", "deep", "lacking"],
     )
     def test_refusals(self, tmp_path: Path, text: str, says: str) -> None:
         path = tmp_path / "people.jsonl"
