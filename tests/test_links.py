@@ -50,10 +50,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "demo": ("demo", "--save", "out.parquet"),
     "export": ("ledger", "export", "l.db", "--output", "out.csv"),
     "ledger risk": ("ledger", "risk", "l.db", *COLUMNS[:1], *COLUMNS[1:], "--plot", "out.svg"),
-    "reproduce": ("reproduce", "--offline", "--force", "--output", "out"),
 }
 EXISTS = "the output folder exists"
-OTHER_WORDS = {"set": EXISTS, "recorded set": EXISTS, "reproduce": "the output path is no folder"}
+OTHER_WORDS = {"set": EXISTS, "recorded set": EXISTS}
 TARGETS = ("victim.txt", "nowhere.txt", "folder")
 
 
