@@ -180,7 +180,7 @@ class TestWorkspace:
         assert list(tmp_path.iterdir()) == []
 
     def test_the_oldest_previews_tables_and_downloads_make_room(self, tmp_path: Path, monkeypatch: Any) -> None:
-        monkeypatch.chdir(tmp_path)  # workers import nothing from the working folder, but this module
+        monkeypatch.chdir(tmp_path)  # a worker imports this module, and nothing from the working folder
         monkeypatch.setattr(module, "MOST_PREVIEWS", 1)
         monkeypatch.setattr(module, "MOST_TABLES", 2)
         monkeypatch.setattr(module, "MOST_DOWNLOADS", 1)
