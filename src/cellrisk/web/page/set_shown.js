@@ -1,6 +1,6 @@
 // What a set gives away: the sentence, the matrix of tables by figures, the pictures, and the same elsewhere.
 import { announce, at, make, makeTable, setVerdict, showNote, write } from "./elements.js";
-import { claim, count, mostPercent, ofCells, ofPeople, short, writePeople } from "./numbers.js";
+import { claim, mostPercent, ofCells, ofPeople, short, writePeople } from "./numbers.js";
 import { shape } from "./picture.js";
 import { known } from "./set_state.js";
 
