@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Callable
+from typing import TypeVar
 
+Refusal = TypeVar("Refusal", bound="CellriskError")
 KEPT = "\n\t"
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Kinds of characters that cannot be seen: controls, directions and widths of nothing, halves of pairs, line ends."""
@@ -32,23 +36,83 @@ def shorten(value: object) -> object:
     return "a number of more than 18 digits" if isinstance(value, int) and abs(value) >= 10**18 else value
 
 
+Naming = Callable[[str, "str | None"], str]
+"""How a surface writes an argument: from its name in Python, and the value to give it (None: the name alone)."""
+ARGUMENT = re.compile("\x1f([a-z_]+)(?:\x1e([^\x1e\x1f]*))?\x1f")
+
+
+def argument(name: str, value: object = None) -> str:
+    """Mark an argument in a message, with the value to give it if there is one, so that each surface can write it.
+
+    >>> str(InvalidInput("values are outside the levels", fix=f"leave them out with {argument('outside', 'drop')}"))
+    "values are outside the levels; leave them out with outside='drop'"
+    """
+    return f"\x1f{name}\x1f" if value is None else f"\x1f{name}\x1e{value}\x1f"
+
+
+PYTHON_VALUE = re.compile(r"True|False|None|-?\d[\d.e+-]*|[\[{(].*")
+"""Values that Python writes without quotation marks."""
+
+
+def name_in_python(name: str, value: str | None) -> str:
+    """Write an argument as in Python.
+
+    >>> name_in_python("releases", None), name_in_python("releases", "2"), name_in_python("missing", "drop")
+    ('releases', 'releases=2', "missing='drop'")
+    """
+    if value is None:
+        return name
+    return f"{name}={value}" if PYTHON_VALUE.fullmatch(value) else f"{name}={value!r}"
+
+
 class CellriskError(Exception):
     """Any refusal by cellrisk. The message is one line and carries column names and counts, never data values.
 
-    >>> print(InvalidInput("epsilon must be positive", got=-1, allowed="a number above 0", fix="try --epsilon 1"))
-    epsilon must be positive; got -1; allowed: a number above 0; try --epsilon 1
+    ``option`` is the argument at fault, by its name in Python; the message then begins with it, as Python, the command
+    line (``--epsilon``) or the web app writes it. Other arguments are marked by ``argument``. ``code`` names the kind
+    of refusal; it stays when the words change.
+
+    >>> refusal = InvalidInput("must be positive", option="epsilon", got=-1, allowed="a number above 0", code="range")
+    >>> print(refusal)
+    epsilon must be positive; got -1; allowed: a number above 0
+    >>> refusal.render(lambda name, value: f"--{name}")
+    '--epsilon must be positive; got -1; allowed: a number above 0'
     """
 
-    def __init__(self, what: str, *, got: object = None, allowed: str | None = None, fix: str | None = None) -> None:
-        parts = [what]
+    def __init__(
+        self,
+        what: str,
+        *,
+        got: object = None,
+        allowed: str | None = None,
+        fix: str | None = None,
+        option: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        parts = [what if option is None else f"{argument(option)} {what}"]
         if got is not None:
             parts.append(f"got {shorten(got)}")
         if allowed:
             parts.append(f"allowed: {allowed}")
         if fix:
             parts.append(fix)
-        self.message = visible(" ".join("; ".join(parts).split()), "")
-        super().__init__(self.message)
+        self.marked = "; ".join(parts)
+        self.option = option
+        self.code = code
+        super().__init__(self.marked)
+
+    def render(self, naming: Naming) -> str:
+        """Return the message in one line, with arguments as ``naming`` writes them."""
+        words = ARGUMENT.sub(lambda found: naming(found[1], found[2]), self.marked)
+        return visible(" ".join(words.split()), "")
+
+    def within(self: Refusal, where: str) -> Refusal:
+        """Return the same refusal with what it is about in front: ``table 2: epsilon must be positive``."""
+        return type(self)(f"{where}: {self.marked}", code=self.code)
+
+    @property
+    def message(self) -> str:
+        return self.render(name_in_python)
 
     def __str__(self) -> str:  # KeyError would print the repr
         return self.message

@@ -150,11 +150,12 @@ def _refuse(error: BaseException) -> int:
 
 def find_refusal(error: BaseException) -> str | None:
     """What a refusal says. One of `parsing` is inside the errors of Typer, and does not know its option."""
-    from cellrisk.cli.spelling import spell
+    from cellrisk.cli.spelling import name_options, spell
 
     error = explain_missing(error) or error
     if isinstance(error, CellriskError):
-        return spell(str(error), build_command())
+        root = build_command()
+        return spell(error.render(name_options(root)), root)
     inner: list[Any] = getattr(error.__cause__, "errors", list)()
     found = inner[0].get("ctx", {}).get("error") if inner else None
     return f"{error.param.opts[0]} {found}" if isinstance(found, CellriskError) else None  # type: ignore[attr-defined]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from cellrisk.errors import Naming, name_in_python
+
 OTHER_NAMES = {"quasi_identifiers": "qid", "bins": "bin", "measures": "measure", "forms": "form"}
 """Arguments in Python whose options have another name."""
 PYTHON_ALONE = re.compile(r" \(in Python [^)]*\)")
@@ -50,6 +52,27 @@ def spell(message: str, root: Any) -> str:
     found = TWICE.sub(r"\1", NAMED.sub(name_it, found))
     first, must, rest = found.partition(" must ")
     return f"{options[first][0]}{must}{rest}" if must and first in options else found
+
+
+def name_options(root: Any) -> Naming:
+    """Return how the command line writes an argument; what has no option keeps its name in Python.
+
+    >>> from types import SimpleNamespace as Of
+    >>> naming = name_options(Of(name="release", params=(Of(name="force", opts=["--force"], secondary_opts=[]),)))
+    >>> naming("force", "True"), naming("force", None), naming("seed", "1")
+    ('--force', '--force', 'seed=1')
+    """
+    options = {name: option for command in walk(root) for name, option in _list_options(command)}
+
+    def name_option(name: str, value: str | None) -> str:
+        known = options.get(OTHER_NAMES.get(name, name))
+        if known is None:
+            return name_in_python(name, value)
+        if value in ("True", None):
+            return known[0]
+        return known[1] if value == "False" else f"{known[0]} {value}"
+
+    return name_option
 
 
 def walk(command: Any) -> Iterator[Any]:

@@ -123,6 +123,19 @@ def box_of(option: str) -> str:
     return LABELS.get(name, f"--{option}")
 
 
+def name_box(name: str, value: str | None) -> str:
+    """Write an argument as the web app does: the label of its field; what has no field by its option.
+
+    >>> name_box("delta", None), name_box("missing", "drop"), name_box("person", "patient")
+    ('“Delta”', '“Missing values”: drop', '--person patient on the command line')
+    """
+    box = LABELS.get(name.removeprefix("max_"))
+    if box is None:
+        option = f"--{name.replace('_', '-')}"
+        return f"{option if value in (None, 'True') else f'{option} {value}'} on the command line"
+    return box if value is None else f"{box}: {value}"
+
+
 def name_boxes(line: str) -> str:
     """A refusal as the page says it.
 
@@ -158,7 +171,7 @@ def known_as(path: str, name: str) -> Iterator[None]:
     try:
         yield
     except CellriskError as refusal:
-        raise InvalidInput(hide_path(str(refusal), path, name)) from None
+        raise InvalidInput(hide_path(refusal.marked, path, name), code=refusal.code) from None
 
 
 @contextmanager
@@ -167,4 +180,4 @@ def in_words_of_boxes() -> Iterator[None]:
     try:
         yield
     except CellriskError as refusal:
-        raise InvalidInput(name_set_boxes(str(refusal))) from None
+        raise InvalidInput(name_set_boxes(refusal.render(name_box)), code=refusal.code) from None

@@ -52,7 +52,7 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
         from starlette.exceptions import HTTPException
 
         from cellrisk.system.version import __version__
-        from cellrisk.web.boxes import name_boxes
+        from cellrisk.web.boxes import name_box, name_boxes
         from cellrisk.web.guard import Guard
         from cellrisk.web.jobs import Busy
         from cellrisk.web.routes import api, page
@@ -82,10 +82,10 @@ def create_app(settings: Settings, on_link: Callable[[], None] = lambda: None) -
     app.include_router(page)
 
     @app.exception_handler(CellriskError)
-    def refuse(_: Request, refusal: Exception) -> JSONResponse:
+    def refuse(_: Request, refusal: CellriskError) -> JSONResponse:
         statuses = {NotThere: 404, NotRead: 409, Busy: 429}
         status = next((status for kind, status in statuses.items() if isinstance(refusal, kind)), 422)
-        return JSONResponse({"error": name_boxes(str(refusal))}, status_code=status)
+        return JSONResponse({"error": name_boxes(refusal.render(name_box))}, status_code=status)
 
     @app.exception_handler(RequestValidationError)
     def refuse_request(_: Request, refusal: Exception) -> JSONResponse:
