@@ -7,7 +7,7 @@ table of any Ibis engine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 ENGINES: tuple[EngineName, ...] = list_words(EngineName)
+
+
+class GroupedRows(NamedTuple):
+    """One row for each combination of raw values: c0, c1, ... and how often it occurs, n."""
+
+    batches: Any
+    """An Arrow stream."""
+    kinds: Mapping[str, str] = {}
+    """How the text of a column becomes labels, if not as text."""
 
 
 class Opened(NamedTuple):
@@ -78,11 +87,45 @@ def open_source(
         elif is_address(source) and find_stored(source) is None:
             from cellrisk.counts.databases.database import open_database
 
-            opened = open_database(source, table, columns)
+            opened = open_grouped(open_database(source, table, columns), resources)
         else:
             opened = open_embedded(source, columns, table, resources, by_declaration)
         with opened as expression:
             yield read_nothing_as_text(expression)
+
+
+@contextmanager
+def open_grouped(opened: AbstractContextManager[GroupedRows], resources: Resources) -> Iterator[ir.Table]:
+    """The records behind grouped rows, in the embedded engine."""
+    from cellrisk.counts.engine import embedded_engine, make_view
+
+    with embedded_engine(resources) as (connection, _):
+        with opened as rows:
+            connection.con.register("batches", rows.batches)
+            connection.con.execute("CREATE TEMP TABLE grouped AS FROM batches")
+            connection.con.unregister("batches")
+        names = [name for name in connection.con.table("grouped").columns if name != "n"]
+        chosen = ", ".join(
+            as_decimal(connection.con, name)
+            if rows.kinds.get(name) == "number"
+            else f"{name}::TIMESTAMPTZ AS {name}"
+            if rows.kinds.get(name) == "instant"
+            else name
+            for name in names
+        )
+        yield make_view(connection, f"SELECT {chosen} FROM grouped, range(n)")
+
+
+def as_decimal(connection: Any, name: str) -> str:
+    """Text of numbers as decimals, if all of them fit."""
+    digits, scale, odd = connection.execute(
+        f"SELECT max(length(split_part(ltrim({name}, '-'), '.', 1))), "
+        f"max(length(rtrim(split_part({name}, '.', 2), '0'))),"
+        f" count(*) FILTER (NOT regexp_full_match({name}, '-?[0-9]+([.][0-9]+)?')) FROM grouped"
+    ).fetchall()[0]
+    if odd or (digits or 0) + (scale or 0) > 38:
+        return name
+    return f"{name}::DECIMAL(38, {scale or 0}) AS {name}"
 
 
 def read_nothing_as_text(table: ir.Table) -> ir.Table:
