@@ -7,7 +7,7 @@ table of any Ibis engine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.engine import plain_refusals
 from cellrisk.counts.files import PARQUET_SUFFIXES, find_files, is_address
 from cellrisk.counts.frames import find_frame_reader, list_types
+from cellrisk.counts.grouped import GroupedRows
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT, AskedColumns, Schema
 from cellrisk.counts.stored import find_stored
@@ -29,15 +30,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 ENGINES: tuple[EngineName, ...] = list_words(EngineName)
-
-
-class GroupedRows(NamedTuple):
-    """One row for each combination of raw values: c0, c1, ... and how often it occurs, n."""
-
-    batches: Any
-    """An Arrow stream."""
-    kinds: Mapping[str, str] = {}
-    """How the text of a column becomes labels, if not as text."""
 
 
 class Opened(NamedTuple):

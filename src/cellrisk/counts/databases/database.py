@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from cellrisk.counts.grouped import GroupedRows
 from cellrisk.counts.schema import locate, unknown_table
 from cellrisk.errors import CellriskError, InvalidInput, argument
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from cellrisk.counts.sources import GroupedRows
 
 DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 """Drivers that are chosen if an address names none; for other databases the choice is SQLAlchemy's."""
@@ -44,7 +43,7 @@ class DatabaseName:
     """Where a database is, as far as a message may say."""
 
     engine: str
-    """SQLAlchemy's name of the dialect."""
+    """The kind of database: postgres, or SQLAlchemy's name of the dialect."""
     host: str
     database: str
 
@@ -60,8 +59,6 @@ def open_database(address: str, table: str | None, columns: Sequence[str]) -> It
     address: postgresql://user:password@host:port/database, or another that SQLAlchemy knows, if its driver is
     installed. table: the name of a table or view, with its schema and a full stop in front if it has one.
     """
-    from cellrisk.counts.sources import GroupedRows
-
     name = read_address(address)
     if not isinstance(table, str) or not table:
         raise InvalidInput(
@@ -102,7 +99,7 @@ def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
     except ImportError as error:
         raise InvalidInput(
             f"reading {name.engine} databases needs a driver that is not installed",
-            fix=INSTALL if name.engine == "postgresql" else f"install the package that brings {error.name}",
+            fix=INSTALL if name.engine == "postgres" else f"install the package that brings {error.name}",
             code="no-driver",
         ) from None
     try:
@@ -244,7 +241,7 @@ def open_batches(
     query = sa.select(*(each.label(f"c{place}") for place, each in enumerate(grouped)), sa.func.count().label("n"))
     query = query.select_from(table).group_by(*grouped)
     result = connection.execute(query, execution_options={"stream_results": True, "max_row_buffer": ROWS})
-    parts = result.partitions(ROWS)
+    parts, cursor = result.partitions(ROWS), result.cursor
     names = [*(f"c{place}" for place in range(len(forms))), "n"]
     schema = pa.schema(list(zip(names, [*(form.type for form in forms), pa.int64()], strict=True)))
 
@@ -268,8 +265,8 @@ def open_batches(
         first: Sequence[Any] = next(parts, [])
         yield pa.RecordBatchReader.from_batches(schema, stream())
     finally:
-        with suppress(Exception):  # a connection that is lost has no cursor to close
-            result.close()
+        with suppress(Exception):  # SQLAlchemy leaves it open if the connection was lost
+            cursor.close()
 
 
 def read_address(address: str) -> DatabaseName:
@@ -310,6 +307,7 @@ def read_address(address: str) -> DatabaseName:
         )
     if dialect == "sqlite":
         return DatabaseName(dialect, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
+    dialect = "postgres" if dialect == "postgresql" else dialect
     return DatabaseName(dialect, host, unquote(parts.path.strip("/").partition("/")[0]))
 
 
