@@ -75,7 +75,7 @@ def open_source(
         elif engine == "spark" or ("pyspark", "DataFrame") in kinds:
             from cellrisk.counts.spark.reading import open_spark
 
-            opened = open_spark(source, columns)
+            opened = open_grouped(open_spark(source, columns, 20_000_000), resources)
         elif is_address(source) and find_stored(source) is None:
             from cellrisk.counts.databases.database import open_database
 

@@ -33,7 +33,7 @@ def open_expression(
     with plain_refusals_of_drivers(DatabaseName(backend.name, "", ""), ""), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Ibis and the drivers among themselves
         used = source.select(*columns)
-        if backend.name in ("duckdb", "sqlite", "pyspark"):
+        if backend.name in ("duckdb", "sqlite"):
             backend._run_pre_execute_hooks(used)  # brings tables in memory to the engine
         with open_on(backend, used, columns, resources, by_declaration) as table:
             yield table
@@ -51,10 +51,6 @@ def open_on(
         return open_planned(
             lambda connection, folder: read_sqlite(backend, rows, columns, connection, folder, declared), resources
         )
-    if backend.name == "pyspark":
-        from cellrisk.counts.spark.reading import open_spark
-
-        return open_spark(backend._session.sql(backend.compile(used)), columns)
     return open_embedded(used.to_pyarrow_batches(), columns, None, resources)
 
 
