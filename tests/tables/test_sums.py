@@ -47,7 +47,6 @@ def watch_plans(monkeypatch: pytest.MonkeyPatch) -> list[sums.Sums]:
     return made
 
 
-@pytest.mark.usefixtures("uncondensed")
 @pytest.mark.parametrize("few", [10_000, 0], ids=["read here", "read by the engine"])
 @pytest.mark.parametrize("bits", [sums.BITS, 40], ids=["ten counts to a sum", "three counts to a sum"])
 @pytest.mark.parametrize("levels", [1, 2, 3, 7, 14, 31])
@@ -79,7 +78,6 @@ def split(levels: int, several: int) -> list[int]:
     return [min(several, levels - start) for start in range(0, levels, several)]
 
 
-@pytest.mark.usefixtures("uncondensed")
 def test_a_count_that_fills_its_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 2^12 - 1 records nearly all have one level, whose count needs all twelve bits; the others must not notice."""
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
@@ -94,7 +92,6 @@ def test_a_count_that_fills_its_digits(tmp_path: Path, monkeypatch: pytest.Monke
     assert [(len(each.folded), each.bits) for each in folded] == [(1, 12), (1, 12)]
 
 
-@pytest.mark.usefixtures("uncondensed")
 def test_count_tables_and_large_tables_are_counted_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A count that would need more than a third of the digits leaves no room for three."""
     monkeypatch.setattr(packing, "WORTHWHILE", 0)

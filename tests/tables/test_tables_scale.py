@@ -63,7 +63,6 @@ def same(first: cr.FrequencyTable, second: cr.FrequencyTable) -> bool:
     )
 
 
-@pytest.mark.usefixtures("uncondensed")
 @pytest.mark.parametrize("count", [None, "n"])
 @pytest.mark.parametrize("missing", ["category", "drop"])
 @pytest.mark.parametrize("way", ["listed", "typed", "several keys", "too many values"])
@@ -90,7 +89,6 @@ def test_packed_cells_are_the_same_cells(
     assert same(plain, packed)
 
 
-@pytest.mark.usefixtures("uncondensed")
 def test_text_that_would_break_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
     frame = pd.DataFrame(
@@ -100,7 +98,6 @@ def test_text_that_would_break_a_query(tmp_path: Path, monkeypatch: pytest.Monke
     assert same(cr.tabulate(frame, ["a", "b"], "y"), cr.tabulate(tmp_path / "odd.parquet", ["a", "b"], "y"))
 
 
-@pytest.mark.usefixtures("uncondensed")
 def test_spread_out_numbers_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "WORTHWHILE", 0)
     frame = pd.DataFrame(

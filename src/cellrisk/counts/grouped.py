@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+MOST_CELLS = 20_000_000
+"""Combinations of the values of all columns in use that are brought into memory with their keys."""
+
 
 class GroupedRows(NamedTuple):
     """One row for each combination of raw values: the columns c0, c1, ... and n, how often it occurs."""

@@ -34,6 +34,7 @@ from cellrisk.counts.files import (
 )
 from cellrisk.counts.grouped import GroupedRows, note_failures
 from cellrisk.counts.schema import locate
+from cellrisk.counts.spark.counting import SparkTable
 from cellrisk.counts.spark.refusals import CANNOT_READ_TEXT, spark_refusals
 from cellrisk.counts.spark.session import functions_of, spark_session
 from cellrisk.errors import InvalidInput
@@ -68,10 +69,11 @@ USABLE = (*NUMERIC, "boolean", "date", "string", "timestamp", "timestamp_ntz")
 @contextmanager
 def open_spark(
     source: Any, columns: Sequence[str], most: int, bins: Mapping[str, Binning] | None = None
-) -> Iterator[Any]:
+) -> Iterator[GroupedRows | SparkTable]:
     """Group a source by the columns in use on the cluster; the groups come here if there are at most ``most`` of them.
 
-    bins: columns in which only the bin of a value matters, so that the cluster groups by bins.
+    bins: columns of which only the bin of a value matters, so that the cluster groups by bins. Without it, a source
+    with more groups is refused.
     """
     failures: list[BaseException] = []
     with spark_refusals(failures):
@@ -84,9 +86,15 @@ def open_spark(
             grouped = frame.groupBy(*frame.columns).count().withColumnRenamed("count", "n").persist()
             try:
                 rows = grouped.count()
+                if rows > most and bins is None:
+                    raise InvalidInput(
+                        "the source has too many combinations of values to bring here",
+                        got=f"{rows:,} in the columns {', '.join(columns)}",
+                        allowed=f"up to {most:,}",
+                        fix="use fewer or coarser columns",
+                        code="too-many-cells",
+                    )
                 if rows > most:
-                    from cellrisk.counts.spark.counting import SparkTable
-
                     yield SparkTable(grouped, columns, frozenset(bins or {}), rows)
                 else:
                     yield GroupedRows(stream(grouped, rows, failures))
