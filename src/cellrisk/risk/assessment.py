@@ -236,6 +236,11 @@ class Assessment(Result):
             rows += [(f"{whose}{name}", share, percent(share)) for name, share in shares.items()]
         return draw_bars(rows)
 
+    @property
+    def of_several(self) -> list[str]:
+        """What the tables of several sensitive attributes cost together; empty for one."""
+        return say_tables(self.mechanism, len(self.figures))
+
     def _paragraphs(self) -> list[str]:
         parts = [_describe_mechanism(self.mechanism)]
         for figures in self.figures:
@@ -254,7 +259,7 @@ class Assessment(Result):
             confidence = _describe_confidence(exposure, self.mechanism)
             table = _risk_table(self.risks, self.limits, name, self.mechanism.by_chance)
             parts.append("\n".join([title, table, *self.fitted[name].describe(), confidence]))
-        return [*parts, *say_tables(self.mechanism, len(self.figures)), CURATOR_NOTE]
+        return [*parts, *self.of_several, CURATOR_NOTE]
 
 
 @takes_priors

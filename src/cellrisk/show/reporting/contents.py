@@ -16,7 +16,6 @@ from cellrisk.risk.assessment import Assessment, Exposure, assess
 from cellrisk.risk.curves import Line, RiskCurve, curve
 from cellrisk.risk.explanation import Explanation, explain
 from cellrisk.risk.explanation.explaining import KEYS_NOTE
-from cellrisk.risk.figures import say_tables
 from cellrisk.risk.measures import FORMS
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.show.reporting.basis import basis_section, mechanism_section
@@ -154,7 +153,7 @@ def board_page(findings: Findings) -> Page:
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
             three_figures(_figures_row(each) for each in findings.assessment.figures),
-            Words((FROM_OTHERS, *say_tables(findings.assessment.mechanism, len(findings.assessment.figures)))),
+            Words((FROM_OTHERS, *findings.assessment.of_several)),
             make_picture(draw_asked(first, decision.shown_epsilon), first.sentence),
             limit_facts(request.describe_limits(), request.policies),
             threat_facts(
