@@ -71,9 +71,7 @@ class WidthBinning:
     def sql(self, number: str) -> str:
         p, q = (f"'{float(part)!r}'::DOUBLE" for part in (self.fraction.numerator, self.fraction.denominator))
         guess = f"(ceil({number} * {q} / {p})::BIGINT - 1)"
-        return (
-            f"{guess} - ({number} <= {guess} * {p} / {q})::BIGINT + ({number} > ({guess} + 1) * {p} / {q})::BIGINT"
-        )
+        return f"{guess} - ({number} <= {guess} * {p} / {q})::BIGINT + ({number} > ({guess} + 1) * {p} / {q})::BIGINT"
 
     def label(self, index: int) -> str:
         width = exact(self.width)

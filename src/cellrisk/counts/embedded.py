@@ -202,7 +202,9 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         # By place, as names may repeat but for their case. No folder, and so no column of one, has such a name.
         names = [f"/{place}" for place in range(file.n_stored)] + file.names[file.n_stored :]
         forms = [quote_name(names[old]) for old in file.places]
-        spans = {new: file.kinds[old].unit for new, old in enumerate(file.places) if pa.types.is_duration(file.kinds[old])}
+        spans = {
+            new: file.kinds[old].unit for new, old in enumerate(file.places) if pa.types.is_duration(file.kinds[old])
+        }
         for new, unit in spans.items():
             forms[new] = f"{DURATIONS[unit]}({forms[new]})"
         if len(groups) > 1:
@@ -213,8 +215,11 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         return read_parquet(connection, paths, chosen, names[: file.n_stored], hive_partitioning=hive, **settings)
 
     def read_all(connection: Any, _: Path) -> Relation:
-        connection.register("kinds", pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]).empty_table())
-        types = list(name_relation(connection, "kinds").types.values())
+        types: list[str] = []
+        if len(groups) > 1:
+            empty = pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]).empty_table()
+            connection.register("kinds", empty)
+            types = list(name_relation(connection, "kinds").types.values())
         return stack([read(connection, *group, types) for group in groups])
 
     return read_all
@@ -234,4 +239,3 @@ def check_stored(name: str, kind: pa.DataType) -> None:
             raise Unusable("holds durations in nanoseconds", "write it with microseconds, or as text")
     except Unusable as reason:
         raise InvalidInput(f"column '{name}' {reason}", fix=reason.fix) from None
-

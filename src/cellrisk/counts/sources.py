@@ -1,4 +1,4 @@
-"""Sources: whatever holds the records, as a relation of DuckDB with the columns in use, named c0, c1, ... in their order.
+"""Sources: whatever holds the records, as a relation of DuckDB with the columns in use, c0, c1, ... in their order.
 
 Files and frames are read by DuckDB itself. A database or a Spark cluster groups its rows by the columns in use, and
 what comes here is one row for each combination that occurs.
@@ -7,11 +7,10 @@ what comes here is one row for each combination that occurs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cellrisk.counts.columns import is_numeric
@@ -19,6 +18,7 @@ from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.engine import Relation, embedded_engine, load_stream, quote_sql, redacted, stack
 from cellrisk.counts.files import find_files, is_address
 from cellrisk.counts.frames import list_types
+from cellrisk.counts.grouped import GroupedRows
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT, AskedColumns, Schema
 from cellrisk.counts.sqlite import find_stored
@@ -28,15 +28,6 @@ from cellrisk.system.words import EngineName, list_words, require_word
 from cellrisk.system.writing import keep_inputs
 
 ENGINES: tuple[EngineName, ...] = list_words(EngineName)
-
-
-class GroupedRows(NamedTuple):
-    """The rows of a source that another engine has grouped: c0, c1, ..., and n, the rows that each stands for."""
-
-    batches: Any
-    """A stream of Arrow batches."""
-    kinds: Mapping[str, str] = MappingProxyType({})
-    """How values of a column become labels, if its type does not tell: {"c0": "number"}."""
 
 
 class Opened(NamedTuple):
@@ -95,7 +86,7 @@ def _open_elsewhere(
     if ("ibis", "Table") in list_types(source) and (engine != "spark" or source.get_backend().name == "pyspark"):
         from cellrisk.counts.databases.expressions import open_expression
 
-        opened = open_expression(source, columns, resources, declared)
+        opened: Any = open_expression(source, columns, resources, declared)
     elif engine == "spark" or ("pyspark", "DataFrame") in list_types(source):  # spark
         from cellrisk.counts.spark.reading import open_spark
 
@@ -104,13 +95,16 @@ def _open_elsewhere(
         from cellrisk.counts.databases.database import open_database
 
         opened = open_database(source, table, columns)
-    with opened as found:
+    with ExitStack() as stack_of_sources:
+        found: Any = stack_of_sources.enter_context(opened)
         if isinstance(found, Relation):
             yield found
             return
         with embedded_engine(resources) as (connection, _):
             grouped = found if isinstance(found, GroupedRows) else group_expression(found)
-            yield load_stream(connection, grouped.batches, grouped.kinds)
+            relation = load_stream(connection, grouped.batches, grouped.kinds)
+            stack_of_sources.close()
+            yield relation
 
 
 def group_expression(table: Any) -> GroupedRows:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cellrisk.counts.count_tables import refuse_count_names, refuse_counts
-from cellrisk.counts.counting import Tally, count_cells
+from cellrisk.counts.counting import TooManyCells, count_cells
 from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
 from cellrisk.counts.resources import Resources
@@ -16,6 +16,7 @@ from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import Attribute, FrequencyTable
 from cellrisk.counts.validation import validate
+from cellrisk.counts.without_keys import count_without_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_list, require_path
 from cellrisk.system.progress import Progress
@@ -120,8 +121,12 @@ def tabulate(
     with open_records(source, asked, resources, table=table, engine=engine) as (records, asked, others):
         if asked.count != schema.count:  # the word "none" was read
             schema = replace(schema, count=asked.count)
-        counted = count_cells(validate(take_part(records, schema, part), schema), schema, resources)
-    tally = counted if isinstance(counted, Tally) else counted.tally()
+        values = validate(take_part(records, schema, part), schema)
+        counted = count_cells(values, schema, resources)
+        if isinstance(counted, TooManyCells):
+            tally = count_without_keys(values, schema, counted)
+    if not isinstance(counted, TooManyCells):
+        tally = counted.tally()
     if schema.count is None and schema.outside == "drop":
         refuse_count_names(others)
     elif schema.count is None:

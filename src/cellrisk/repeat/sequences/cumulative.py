@@ -8,13 +8,12 @@ from functools import lru_cache
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, Mechanism
 from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
 from cellrisk.repeat.accounting.composition import Composition, compose
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
 from cellrisk.system.checks import require_within
 from cellrisk.system.text import claim
 from cellrisk.system.words import Flavour, MechanismName, Operator, list_words, require_word
@@ -56,9 +55,9 @@ class Cumulative:
     def mechanism(self, steps: Sequence[Step]) -> Mechanism:
         """The mechanism that the last of these releases is assessed in."""
         setting, epsilon = self.assess(steps)
-        return setting.at(epsilon)
+        return setting.with_epsilon(epsilon)
 
-    def assess(self, steps: Sequence[Step]) -> tuple[Setting, float]:
+    def assess(self, steps: Sequence[Step]) -> tuple[Mechanism, float]:
         """The mechanism without its epsilon, and the epsilon; refuses where there is no such mechanism.
 
         It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
@@ -96,7 +95,10 @@ class Cumulative:
                 fix=f"assess it by another: {INSTEAD}",
             )
         threshold = USUAL_THRESHOLD if known is None else known.threshold
-        return Setting(kind, found.delta, step.loss.neighbours, threshold), max(found.epsilon, SMALLEST_EPSILON)
+        epsilon = max(found.epsilon, SMALLEST_EPSILON)
+        return MECHANISMS[kind](
+            epsilon, delta=found.delta, neighbours=step.loss.neighbours, threshold=threshold
+        ), epsilon
 
     def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> Composition:
         """The composition that a kind of noise is assessed at."""
