@@ -100,7 +100,7 @@ def find_ceiling(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, 
 def _find_ceiling(mechanisms: Sequence[Mechanism], labels: int) -> Ceiling:
     known = compose_likelihoods(mechanisms)
     losses = [Loss.of(each) for each in mechanisms]
-    if known is None or len(mechanisms) == 1:
+    if known is None:
         return compose_ceiling(losses, labels=labels)
     even = min(succeed(known, Labels.even(labels)), 1.0)
     even_two = even if labels == 2 else min(succeed(known, Labels.even(2)), 1.0)
