@@ -18,8 +18,8 @@ from cellrisk.repeat.together.differences import find_differences
 from cellrisk.repeat.together.informed_attacker import find_certain, read_tempering, why_not
 from cellrisk.repeat.together.linkage_attacks import (
     RULES,
-    TableLaw,
     Figures,
+    TableLaw,
     eliminate,
     find_laws,
     link_tables,
