@@ -95,10 +95,10 @@ LOSSES: dict[str, Mechanism | Loss] = {
         for name, kind in MECHANISMS.items()
     },
     "pure": Loss(flavour="pure", epsilon=1 / 3),
-    "whole number": Loss(flavour="pure", epsilon=2),
+    "whole number": Loss.pure(2),
     "probabilistic": Loss(flavour="probabilistic", epsilon=0.1 + 0.2, delta=1e-300),
     "approximate": Loss(flavour="approximate", epsilon=5e-324, delta=0.9999999999999999),
-    "concentrated": Loss(flavour="concentrated", rho=1.7976931348623157e308),
+    "concentrated": Loss.zcdp(1.7976931348623157e308),
 }
 
 

@@ -175,12 +175,12 @@ def test_a_limit_by_addition_is_kept_to_its_last_digit(in_file: Where) -> None:
     ("limit", "loss", "reason"),
     [
         ({"epsilon": 5}, GAUSSIAN, "approximate, which does not imply pure DP"),
-        ({"epsilon": 5}, Loss(flavour="concentrated", rho=0.1), "concentrated, which does not imply pure DP"),
+        ({"epsilon": 5}, Loss.zcdp(0.1), "concentrated, which does not imply pure DP"),
         ({"epsilon": 5}, mechanism("gaussian-pdp", epsilon=0.5, delta=1e-6), "probabilistic, which does not imply"),
         ({"epsilon": 5, "delta": 1e-6, "flavour": "probabilistic"}, GAUSSIAN, "does not imply probabilistic DP"),
         ({"epsilon": 5}, mechanism("laplace", epsilon=0.1, neighbours="replace"), "different neighbours"),
         ({"epsilon": 5, "delta": 1e-6, "operator": "gaussian"}, LAPLACE, "continuous Gaussian"),
-        ({"epsilon": 5, "delta": 1e-9}, Loss(flavour="approximate", epsilon=0.1, delta=1e-6), "no operator"),
+        ({"epsilon": 5, "delta": 1e-9}, Loss.approximate(0.1, 1e-6), "no operator"),
     ],
 )
 def test_a_loss_that_can_never_keep_the_limit_is_refused_with_its_reason(

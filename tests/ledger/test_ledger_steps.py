@@ -28,7 +28,7 @@ from tests.ledger.conftest import Where
 from tests.ledger.deaths import FIELDS
 
 TOKEN = "1b" * 16
-LOSS = Loss(flavour="pure", epsilon=0.5)
+LOSS = Loss.pure(0.5)
 
 
 # Reading.

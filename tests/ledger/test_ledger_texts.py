@@ -32,7 +32,7 @@ from cellrisk.repeat.ledger.entry import (
     write_time,
 )
 
-PURE = Loss(flavour="pure", epsilon=0.5)
+PURE = Loss.pure(0.5)
 TIME = "2024-03-31T12:00:00.000000+00:00"
 COMMON = {"cohort": "everyone", "time": TIME, "cellrisk": "0.2.0"}
 FILE = {"name": "a.csv", "sha256": "ab" * 32, "bytes": 12, "place": "cd" * 32, "description": "ef" * 32}

@@ -22,7 +22,7 @@ from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, DiscreteGaussian, Mechanism
-from cellrisk.repeat.accounting.operators import find_epsilon
+from cellrisk.repeat.accounting.composition import find_epsilon
 from cellrisk.repeat.together.least_squares import count_levels
 from cellrisk.repeat.together.rules import Lookup, count_given_away, look_up
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
