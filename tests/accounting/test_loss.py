@@ -107,5 +107,5 @@ def test_tables_that_exclude_each_other_are_covered_by_the_larger() -> None:
 
 @pytest.mark.parametrize("unlike", [{"neighbours": "replace"}, {"neighbours": "swap"}, {"unit": "household"}], ids=str)
 def test_losses_that_are_not_alike(unlike: dict) -> None:
-    with pytest.raises(CellriskError):
+    with pytest.raises(CellriskError, match=r"neighbours|unit"):
         Loss.join([ONE_OF_EACH["pure"], replace(ONE_OF_EACH["pure"], **unlike)])

@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[list[Step], dict[str, Any], str]] = {
     "discrete gaussian after a loss that is not concentrated": (
         [Step(UNKNOWN), Step(DISCRETE, "pay")],
         {"operator": "basic"},
-        "cannot be assessed by discrete-gaussian: zcdp composition has no answer.*gaussian-analytic",
+        "cannot be assessed by discrete-gaussian: a loss with a delta and no known mechanism.*gaussian-analytic",
     ),
     "an unknown mechanism": (
         [Step(UNKNOWN, "job")],

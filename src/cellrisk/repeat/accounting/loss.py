@@ -174,17 +174,41 @@ class Loss:
 
     @staticmethod
     def pure(epsilon: float, neighbours: Neighbours = "add-remove") -> Loss:
-        """epsilon-DP, and nothing else is known."""
+        """epsilon-DP, and nothing else is known.
+
+        Parameters
+        ----------
+        epsilon
+            What is promised.
+        neighbours
+            "add-remove" or "replace".
+        """
         return Loss(events=(Event(kind="pure", epsilon=epsilon),), neighbours=neighbours)
 
     @staticmethod
     def approximate(epsilon: float, delta: float, neighbours: Neighbours = "add-remove") -> Loss:
-        """(epsilon, delta)-DP, and nothing else is known. Probabilistic DP implies it at the same numbers."""
+        """(epsilon, delta)-DP, and nothing else is known. Probabilistic DP implies it at the same numbers.
+
+        Parameters
+        ----------
+        epsilon, delta
+            What is promised.
+        neighbours
+            "add-remove" or "replace".
+        """
         return Loss(events=(Event(kind="approximate", epsilon=epsilon, delta=delta),), neighbours=neighbours)
 
     @staticmethod
     def zcdp(rho: float, neighbours: Neighbours = "add-remove") -> Loss:
-        """rho-zCDP, and nothing else is known."""
+        """rho-zCDP, and nothing else is known.
+
+        Parameters
+        ----------
+        rho
+            What is promised.
+        neighbours
+            "add-remove" or "replace".
+        """
         return Loss(events=(Event(kind="zcdp", rho=rho),), neighbours=neighbours)
 
     @staticmethod

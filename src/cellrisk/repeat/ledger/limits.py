@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
-from cellrisk.system.text import claim
+from cellrisk.system.text import claim, number_of
 from cellrisk.system.words import Operator
 
 if TYPE_CHECKING:
@@ -192,6 +192,15 @@ def _compose(losses: Sequence[Loss], operator: Operator, delta: float | None) ->
 
 
 def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
+    weaker = sum(loss.flavour != "pure" for loss in losses)
+    if weaker and not limit.delta:
+        have = "has" if weaker == 1 else "have"
+        raise InvalidInput(
+            f"the limit of cohort '{limit.cohort}' cannot be kept: {weaker} of {number_of(len(losses), 'release')} "
+            f"{have} a delta, and the limit has none",
+            fix=f"set a limit with {argument('delta', 1e-6)}",
+            code="no-delta",
+        )
     if limit.operator == "tightest":
         with suppress(InvalidInput, UnknownName):
             if _compose(losses, "basic", limit.delta).epsilon <= limit.epsilon:

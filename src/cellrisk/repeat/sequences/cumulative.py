@@ -7,18 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from scipy import special
-
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, Mechanism
 from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
-from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon
-from cellrisk.repeat.accounting.distributions import Parts
+from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
 from cellrisk.system.checks import require_within
 from cellrisk.system.text import claim
 from cellrisk.system.words import MechanismName, Operator, list_words, require_word
@@ -58,9 +54,9 @@ class Cumulative:
     def mechanism(self, steps: Sequence[Step]) -> Mechanism:
         """The mechanism that the last of these releases is assessed in."""
         setting, epsilon = self.assess(steps)
-        return setting.at(epsilon)
+        return setting.with_epsilon(epsilon)
 
-    def assess(self, steps: Sequence[Step]) -> tuple[Setting, float]:
+    def assess(self, steps: Sequence[Step]) -> tuple[Mechanism, float]:
         """The mechanism without its epsilon, and the epsilon; refuses where there is no such mechanism.
 
         It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
@@ -98,7 +94,8 @@ class Cumulative:
                 fix=f"assess it by another: {INSTEAD}",
             )
         threshold = USUAL_THRESHOLD if known is None else known.threshold
-        return Setting(kind, delta, step.loss.neighbours, threshold), max(epsilon, SMALLEST_EPSILON)
+        epsilon = max(epsilon, SMALLEST_EPSILON)
+        return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold), epsilon
 
     def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> tuple[float, float]:
         """The epsilon and delta of the composition that a kind of noise is assessed at."""
@@ -118,9 +115,9 @@ class Cumulative:
         if kind != "gaussian-pdp" or not found.delta:
             return found.epsilon, found.delta
         events = [event for loss in losses for event in loss.events]
-        mu = Parts.of(events).gaussian
-        if mu is not None:  # the paper's Eq. 4 solved for epsilon
-            return 0.5 * mu * mu - mu * float(special.ndtri(found.delta / 2.0)), found.delta
+        epsilon = find_probabilistic_epsilon(events, found.delta)
+        if epsilon is not None:
+            return epsilon, found.delta
         if any(event.delta and event.mechanism != "gaussian-pdp" for event in events) or None in {
             event.epsilon for event in events
         }:

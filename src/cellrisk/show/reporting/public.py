@@ -50,7 +50,7 @@ EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
 def public_page(decision: Decision) -> Page:
     """The document for the public."""
     request = decision.request
-    mechanism = None if decision.epsilon is None else decision.setting.at(decision.epsilon)
+    mechanism = None if decision.epsilon is None else decision.setting.with_epsilon(decision.epsilon)
     used: tuple[Section, ...] = ()
     if mechanism is not None:
         chosen, highest = decision.chosen_from_data, ceiling(mechanism)
