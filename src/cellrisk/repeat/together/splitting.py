@@ -20,7 +20,7 @@ from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, DiscreteGaussian, Mechanism
-from cellrisk.repeat.accounting.operators import find_epsilon
+from cellrisk.repeat.accounting.composition import find_epsilon
 from cellrisk.repeat.together.after_consistency import count_levels
 from cellrisk.repeat.together.linkage_attacks import TableLaw, eliminate, find_laws, link_tables
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables

@@ -412,14 +412,19 @@ def basis_facts(request: SetRequest) -> Iterator[tuple[str, str]]:
 def _describe_domains(request: SetRequest) -> str:
     if request.declared is None:
         return "Values that were read from the data, and not declared, are not covered by the guarantee."
-    every = dict.fromkeys((request.sensitive, *(name for table in request.tables for name in table.quasi_identifiers)))
-    observed = [name for name in every if name not in request.declared]
+    observed = list_observed(request)
     if not observed:
         return "The values that each column can take were declared beforehand."
     return (
         f"The values that these columns can take were not declared: {join_names(observed)}. That they occur is not "
         "covered by the guarantee."
     )
+
+
+def list_observed(request: SetRequest) -> list[str]:
+    """The columns whose values were not declared; all of them if that is not known."""
+    every = dict.fromkeys((request.sensitive, *(name for table in request.tables for name in table.quasi_identifiers)))
+    return [name for name in every if name not in (request.declared or ())]
 
 
 def mechanisms_section(request: SetRequest) -> Section:
