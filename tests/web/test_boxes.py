@@ -7,7 +7,7 @@ import re
 import pytest
 
 import cellrisk as cr
-from cellrisk.counts.likeness import refuse_count_names, say_none
+from cellrisk.counts.count_tables import refuse_count_names, say_none
 from cellrisk.decide.option import INSTEAD
 from cellrisk.decide.policies import Obeyed, Policies
 from cellrisk.errors import CellriskError

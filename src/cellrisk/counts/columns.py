@@ -47,7 +47,7 @@ def is_text(kind: str) -> bool:
 def has_plain_values(kind: str) -> bool:
     """Whether values of a type can be told apart and written as a label."""
     bare = bare_type(kind)
-    return is_numeric(kind) or is_text(kind) or bare == "BOOLEAN" or bare.startswith(TEMPORAL) and "]" not in bare
+    return is_numeric(kind) or is_text(kind) or bare == "BOOLEAN" or (bare.startswith(TEMPORAL) and "]" not in bare)
 
 
 def check_type(name: str, kind: str) -> None:

@@ -115,7 +115,7 @@ class Tally:
                 "the table has too many cells to bring their keys into memory",
                 got=f"about {self.combinations:,} combinations of values",
                 allowed=f"up to {MOST_CELLS:,}, of {BYTES_FOR_ROW} bytes each",
-                fix="use fewer or coarser quasi-identifiers, or allow more memory; assess, curve and choose need no keys",
+                fix="use fewer or coarser quasi-identifiers, or allow more memory; assessing needs no keys",
                 code="too-many-cells",
             )
         return self.keyed.cells(place)
@@ -199,13 +199,16 @@ class Rows:
         return Rows(self.packing, (whole,), count)
 
 
-def fetch_rows(values: Values, packing: Packing, most: int) -> Rows | int:
-    """The combinations that occur, in any order, or about how many there are if these are more than ``most``."""
+def fetch_rows(values: Values, packing: Packing, most: int, slack: float = 1.0) -> Rows | int:
+    """The combinations that occur, in any order, or about how many there are if these are more than ``most``.
+
+    slack: by how much an estimate, which is off by a few percent, must exceed that to be relied on.
+    """
     relation = values.relation
     if min(values.rows, packing.bound) > most:
         roles = ", ".join(column.role for column in values.columns)
         about = int(relation.fetch(f"SELECT approx_count_distinct(hash({roles})) FROM {{rows}}")[0][0])
-        if min(about, packing.bound) > most:
+        if min(about, packing.bound) > slack * most:
             return about
     keys = [f"{sql} AS k{place}" for place, sql in enumerate(packing.sql())]
     narrow = "INTEGER" if values.records < 2**31 else "BIGINT"
@@ -216,12 +219,16 @@ def fetch_rows(values: Values, packing: Packing, most: int) -> Rows | int:
     found = relation.connection.sql(query).fetchnumpy()
     if len(found["n"]) > most:
         return len(found["n"])
-    if any(np.ma.is_masked(column) for column in found.values()):
-        raise InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
+    if any(np.ma.is_masked(column) for column in found.values()) or int(found["n"].sum()) != values.records:
+        raise source_changed()
     for numbering in packing.numberings:
         _ = numbering.values  # to have them when DuckDB is gone
     arrays = [np.ma.getdata(found[f"k{place}"]) for place in range(len(keys))]
     return Rows(packing, tuple(arrays), np.ma.getdata(found["n"]))
+
+
+def source_changed() -> InvalidInput:
+    return InvalidInput("the source changed while it was read", fix="try again", code="source-changed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,16 +266,22 @@ class Selected:
         )
 
 
-def count_cells(values: Values, schema: Schema, resources: Resources) -> Selected | Tally:
-    """Counts the records of a validated source in their cells; with their keys if memory allows."""
+@dataclass(frozen=True)
+class TooManyCells:
+    """About how many combinations of values there are, more than memory holds."""
+
+    packing: Packing
+    combinations: int
+
+
+def count_cells(values: Values, schema: Schema, resources: Resources) -> Selected | TooManyCells:
+    """Counts the records of a validated source in their cells, with their keys if memory allows."""
     packing = number_columns(values, schema)
     listed = sum(each.size for each in packing.numberings if each.table is not None)
     most = min(MOST_CELLS, max(0, resources.memory - BYTES_FOR_VALUE * listed) // BYTES_FOR_ROW)
     rows = fetch_rows(values, packing, most)
     if isinstance(rows, int):
-        from cellrisk.counts.without_keys import count_without_keys
-
-        return count_without_keys(values, schema, packing, rows)
+        return TooManyCells(packing, rows)
     return select_rows(values, schema, rows)
 
 
@@ -395,6 +408,7 @@ def collect_cells(rows: Rows, levels: Sequence[Levels], level: Sequence[Integers
         new[1:] |= key[1:] != key[:-1]
     starts = np.flatnonzero(new)
     small = np.min_scalar_type(max(len(each.labels) for each in levels))
+    lists: tuple[tuple[Integers, Integers, Integers], ...]
     if len(levels) == 1:
         lists = ((level[0].astype(small), rows.count, np.append(starts, len(new))),)
     else:

@@ -215,8 +215,11 @@ def plan_parquet(files: Sequence[Path], columns: Sequence[str]) -> Opener:
         return read_parquet(connection, paths, chosen, names[: file.n_stored], hive_partitioning=hive, **settings)
 
     def read_all(connection: Any, _: Path) -> Relation:
-        connection.register("kinds", pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]).empty_table())
-        types = list(name_relation(connection, "kinds").types.values())
+        types: list[str] = []
+        if len(groups) > 1:
+            empty = pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]).empty_table()
+            connection.register("kinds", empty)
+            types = list(name_relation(connection, "kinds").types.values())
         return stack([read(connection, *group, types) for group in groups])
 
     return read_all

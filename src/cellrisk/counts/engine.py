@@ -59,7 +59,7 @@ def embedded_engine(resources: Resources) -> Iterator[tuple[Any, Path]]:
     import duckdb
 
     with private_folder() as folder:
-        settings = {
+        settings: dict[str, Any] = {
             "temp_directory": str(folder / "spill"),
             "memory_limit": f"{resources.memory}B",
             "preserve_insertion_order": "false",

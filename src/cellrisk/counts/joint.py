@@ -165,7 +165,7 @@ def count_together(
         packing = number_columns(found, schema)
         labels = packing.numberings[-1].width
         need = Need(4 * (len(names) + len(flags)), len(tables), labels, resources.memory)
-        rows = fetch_rows(found, packing, resources.memory // need.row)
+        rows = fetch_rows(found, packing, resources.memory // need.row, slack=1.5)
         if isinstance(rows, int):
             raise need.refuse(rows)
         if not dropping:
@@ -236,7 +236,7 @@ def read_combinations(rows: Rows, n_columns: int, n_parts: int) -> Combinations:
             found.parts.append(places + numbering.start > 0)
             continue
         occurs = np.bincount(places, minlength=numbering.width)[: numbering.size] > 0
-        code = np.zeros(numbering.width, np.int32)
+        code = short([MISSING] * numbering.width)
         code[: numbering.size][occurs] = np.arange(1, int(occurs.sum()) + 1)
         found.codes.append(code[places])
         found.widths.append(int(occurs.sum()) + 1)

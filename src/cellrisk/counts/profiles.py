@@ -331,7 +331,7 @@ class LevelCounts:
         counts = np.asarray(count, np.int64)
         block = _merge(np.stack([level, counts], axis=1, dtype=np.int64), *[np.ones(len(counts), np.int64)] * 2)
         sizes = np.repeat(np.add.reduceat(counts, offsets[:-1]) if len(counts) else counts, np.diff(offsets))
-        products = np.bincount(level, counts.astype(np.float64) * sizes, len(labels))
+        products = np.bincount(level, counts * sizes.astype(np.float64), len(labels)).astype(np.float64)
         return LevelCounts(tuple(labels), block.counts[:, 0], block.counts[:, 1], block.cells, products)
 
     @staticmethod
@@ -344,7 +344,7 @@ class LevelCounts:
         distinct, where = np.unique(pairs, axis=0, return_inverse=True)
         total = np.zeros(len(distinct), np.int64)
         np.add.at(total, where.reshape(-1), times[row])
-        products = (counts * (counts.sum(axis=1) * times)[:, None]).sum(axis=0).astype(np.float64)
+        products = (counts * (counts.sum(axis=1) * times.astype(np.float64))[:, None]).sum(axis=0)
         return LevelCounts(tuple(labels), distinct[:, 0], distinct[:, 1], total, products)
 
 

@@ -1,4 +1,4 @@
-"""Sources: whatever holds the records, as a relation of DuckDB with the columns in use, named c0, c1, ... in their order.
+"""Sources: whatever holds the records, as a relation of DuckDB with the columns in use, c0, c1, ... in their order.
 
 Files and frames are read by DuckDB itself. A database or a Spark cluster groups its rows by the columns in use, and
 what comes here is one row for each combination that occurs.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,12 +82,15 @@ def open_source(
             opened = open_database(source, table, columns)
         else:
             opened = open_embedded(source, columns, table, resources, by_declaration)
-        with opened as found:
+        with ExitStack() as closing:
+            found = closing.enter_context(opened)
             if not isinstance(found, GroupedRows):
                 yield found
                 return
             with embedded_engine(resources) as (connection, _):
-                yield load_stream(connection, found.batches, found.kinds)
+                relation = load_stream(connection, found.batches, found.kinds)
+                closing.close()  # a connection is not kept open while rows are counted here
+                yield relation
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cellrisk.counts.count_tables import refuse_count_names, refuse_counts
-from cellrisk.counts.counting import Tally, count_cells
+from cellrisk.counts.counting import Tally, TooManyCells, count_cells
 from cellrisk.counts.encodings import EncodedPath
 from cellrisk.counts.engine import Relation
 from cellrisk.counts.filters import Part, read_part, take_part, with_part
@@ -17,6 +17,7 @@ from cellrisk.counts.schema import Schema, read_names
 from cellrisk.counts.sources import open_records
 from cellrisk.counts.table import Attribute, FrequencyTable
 from cellrisk.counts.validation import validate
+from cellrisk.counts.without_keys import count_without_keys
 from cellrisk.errors import InvalidInput
 from cellrisk.system.checks import read_list, require_path
 from cellrisk.system.progress import Progress
@@ -124,7 +125,10 @@ def tabulate(
             schema = replace(schema, count=asked.count)
         counted: Any
         if isinstance(records, Relation):
-            counted = count_cells(validate(take_part(records, schema, part), schema), schema, resources)
+            values = validate(take_part(records, schema, part), schema)
+            counted = count_cells(values, schema, resources)
+            if isinstance(counted, TooManyCells):
+                counted = count_without_keys(values, schema, counted)
         else:
             counted = records.count(schema, part)
     tally = counted if isinstance(counted, Tally) else counted.tally()

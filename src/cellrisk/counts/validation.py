@@ -17,6 +17,7 @@ from cellrisk.counts.binning import Binning
 from cellrisk.counts.columns import (
     LEAST_BIN,
     MOST_RECORDS,
+    Flaw,
     bin_flaws,
     bin_value,
     check_type,
@@ -110,7 +111,7 @@ def validate(relation: Relation, schema: Schema) -> Values:
             chosen[role] = plain_value(source, kind)
         else:
             chosen[role] = bin_value(name, source, kind, binning)
-    flaws = ()
+    flaws: tuple[Flaw, ...] = ()
     if isinstance(schema.count, str):
         flaws = count_flaws(schema.count)
         counts = f"c{len(names)}"
@@ -120,11 +121,11 @@ def validate(relation: Relation, schema: Schema) -> Values:
     found = view.fetch(
         "SELECT coalesce(sum(n), 0)::BIGINT"
         + "".join(f", coalesce(sum(n) FILTER (w = {flaw.number}), 0)::BIGINT" for flaw in flaws)
-        + (", sum(w::DOUBLE * n) FILTER (w > 0)" if flaws else "")
+        + (", sum(w::HUGEINT * n) FILTER (w > 0)" if flaws else "")
         + " FROM {rows}"
     )[0]
     rows = found[0]
-    for flaw, such in zip(flaws, found[1:-1], strict=bool(flaws)) if flaws else ():
+    for flaw, such in zip(flaws, found[1:], strict=False):
         if such:
             raise flaw.refuse(such, rows)
     if flaws and (found[-1] or 0) > MOST_RECORDS:
@@ -263,14 +264,10 @@ def _find_declared(column: Column) -> Levels | None:
 
 def _make_places(relation: Relation, column: Column, keys: Sequence[Any], places: Sequence[int]) -> str:
     """A table of DuckDB with the place of each value."""
-    import pyarrow as pa
-
-    kind = pa.int64() if column.kind == "integer" or column.binning is not None else pa.string()
+    kind = "BIGINT" if column.kind == "integer" or column.binning is not None else "VARCHAR"
     name = new_name("places")
-    given = pa.table({"v": pa.array(keys, kind), "i": pa.array(places, pa.int64())})
-    relation.connection.register(f"{name}_given", given)
-    relation.connection.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_given")
-    relation.connection.unregister(f"{name}_given")
+    made = f"SELECT unnest($1::{kind}[]) AS v, unnest($2::BIGINT[]) AS i"
+    relation.connection.execute(f"CREATE TEMP TABLE {name} AS {made}", [list(keys), list(places)])
     return name
 
 

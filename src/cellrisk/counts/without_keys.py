@@ -1,4 +1,4 @@
-"""Counting without keys: tables with more cells than memory holds. Cells stay in DuckDB; only what risks need comes out.
+"""Counting without keys, for tables with more cells than memory holds: only what risks need leaves DuckDB.
 
 Each cell's counts of all levels are a vector; distinct vectors come out with the number of their cells. If an attribute
 has very many levels, or its vectors are very many, the sorted lists of positive counts (profiles) come out instead.
@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from cellrisk.counts.counting import DENSE_LEVELS, CountedAttribute, Homogeneity, Packing, Tally, check_records
+from cellrisk.counts.counting import (
+    DENSE_LEVELS,
+    CountedAttribute,
+    Homogeneity,
+    Packing,
+    Tally,
+    TooManyCells,
+    check_records,
+    source_changed,
+)
 from cellrisk.counts.engine import new_name
 from cellrisk.counts.levels import Levels, check_several
 from cellrisk.counts.profiles import MOST_NUMBERS, LevelCounts, Profiles
@@ -68,15 +77,17 @@ class _Engine:
         return levels, places
 
 
-def count_without_keys(values: Values, schema: Schema, packing: Packing, combinations: int) -> Tally:
-    """Counts the records of a validated source of which about so many combinations occur."""
-    engine = _Engine(values, schema, packing)
+def count_without_keys(values: Values, schema: Schema, found: TooManyCells) -> Tally:
+    """Counts the records of a validated source in their cells, which stay in DuckDB."""
+    engine = _Engine(values, schema, found.packing)
     check_records(values, schema, engine.missing, engine.kept, engine.others)
-    found = [engine.levels(place) for place in range(len(engine.sensitive))]
-    dense = count_vectors(engine, found) if sum(len(places) for _, places in found) <= DENSE_LEVELS else {}
+    listed = [engine.levels(place) for place in range(len(engine.sensitive))]
+    dense = count_vectors(engine, listed) if sum(len(places) for _, places in listed) <= DENSE_LEVELS else {}
     attributes = tuple(
-        dense.get(place) or count_lists(engine, place, levels, places) for place, (levels, places) in enumerate(found)
+        dense.get(place) or count_lists(engine, place, levels, places) for place, (levels, places) in enumerate(listed)
     )
+    if any(each.profiles.n_records != engine.kept for each in attributes):
+        raise source_changed()
     return Tally(
         attributes,
         find_homogeneity(engine, attributes),
@@ -85,7 +96,7 @@ def count_without_keys(values: Values, schema: Schema, packing: Packing, combina
         values.records - engine.inside,
         engine.inside - engine.kept,
         once=all(int(each.level_counts.count.max()) == 1 for each in attributes),
-        combinations=combinations,
+        combinations=found.combinations,
     )
 
 

@@ -28,7 +28,7 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
-from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
+from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures, say_tables
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
@@ -293,6 +293,8 @@ class Choice(Result):
             parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
         if self.policies:
             parts.append(self.policies.describe())
+        if self.epsilon is not None:
+            parts += say_tables(self.options[0].setting.with_epsilon(self.epsilon), len(self.measured.attributes))
         return [*parts, f"{CURATOR_NOTE} {self.choice_note}"]
 
 

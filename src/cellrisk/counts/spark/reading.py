@@ -95,7 +95,7 @@ def open_spark(
                         code="too-many-cells",
                     )
                 if rows > most:
-                    yield SparkTable(grouped, columns, frozenset(bins or {}), rows)
+                    yield SparkTable(grouped, columns, rows)
                 else:
                     yield GroupedRows(stream(grouped, rows, failures))
             finally:

@@ -94,7 +94,7 @@ def with_settings(session: Any) -> Iterator[None]:
     Nothing is logged in it, since Spark quotes records that it cannot read. An interrupt ends the jobs of the block.
     """
     before = {key: session.conf.get(key, None) for key in SETTINGS}
-    context = getattr(session, "_sc", None)
+    context: Any = getattr(session, "_sc", None)
     if context is not None:
         level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
         group = f"cellrisk {threading.get_ident()}"
