@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,10 @@ from tests.tables.spark_cluster import FAST, need_spark
 
 import cellrisk
 from cellrisk.cli import main
+from cellrisk.counts import sources
 from cellrisk.counts.binning import make_binning
+from cellrisk.counts.joint import Asked, count_together
+from cellrisk.counts.spark import counting as spark_counting
 from cellrisk.counts.spark import reading as spark
 from cellrisk.counts.spark import session as spark_session
 from cellrisk.counts.tabulation import tabulate
@@ -88,6 +93,41 @@ def same(source: Any, embedded: Any, **request: Any) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_parquet_gives_what_duckdb_gives(case: str, session: Any, awkward: dict[str, Path]) -> None:
     same(awkward["parquet"], awkward["parquet"], **CASES[case])
+
+
+LARGE: dict[str, dict[str, Any]] = {
+    "outside": CASES["outside"],
+    "bins and counts": {**CASES["bins"], "count": "weight", "missing": "drop"},
+    "a part": {**CASES["bins"], "where": {"age": {"above": 0}, "text": {"not": "x"}, "truth": True}},
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_large_tables_are_counted_on_the_cluster(
+    case: str, session: Any, awkward: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = tabulate(awkward["parquet"], **LARGE[case])
+    monkeypatch.setattr(sources, "MOST_CELLS", 0)
+    found = tabulate(awkward["parquet"], engine="spark", **LARGE[case])
+    assert facts(found) == facts(expected)
+    with pytest.raises(InvalidInput) as caught:
+        found.cells("job")
+    assert caught.value.code == "too-many-cells"
+    assert not session.sparkContext._jsc.getPersistentRDDs()
+
+
+def test_refusals_of_large_tables(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_CELLS", 0)
+    frame = session.createDataFrame([(1, "u", 2), (2, "v", 1), (None, "u", -1)], "a int, y string, n int")
+    refused("outside the declared levels and bins; got 1 such record", frame, levels={"a": [1]})
+    refused("2 records in 'a'", frame.unionAll(frame), missing="error")
+    refused("negative counts", frame, count="n")
+    refused("one level only", frame.where("y = 'u'"))
+    monkeypatch.setattr(spark_counting, "MOST_VALUES", 1)
+    refused("more than 1 values", frame)
+    with pytest.raises(InvalidInput) as caught:
+        count_together(frame, [Asked(("a",), {})], "y")
+    assert caught.value.code == "too-many-cells"
 
 
 def test_folders_that_name_columns_give_what_duckdb_gives(session: Any, tmp_path: Path) -> None:
@@ -333,6 +373,45 @@ def test_a_spark_of_our_own_is_silent_and_leaves_nothing(tmp_path: Path) -> None
     assert (done.stdout, done.stderr) == ("2 True\n", "")
     assert [path.name for path in (tmp_path / "work").iterdir()] == ["a.csv"]
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize("started", ["java", "a job"])
+def test_a_signal_ends_spark_in_one_line(number: int, started: str, tmp_path: Path) -> None:
+    """While Java starts, and while Spark counts; no Java and no file is left."""
+    need_spark()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    rows = "".join(f"{place},{place % 7}\n" for place in range(300_000))
+    put(tmp_path / "a.csv", "a,y\n" + rows)
+    code = "import sys; from cellrisk.cli import main; sys.exit(main())"
+    arguments = ["inspect", str(tmp_path / "a.csv"), "--qid", "a", "--sensitive", "y", "--engine", "spark"]
+    home = str(Path(cellrisk.__file__).parents[1])
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": home, "TMPDIR": str(scratch), "SPARK_MASTER": "local[1]"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    wanted = "cellrisk-spark-*" if started == "java" else "cellrisk-spark-*/spark-*"
+    while not list(scratch.glob(wanted)) and child.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.5)
+    child.send_signal(number)
+    assert child.communicate(timeout=60) == ("", "cellrisk: interrupted\n")
+    assert list(scratch.iterdir()) == []
+    programs = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if is_readable(path)]
+    assert not [line for line in programs if str(scratch).encode() in line]
+
+
+def is_readable(path: Path) -> bool:
+    try:
+        return bool(path.read_bytes())
+    except OSError:
+        return False
 
 
 @pytest.fixture

@@ -15,9 +15,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from cellrisk.errors import InvalidInput
 from cellrisk.system.scratch import private_folder
@@ -50,15 +51,21 @@ def spark_session(given: Any = None) -> Iterator[Any]:
             fix="run: pip install 'cellrisk[spark]'",
             code="no-spark",
         )
-    session = given if given is not None else find_session()
-    remote = os.environ.get("SPARK_REMOTE", "")
-    if session is not None:
-        with with_settings(session):
+    opened: Any
+    remote, opened = os.environ.get("SPARK_REMOTE", ""), nullcontext(given if given is not None else find_session())
+    if opened.enter_result is None:
+        opened = remote_session(remote) if remote.startswith("sc://") else own_session(find_master())
+    logging.getLogger().addFilter(is_not_of_py4j)
+    try:
+        with opened as session, with_settings(session):
             yield session
-        return
-    own = remote_session(remote) if remote.startswith("sc://") else own_session(find_master())
-    with own as session, with_settings(session):
-        yield session
+    finally:
+        logging.getLogger().removeFilter(is_not_of_py4j)
+
+
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is not py4j's, which writes a traceback if a signal interrupts a call."""
+    return "py4j" not in record.pathname
 
 
 def find_session() -> Any:
@@ -180,16 +187,16 @@ def own_session(master: str) -> Iterator[Any]:
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
-    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it writes a traceback if a signal interrupts a call
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-    gateway: Any = None
+    started: list[Any] = []
     with private_folder("spark") as folder:
         (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
         conf = SparkConf(loadDefaults=False).setAll(list(configure(master, str(folder)).items()))
         try:
             try:
-                gateway = java_gateway.launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
+                with patch.object(java_gateway, "Popen", lambda *given, **named: note(started, given, named)):
+                    gateway = java_gateway.launch_gateway(conf, quiet)  # type: ignore[no-untyped-call]
                 session = SparkSession(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:  # Spark's own text is long and names hosts and paths
                 raise not_started(master, error) from None
@@ -200,8 +207,17 @@ def own_session(master: str) -> Iterator[Any]:
             yield session
             with suppress(Exception):
                 session.stop()
+                gateway.shutdown()
         finally:
-            end_java(gateway)
+            SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+            for process in started:
+                end_java(process)
+
+
+def note(started: list[Any], given: Any, named: Any) -> Any:
+    """Start a program and note it at once, so that a signal while Java starts leaves no Java behind."""
+    started.append(subprocess.Popen(*given, **named))
+    return started[-1]
 
 
 def configure(master: str, folder: str) -> dict[str, str]:
@@ -250,20 +266,13 @@ def not_started(master: str, error: Exception) -> InvalidInput:
     )
 
 
-def end_java(gateway: Any) -> None:
+def end_java(process: Any) -> None:
     """End the Java that was started, so that the next session starts one with a folder of its own."""
-    from pyspark import SparkContext
-
-    process = getattr(gateway, "proc", None)
-    if process is None:  # Java never ran, or has started this Python
-        return
-    with suppress(Exception):
-        gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     with suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(PATIENCE if sys.exc_info()[0] is None else 0.2)  # after an interrupt nothing of it is needed
+        process.wait(PATIENCE if sys.exc_info()[0] is None else 0)  # after a failure nothing of it is needed
     except subprocess.TimeoutExpired:
-        process.kill()
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the program that starts it
         process.wait()
