@@ -91,6 +91,7 @@ QUESTIONS = {
         "read_limits",
         "say_again",
         "say_largest",
+        "say_tables",
         "find_count_column",
         "read_settings",
         "takes_priors",

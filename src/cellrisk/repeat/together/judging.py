@@ -51,7 +51,7 @@ def find_figure(found: TogetherAssessment, limit: Limit) -> float | None:
     if isinstance(metric, EpsilonMetric):
         return found.cost.epsilon
     if isinstance(metric, CertainMetric):
-        named = [each.right_high for each in found.certain if each.certainty == metric.certainty]
+        named = [each.right for each in found.certain if each.certainty == metric.certainty]
         return max(named) / found.records if named else None
     if isinstance(metric, PeopleMetric):
         return lead.right

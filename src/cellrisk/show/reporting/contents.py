@@ -153,7 +153,7 @@ def board_page(findings: Findings) -> Page:
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
             three_figures(_figures_row(each) for each in findings.assessment.figures),
-            Words((FROM_OTHERS,)),
+            Words((FROM_OTHERS, *findings.assessment.of_several)),
             make_picture(draw_asked(first, decision.shown_epsilon), first.sentence),
             limit_facts(request.describe_limits(), request.policies),
             threat_facts(

@@ -54,7 +54,8 @@ def public_verdict(decision: Decision) -> Verdict:
     }
     title = _title(decision)
     if decision.kind in ("open", "kept", "recommended"):
-        title = f"Published at epsilon {decision.epsilon:.12g}"
+        each = " each" if len(decision.request.table.sensitive) > 1 else ""
+        title = f"Published at epsilon {decision.epsilon:.12g}{each}"
     return Verdict(decision.kind, title, (texts.get(decision.kind, f"Required was {limits}."),))
 
 

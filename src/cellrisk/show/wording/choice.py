@@ -19,6 +19,7 @@ from cellrisk.decide.limits import (
 )
 from cellrisk.decide.search import Intervals
 from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.figures import say_tables
 from cellrisk.system.text import (
     CURATOR_NOTE,
     aligned,
@@ -91,6 +92,8 @@ def paragraphs(choice: Choice) -> list[str]:
         parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
     if choice.policies:
         parts.append(choice.policies.describe())
+    if choice.epsilon is not None:
+        parts += say_tables(first.mechanism.with_epsilon(choice.epsilon), len(attributes))
     return [*parts, f"{CURATOR_NOTE} {choice.choice_note}"]
 
 
