@@ -147,8 +147,9 @@ def audit(
 
 def _load(released: Any) -> tuple[Release | None, bool]:
     """The answer of `release`, or its file as it was written; else None, and whether the file was changed since."""
-    from cellrisk.publish.releasing.loading import load_release, read_description
-    from cellrisk.publish.releasing.release_result import FORMATS, Release
+    from cellrisk.publish.releasing.loading import read_description
+    from cellrisk.publish.releasing.release_result import Release
+    from cellrisk.publish.releasing.saving import FORMATS
 
     if isinstance(released, Release):
         return released, False
@@ -157,7 +158,7 @@ def _load(released: Any) -> tuple[Release | None, bool]:
     if read_description(released) is None:
         return None, False
     try:
-        return load_release(released), False
+        return Release.load(released), False
     except InvalidInput as refusal:
         if refusal.code not in ("changed", "description"):
             raise

@@ -18,8 +18,8 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.publish.releasing.covered_counts import LARGEST_COUNT, CoveredCounts, cover_counts
 from cellrisk.publish.releasing.domain import Rule, read_domain
 from cellrisk.publish.releasing.measurement import Measurement, calibrate
-from cellrisk.publish.releasing.release_result import Release, build_frame, check_format
-from cellrisk.publish.releasing.saving import check_free
+from cellrisk.publish.releasing.release_result import Release, build_frame
+from cellrisk.publish.releasing.saving import check_format, check_free
 from cellrisk.risk.ceilings import ceiling
 from cellrisk.system.arrays import Integers
 from cellrisk.system.checks import read_texts

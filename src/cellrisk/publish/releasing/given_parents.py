@@ -14,7 +14,8 @@ from cellrisk.publish.matching import LabelledColumn
 from cellrisk.publish.releasing.consistency import MOST_TOTAL
 from cellrisk.publish.releasing.loading import decode, find_count_column, read_content
 from cellrisk.publish.releasing.parents import Parents
-from cellrisk.publish.releasing.release_result import COUNT, Release, check_format, say_observed
+from cellrisk.publish.releasing.release_result import COUNT, Release, say_observed
+from cellrisk.publish.releasing.saving import check_format
 from cellrisk.system.arrays import Floats, Integers
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.mechanisms import DiscreteGaussian, Mechanism, mechanism
 from cellrisk.publish.releasing.measurement import Measurement
-from cellrisk.publish.releasing.release_result import Release, check_format
-from cellrisk.publish.releasing.saving import sidecar_of
+from cellrisk.publish.releasing.saving import check_format, sidecar_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,9 +57,12 @@ def read_content(path: Path) -> bytes:
         raise InvalidInput("the released table cannot be read", got=f"{path} ({error.strerror})") from None
 
 
-def load_release(path: str | os.PathLike[str]) -> Release:
-    """Read a release as `Release.save` wrote it. Refused: a file without its description (code "no-description"), one
-    that is not, byte for byte, the one described ("changed"), and a description that `release` would not write."""
+def load_fields(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The fields of a release as `Release.save` wrote it.
+
+    Refused: a file without its description (code "no-description"), one that is not, byte for byte, the one described
+    ("changed"), and a description that `release` would not write ("description").
+    """
     file = check_format(path)
     content = read_content(file)
     described = read_description(file)
@@ -118,7 +120,7 @@ def read_guarantee(described: Mapping[str, Any]) -> Mechanism | None:
     return made
 
 
-def _build(frame: pd.DataFrame, described: dict[str, Any]) -> Release:
+def _build(frame: pd.DataFrame, described: dict[str, Any]) -> dict[str, Any]:
     words = ("epsilon", "delta", "neighbours", "threshold")
     made = described["mechanism"]
     named = mechanism(made["name"], **{word: made[word] for word in words if word in made})
@@ -139,22 +141,25 @@ def _build(frame: pd.DataFrame, described: dict[str, Any]) -> Release:
         raise ValueError("flags must be true or false")
     if described["missing"] not in MISSING_RULES or described["outside"] not in OUTSIDE_RULES:
         raise ValueError("unknown rules for records")
-    return Release(
-        mechanism=named,
-        measurement=Measurement(gaussian, float(noise["scale"]), float(*noise["privacy_loss"].values())),
-        quasi_identifiers=tuple(columns[:-2]),
-        sensitive=columns[-2],
-        frame=frame,
-        labels={_text(name): _texts(labels) for name, labels in described["labels"].items()},
-        domain_size=_whole(described["domain_size"]),
-        excluded=_whole(described["excluded"]),
-        observed_levels=_texts(described["observed_levels"]),
-        may_be_missing=_texts(described["may_be_missing"]),
-        missing=described["missing"],
-        outside=described["outside"],
-        description=described,
+    dense, whole = described["dense"], _whole(described["domain_size"])
+    if (dense and len(frame) != whole) or (not dense and not described["clamp"]):
+        raise ValueError("a release that lists every count has as many rows")
+    return {
+        "mechanism": named,
+        "measurement": Measurement(gaussian, float(noise["scale"]), float(*noise["privacy_loss"].values())),
+        "quasi_identifiers": tuple(columns[:-2]),
+        "sensitive": columns[-2],
+        "frame": frame,
+        "labels": {_text(name): _texts(labels) for name, labels in described["labels"].items()},
+        "domain_size": whole,
+        "excluded": _whole(described["excluded"]),
+        "observed_levels": _texts(described["observed_levels"]),
+        "may_be_missing": _texts(described["may_be_missing"]),
+        "missing": described["missing"],
+        "outside": described["outside"],
+        "description": described,
         **flags,
-    )
+    }
 
 
 def _text(given: Any) -> str:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import Mechanism
-from cellrisk.publish.releasing.saving import Pair, check_free, sidecar_of, write_files
+from cellrisk.publish.releasing.loading import load_fields, read_guarantee
+from cellrisk.publish.releasing.saving import Pair, check_format, check_free, sidecar_of, write_files
 from cellrisk.risk.ceilings import Ceiling, ceiling
 from cellrisk.system.results import Result
 from cellrisk.system.spreadsheets import SAFE_WORDS, starts_formula, write_frame
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from cellrisk.publish.releasing.measurement import Measurement
     from cellrisk.publish.releasing.parents import Parents
 
-FORMATS = (".parquet", ".csv")
 COUNT = "count"
 
 
@@ -107,10 +107,10 @@ class Release(Result):
     def composed(self) -> Mechanism | None:
         """A mechanism with the guarantee of the counts, that of the parents that they show included; None where that is
         not known."""
-        if self.description is not None and self.adjusted:
-            from cellrisk.publish.releasing.loading import read_guarantee
-
-            return read_guarantee(self.description)
+        if self.description is not None:
+            stated = read_guarantee(self.description)
+            same = stated and (stated.epsilon, stated.delta) == (self.mechanism.epsilon, self.mechanism.delta)
+            return self.mechanism if same else stated
         return self.mechanism if self.parents is None else self.parents.compose(self.mechanism)
 
     @property
@@ -270,9 +270,7 @@ class Release(Result):
         path
             The file of the counts, .parquet or .csv.
         """
-        from cellrisk.publish.releasing.loading import load_release
-
-        return load_release(path)
+        return Release(**load_fields(path))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the counts as ``.parquet`` or ``.csv``, and their description as JSON beside them: both or neither.
@@ -357,14 +355,6 @@ def say_gates(what: str, missing: str, outside: str) -> list[str]:
     gate = f"Whether there is a {what} was found from the data, which the guarantee does not cover"
     rules = (("records with a missing value", missing), ("records outside the declared labels", outside))
     return [f"{gate}: {records} were not allowed." for records, rule in rules if rule == "error"]
-
-
-def check_format(path: str | os.PathLike[str]) -> Path:
-    """Refuses a file name whose ending says no format."""
-    target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
-    return target
 
 
 def build_frame(grid: CoveredCounts, places: Any, counts: Any) -> pd.DataFrame:

@@ -14,6 +14,8 @@ from cellrisk.errors import InvalidInput, argument
 from cellrisk.system.stopping import note_outcome, unfinished
 from cellrisk.system.writing import check_writable, make_last, public_mode, refuse_inputs, write_through
 
+FORMATS = (".parquet", ".csv")
+
 
 def sidecar_of(path: str | os.PathLike[str]) -> Path:
     """Where the description of a file stands: beside it, with ``.json`` after its name.
@@ -22,6 +24,14 @@ def sidecar_of(path: str | os.PathLike[str]) -> Path:
     'released.csv.json'
     """
     return Path(f"{os.fspath(path)}.json")
+
+
+def check_format(path: str | os.PathLike[str]) -> Path:
+    """Refuses a file name whose ending says no format."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidInput("a release is saved by its ending", got=target.name, allowed=", ".join(FORMATS))
+    return target
 
 
 def check_free(path: str | os.PathLike[str], force: bool, inputs: Mapping[Path, str] = MappingProxyType({})) -> Path:
