@@ -372,9 +372,9 @@ def test_noise_that_is_rounded_afterwards_is_bounded(name: str, neighbours: str)
 def test_guarantees_alone(seed: int) -> None:
     """Of one: (e^epsilon - 1 + 2 delta)/(e^epsilon + 1). Of several: their worst, added up over all outcomes."""
     draw = random.Random(200 + seed)
-    words = {"neighbours": draw.choice(["add-remove", "replace"]), "flavour": "approximate"}
+    words = {"neighbours": draw.choice(["add-remove", "replace"])}
     given = [(draw.uniform(0.2, 2.0), 10 ** draw.uniform(-4, -1)) for _ in range(1 + seed % 3)]
-    found = compose_ceiling([Loss(epsilon=epsilon, delta=delta, **words) for epsilon, delta in given])
+    found = compose_ceiling([Loss.approximate(epsilon, delta, **words) for epsilon, delta in given])
     exact = distance([guarantee(*each) for each in given])
     if len(given) == 1:
         ((epsilon, delta),) = given

@@ -326,7 +326,7 @@ def _describe_entry(entry: Any) -> answer_models.LedgerEntry:
 def _describe_cohort(ledger: Any, name: str) -> answer_models.Cohort:
     """What a cohort has lost, counted as its limit counts where it has one."""
     limit = ledger.limit(name)
-    asked = () if limit is None else (limit.operator, limit.delta, limit.target)
+    asked = () if limit is None else (limit.operator, limit.delta)
     try:
         spent = ledger.spent(name, *asked)
         epsilon, delta = spent.epsilon, spent.delta
