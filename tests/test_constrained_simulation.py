@@ -14,7 +14,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.publish.simulation import constrained
+from cellrisk.publish.simulation import releases
 from cellrisk.publish.simulation.constrained import simulate_constrained
 
 CELLS = [[3, 0, 0], [2, 1, 0], [0, 1, 0], [5, 4, 1], [0, 6, 0], [0, 0, 0], [1, 1, 0]]
@@ -149,7 +149,7 @@ def test_memory_does_not_grow_with_the_releases(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(cr.Geometric(epsilon=1.0).noise.__class__, "sample", watch)
     simulate_constrained(make(CELLS), cr.Geometric(epsilon=1.0), totals(CELLS), releases=10_000)
-    assert max(drawn) <= constrained.COUNTS_AT_ONCE
+    assert max(drawn) <= releases.COUNTS_AT_ONCE
     assert sum(drawn) == 10_000 * 21
 
 
