@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cellrisk.counts.likeness import refuse_count_names, say_none
+from cellrisk.counts.count_tables import refuse_count_names, say_none
 from cellrisk.errors import CellriskError
 from cellrisk.publish.releasing.domain import LEAVE_OUT, refuse_observed
 from cellrisk.show.wording.choice import INSTEAD

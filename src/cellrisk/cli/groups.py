@@ -172,11 +172,10 @@ class TableOptions:
         outside: OutsideRule = "error",
         qid: Sequence[str] | None = None,
         sensitive: Sequence[str] | None = None,
-        keys: bool = False,
     ) -> FrequencyTable:
         """The table, of these columns or else of those that the options name.
 
-        ``outside`` is the rule where no other is given, and ``keys`` is set where the table's cells will be asked for.
+        ``outside`` is the rule if no other is given.
         """
         from cellrisk.counts.tabulation import tabulate
 
@@ -200,7 +199,6 @@ class TableOptions:
             table=self.table,
             engine=self.engine,
             memory_limit=self.memory_limit,
-            keys=keys,
             encoding=self.encoding,
             wide=parsing.split_names(self.wide),
             metadata=self.metadata,
@@ -211,7 +209,7 @@ class TableOptions:
     def is_file(self) -> bool:
         """Whether the source is a file of records, and no database."""
         from cellrisk.counts.files import is_address
-        from cellrisk.counts.stored import find_stored
+        from cellrisk.counts.sqlite import find_stored
 
         return not is_address(self.source) and find_stored(self.source) is None
 

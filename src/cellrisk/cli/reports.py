@@ -155,7 +155,7 @@ def report_command(
     opened = context.with_resource(record.shown() if risk_epsilon is None else record.opened())
     book = None if public else opened
     epsilon = None if mechanism.epsilon is None else mechanism.one().epsilon
-    frequencies = table.tabulate(outside="drop" if public else "error", keys=True)
+    frequencies = table.tabulate(outside="drop" if public else "error")
     published, recorded = None, ""
     if risk_epsilon is not None:
         published, recorded = publish_figure(
