@@ -18,7 +18,6 @@ from cellrisk.decide.search import Admissible
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.errors import CellriskError
 from cellrisk.noise.perturbations import read_perturbation
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import count_people
 from cellrisk.risk.sweep import Setting, find_limits
 from cellrisk.system.text import round_down
@@ -102,7 +101,7 @@ def test_people_and_margin_are_limits_on_the_same_risk(adult: cr.FrequencyTable)
     by_risk = cr.choose(adult, max_risk=8000 / adult.n_records)
     assert by_people.epsilon == pytest.approx(by_risk.epsilon, rel=1e-7, abs=0)
     assert by_people.epsilon is not None
-    assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon)).mean <= 8000
+    assert count_people(adult.profiles(), cr.Geometric(epsilon=by_people.epsilon).channel).mean <= 8000
     by_margin = cr.choose(adult, margin=0.05)
     assert by_margin.epsilon == pytest.approx(cr.choose(adult, max_risk=0.3).epsilon, rel=1e-7, abs=0)
     both = cr.choose(adult, max_risk=0.3, max_people=8000)
@@ -144,7 +143,7 @@ def test_alternatives_say_what_they_cost(adult: cr.FrequencyTable) -> None:
     assert looser.verdict == "breaks the limit on the risk"
     assert recommended.verdict == stricter.verdict == "within every limit"
     for each in choice.alternatives:
-        assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon)))
+        assert same(each.people[0], count_people(adult.profiles(), cr.Geometric(epsilon=each.epsilon).channel))
         assert f"{each.people[0].mean:,.0f}" in str(choice)
     free = weigh(choice.measured, choice.options[0].setting, 1.0)
     assert {each.verdict for each in free} == {"no limit was set"}
@@ -399,8 +398,8 @@ def test_what_a_perturbation_breaks_is_said_in_full(bent: cr.FrequencyTable) -> 
         "a risk at most 10% above chance; a perturbation has no noise that could drown the counts, and so no chance "
         "level",
     ]
-    survival = Survival((rounded.noise,), rounded.threshold)
-    found = float(measured.under(survival).max())
+    channel = rounded.channel
+    found = float(measured.under(channel).max())
     at_the_limit = Requirement(max_risk=found, max_people=found * bent.n_records)
     assert Condition(at_the_limit, measured).breaches(rounded) == []
 

@@ -17,9 +17,10 @@ import cellrisk as cr
 from cellrisk.counts.levels import MOST_LEVELS
 from cellrisk.decide import analytic
 from cellrisk.decide.requirement import Condition, Requirement
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import MECHANISMS
-from cellrisk.risk.measures import Local, Survival
+from cellrisk.risk.measures import Local
 from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
 from tests.examples import examples
@@ -187,7 +188,7 @@ def test_interpolation_is_as_good_as_its_bound(kind: type[Noise], n_levels: int)
         spot = generator.uniform(-1.0, 1.0, 50)
         logs = np.concatenate([piece.places, piece.middle + piece.half * spot])
         noises = tuple(kind(math.exp(each)) for each in logs)
-        risk = Local().average(profiles, Survival(noises), ("exact",))["exact", "uniform"]
+        risk = Local().average(profiles, AdditiveChannel(noises), ("exact",))["exact", "uniform"]
         series = piece.interpolate(risk[None, : piece.points])[:, 0]
         found = np.polynomial.chebyshev.chebval(spot, series)
         assert np.abs(found - risk[piece.points :]).max() < analytic.RESOLUTION

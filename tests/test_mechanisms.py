@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.noise.distributions import EndlessNoise
+from cellrisk.noise.distributions import InfiniteNoise
 from cellrisk.noise.mechanisms import (
     MECHANISMS,
     NEIGHBOURS,
@@ -143,7 +143,7 @@ def test_the_limit_is_where_scales_go(name: str, neighbours: str) -> None:
     "name", [name for name in MECHANISMS if name not in ("gaussian-analytic", "discrete-gaussian")]
 )
 def test_other_noise_grows_without_bound(name: str) -> None:
-    assert make(name).limit_noise == EndlessNoise()
+    assert make(name).limit_noise == InfiniteNoise()
     assert make(name, 1e-9).scale > 1e8
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cellrisk.risk import totals
-from cellrisk.risk.totals import Interval, Law, find_interval
+from cellrisk.risk.totals import Interval, CellOutcomes, find_interval
 from cellrisk.system.arrays import Integers
 from tests.examples import examples
 from tests.near import near
@@ -45,7 +45,7 @@ def check(cells: list[Cell], found: Interval, moved: float = 0.0) -> None:
     assert found.high <= values[::-1][np.searchsorted(above, TAIL - slack, "right")] + moved
 
 
-def as_laws(cells: list[Cell]) -> list[Law]:
+def as_laws(cells: list[Cell]) -> list[CellOutcomes]:
     """Cells with as many values as each other go together, equal ones once."""
     laws = []
     for width in {len(values) for values, _ in cells}:
@@ -55,7 +55,7 @@ def as_laws(cells: list[Cell]) -> list[Law]:
                 kind = tuple(values), tuple(chance)
                 kinds[kind] = kinds.get(kind, 0) + 1
         laws.append(
-            Law(
+            CellOutcomes(
                 np.array([values for values, _ in kinds]),
                 np.array([chance for _, chance in kinds]),
                 np.array(list(kinds.values())),
@@ -100,14 +100,14 @@ def test_frequencies_that_are_cut_off(cells: list[Cell], repeated: int) -> None:
         patch.setattr(totals, "MOST_ATOMS", 4)
         found = find_interval(as_laws(cells * repeated), TAIL)
     values, chance = convolve(cells * repeated)
-    window = min(2.0 * totals.find_reach(float(chance @ values**2), 60.0, totals.OUTSIDE), float(values[-1])) + 4.0
+    window = min(2.0 * totals.tail_radius(float(chance @ values**2), 60.0, totals.OUTSIDE), float(values[-1])) + 4.0
     deviation = 1.1 * totals.BAND / (2.0 * math.pi * 128) * window
     check(cells * repeated, found, moved=6.0 * deviation + 1.0)
 
 
 def test_work_that_is_too_much_is_done_with_fewer_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(5)
-    law = Law(generator.integers(1, 300, (80, 1)), generator.random((80, 1)), np.ones(80, np.int64))
+    law = CellOutcomes(generator.integers(1, 300, (80, 1)), generator.random((80, 1)), np.ones(80, np.int64))
     exact = find_interval([law], TAIL)
     monkeypatch.setattr(totals, "MOST_WORK", 12_000)
     near = find_interval([law], TAIL)
@@ -121,13 +121,13 @@ def test_large_tables_take_a_moment() -> None:
     """Fifty thousand kinds of cells, and one cell of ten million: near the normal law where that is right."""
     generator = np.random.default_rng(5)
     values = np.unique(generator.integers(1, 2000, (60_000, 2)), axis=0)[:50_000]
-    law = Law(values, generator.random(values.shape) / 2, generator.integers(1, 9, len(values)))
+    law = CellOutcomes(values, generator.random(values.shape) / 2, generator.integers(1, 9, len(values)))
     found = find_interval([law], TAIL)
     mean, deviation = float(law.cells @ law.mean), math.sqrt(float(law.cells @ law.variance))
     assert (found.low, found.high) == pytest.approx(
         (mean - 1.959964 * deviation, mean + 1.959964 * deviation), abs=0.01 * deviation
     )
-    beside = find_interval([law, Law(np.array([[10_000_000]]), np.array([[0.9]]), np.array([1]))], TAIL)
+    beside = find_interval([law, CellOutcomes(np.array([[10_000_000]]), np.array([[0.9]]), np.array([1]))], TAIL)
     quarter = mean - 0.6744898 * deviation  # a quarter of the tenth of releases without the large cell
     assert beside.low == pytest.approx(quarter, abs=0.01 * deviation)
     assert beside.high == pytest.approx(mean + 1e7 + 1.914506 * deviation, abs=0.01 * deviation)
@@ -135,13 +135,13 @@ def test_large_tables_take_a_moment() -> None:
 
 def test_what_is_certain_is_added_up() -> None:
     """Cells that are as good as sure of a value, be it none, are not convolved."""
-    law = Law(
+    law = CellOutcomes(
         np.array([[5, 2], [7, 1], [3, 1]]), np.array([[1 - 1e-12, 0], [1e-12, 0], [0.5, 0.2]]), np.array([9, 8, 4])
     )
     fixed, (rest,) = totals._take_certain([law])
     assert fixed == 45
     assert (rest.values.tolist(), rest.chance.tolist(), rest.cells.tolist()) == ([[3, 1]], [[0.5, 0.2]], [4])
-    assert totals._take_certain([law, Law(law.values[:1], law.chance[:1], law.cells[:1])])[0] == 90
+    assert totals._take_certain([law, CellOutcomes(law.values[:1], law.chance[:1], law.cells[:1])])[0] == 90
 
 
 @pytest.mark.parametrize("spared", [0.0, 0.3, 0.7, 0.9, 0.99, 1.0, 1.1, 1.19, 1.21, 1.4, 3.0])
@@ -159,12 +159,12 @@ def test_what_is_neglected_counts_against_the_interval(spared: float) -> None:
 
 def test_cells_that_outweigh_all_smaller_ones_are_taken_value_by_value() -> None:
     """Four of 10,000 beside a hundred of 3; but none of a hundred of 50, beside which one of 60 is nothing special."""
-    small = Law(np.array([[3]]), np.array([[0.5]]), np.array([100]))
-    atoms, rest = totals._take_large([small, Law(np.array([[10_000]]), np.array([[0.5]]), np.array([4]))])
+    small = CellOutcomes(np.array([[3]]), np.array([[0.5]]), np.array([100]))
+    atoms, rest = totals._take_large([small, CellOutcomes(np.array([[10_000]]), np.array([[0.5]]), np.array([4]))])
     assert atoms.values.tolist() == [0, 10_000, 20_000, 30_000, 40_000]
     assert atoms.chance == pytest.approx([1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16], rel=1e-12, abs=0)
     assert [(law.values.tolist(), law.cells.tolist()) for law in rest] == [([[3]], [100]), ([], [])]
-    laws = [Law(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((50, 100), (60, 1))]
+    laws = [CellOutcomes(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((50, 100), (60, 1))]
     atoms, rest = totals._take_large(laws)
     assert (atoms.values.tolist(), atoms.chance.tolist()) == ([0], [1.0])
     assert sum(int(law.cells.sum()) for law in rest) == 101
@@ -201,8 +201,8 @@ def test_what_is_most_uncertain_comes_first() -> None:
     """In turns the cells that are shown about half of the time, and those that move the total most."""
     shown = np.array([0.5, 0.999, 0.001, 0.4, 0.6, 0.98])
     laws = [
-        Law(np.array([[1], [500], [2]]), shown[:3, None], np.array([1, 1, 30])),
-        Law(np.array([[3, 1], [1, 2], [900, 5]]), np.stack([shown[3:], np.zeros(3)], axis=1), np.array([4, 20, 1])),
+        CellOutcomes(np.array([[1], [500], [2]]), shown[:3, None], np.array([1, 1, 30])),
+        CellOutcomes(np.array([[3, 1], [1, 2], [900, 5]]), np.stack([shown[3:], np.zeros(3)], axis=1), np.array([4, 20, 1])),
     ]
     ordered = totals._most_varied_first(laws)
     sizes = [law.values[:, 0].tolist() for law in ordered if len(law.cells)]
@@ -267,12 +267,12 @@ def test_what_would_take_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) 
     seen = watch_work(monkeypatch)
     monkeypatch.setattr(totals, "MOST_WORK", 200_000)
     generator = np.random.default_rng(5)
-    law = Law(generator.integers(1, 40_000, (80, 1)), generator.random((80, 1)) / 50, np.ones(80, np.int64))
+    law = CellOutcomes(generator.integers(1, 40_000, (80, 1)), generator.random((80, 1)) / 50, np.ones(80, np.int64))
     assert not find_interval([law], TAIL).exact
     assert sum(map(math.prod, seen)) < 1.1 * totals.MOST_WORK
     seen.clear()
     monkeypatch.setattr(totals, "MOST_WORK", 2_000_000)  # kinds of cells that are taken together count one by one too
-    many = Law(generator.integers(1, 200, (3_000, 1)), np.full((3_000, 1), 1e-3), np.ones(3_000, np.int64))
+    many = CellOutcomes(generator.integers(1, 200, (3_000, 1)), np.full((3_000, 1), 1e-3), np.ones(3_000, np.int64))
     assert not find_interval([many], TAIL).exact
     assert sum(map(math.prod, seen)) < 1.1 * totals.MOST_WORK
 
@@ -281,7 +281,7 @@ def test_what_would_take_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) 
 def test_one_frequency_in_64_tells_what_all_would_take(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transform that takes just as much work as it may is done; with less, it is not even begun."""
     seen = watch_work(monkeypatch)
-    law = Law(np.array([[1, 3], [2, 3]]), np.full((2, 2), 0.1), np.ones(2, np.int64))
+    law = CellOutcomes(np.array([[1, 3], [2, 3]]), np.full((2, 2), 0.1), np.ones(2, np.int64))
     turn = math.pi / frequencies
     assert totals._transform([law], turn, frequencies, 4.0 * frequencies) is not None
     tried = -(-frequencies // 64)
@@ -293,7 +293,7 @@ def test_one_frequency_in_64_tells_what_all_would_take(frequencies: int, monkeyp
 
 def test_no_more_work_is_done_than_was_allowed() -> None:
     """Frequencies at which nothing is left of the first kind of cells take no work at the second."""
-    ordered = [Law(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((1, 200), (5, 1))]
+    ordered = [CellOutcomes(np.array([[size]]), np.array([[0.5]]), np.array([cells])) for size, cells in ((1, 200), (5, 1))]
     turn, every = math.pi / 81.0, np.arange(79)
     first = np.cos(0.5 * turn * every) ** 200
     left = first > 2.0**-52  # rounding
@@ -331,7 +331,7 @@ def test_a_total_with_just_as_many_frequencies_as_may_be_is_exact(monkeypatch: p
 
 def test_a_smoothed_total_is_smoothed_by_about_a_thousandth_of_its_deviation() -> None:
     """And is told at points a fifth of that apart."""
-    law = Law(np.array([[10_000]]), np.array([[0.5]]), np.array([10_000]))
+    law = CellOutcomes(np.array([[10_000]]), np.array([[0.5]]), np.array([10_000]))
     bulk = totals._Bulk.of([law])
     assert 0.6e-3 < bulk.deviation / (10_000 * 50) < 1.2e-3
     assert 0.19 < bulk.step / bulk.deviation < 0.22
@@ -343,12 +343,12 @@ def test_the_frequencies_of_a_large_table_are_as_many_as_thirty_million_cosines_
     """Three hundred for a hundred thousand kinds of cells, where all matter at every frequency."""
     tried = []
 
-    def multiply(laws: list[Law], turn: float, kept: Integers, work: float, deviation: float) -> object:
+    def multiply(laws: list[CellOutcomes], turn: float, kept: Integers, work: float, deviation: float) -> object:
         tried.append(len(kept))
         return (kept, np.ones(len(kept))) if len(kept) * 100_000 <= work else None
 
     monkeypatch.setattr(totals, "_multiply_out", multiply)
-    law = Law(np.arange(1, 100_001)[:, None], np.full((100_000, 1), 1e-6), np.ones(100_000, np.int64))
+    law = CellOutcomes(np.arange(1, 100_001)[:, None], np.full((100_000, 1), 1e-6), np.ones(100_000, np.int64))
     assert not totals._Bulk.of([law]).exact
     assert tried[-2:] == [5, 300]
     assert max(tried[:-2]) < 10_000
@@ -358,7 +358,7 @@ def test_the_frequencies_of_a_large_table_are_as_many_as_thirty_million_cosines_
 def test_arrays_of_waves_hold_a_megabyte(frequencies: int, pieces: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """No more than 65,536 complex numbers, or one kind of cells."""
     seen = watch_work(monkeypatch)
-    law = Law(np.arange(1, 11)[:, None], np.full((10, 1), 0.1), np.ones(10, np.int64))
+    law = CellOutcomes(np.arange(1, 11)[:, None], np.full((10, 1), 0.1), np.ones(10, np.int64))
     totals._multiply_out([law], 1e-5, np.arange(frequencies), math.inf, 0.0)
     assert [kinds for kinds, _ in seen] == pieces
 
@@ -403,14 +403,14 @@ def test_ends_are_where_just_as_much_is_outside_as_may_be(chance: float) -> None
         tail = np.nextafter(tail, 1.0)
     assert tail - 1.201 * 1e-6 == pytest.approx(0.25, rel=0, abs=0)
     end = 10 if chance == 0.75 else 0
-    cell = Law(np.array([[10]]), np.array([[chance]]), np.array([1]))
+    cell = CellOutcomes(np.array([[10]]), np.array([[chance]]), np.array([1]))
     assert find_interval([cell], tail) == Interval(end, end, exact=True)
 
 
 def test_doubts_about_all_cells_of_a_kind_add_up() -> None:
     """A thousand cells of which each is another with a probability of 2e-9 are not certain; 400 of them are."""
     for cells, fixed in ((1_000, 0), (400, 2_000)):
-        law = Law(np.array([[5]]), np.array([[1.0 - 2e-9]]), np.array([cells]))
+        law = CellOutcomes(np.array([[5]]), np.array([[1.0 - 2e-9]]), np.array([cells]))
         found, (rest,) = totals._take_certain([law])
         assert (found, rest.cells.sum()) == (fixed, 0 if fixed else cells)
 
@@ -420,19 +420,19 @@ def test_cells_are_certain_where_all_doubts_are_just_as_large_as_may_be(monkeypa
     monkeypatch.setattr(totals, "NEGLECTED", 2.0**-10)
     doubts = np.array([[3.0], [1.0], [3.001]]) * 2.0**-12
     for chance, fixed in ((1.0 - doubts, 13), (doubts, 0)):
-        found, (rest,) = totals._take_certain([Law(np.array([[6], [7], [8]]), chance, np.ones(3, np.int64))])
+        found, (rest,) = totals._take_certain([CellOutcomes(np.array([[6], [7], [8]]), chance, np.ones(3, np.int64))])
         assert (found, rest.values.tolist()) == (fixed, [[8]])
 
 
 def test_equal_values_of_a_cell_are_one() -> None:
-    merged = totals._merge_values(Law(np.array([[2, 2, 2]]), np.array([[0.1, 0.2, 0.3]]), np.array([9])))
+    merged = totals._merge_values(CellOutcomes(np.array([[2, 2, 2]]), np.array([[0.1, 0.2, 0.3]]), np.array([9])))
     assert (merged.values.tolist(), merged.cells.tolist()) == ([[2]], [9])
     assert merged.chance == near(np.array([[0.6]]))
 
 
 def test_no_more_than_1024_values_are_convolved_value_by_value() -> None:
     """Equal cells, so rare that each outweighs all others: with each there is one value more."""
-    law = Law(np.array([[7]]), np.array([[1e-4]]), np.array([1_100]))
+    law = CellOutcomes(np.array([[7]]), np.array([[1e-4]]), np.array([1_100]))
     atoms, (rest,) = totals._take_large([law])
     assert atoms.values.tolist() == [7 * number for number in range(1_024)]
     assert atoms.chance[:4] == near(stats.binom(1_023, 1e-4).pmf(range(4)))
@@ -449,7 +449,7 @@ def test_a_cell_as_large_as_the_deviation_of_all_others_is_not_taken_value_by_va
 def test_256_kinds_of_cells_at_most_are_taken_one_by_one() -> None:
     """The 128 that are least certain and the 128 that are largest, in turns, and then all others at once."""
     size, shown = np.arange(1, 401), np.linspace(0.5, 0.001, 400)
-    law = Law((1_000 * size**2)[:, None], shown[:, None], np.ones(400, np.int64))
+    law = CellOutcomes((1_000 * size**2)[:, None], shown[:, None], np.ones(400, np.int64))
     *alone, others = totals._most_varied_first([law])
     assert len(alone) == 256
     assert [int(each.values[0, 0]) // 1_000 for each in alone[::2]] == [number**2 for number in range(1, 129)]
@@ -462,8 +462,8 @@ def test_many_equal_cells_are_binomial(chance: float, large: float) -> None:
     """Thirty cells of one person, so few of whom are shown that no frequency may be missed, beside a large cell."""
     found = find_interval(
         [
-            Law(np.array([[1]]), np.array([[chance]]), np.array([30])),
-            Law(np.array([[10_000]]), np.array([[large]]), np.array([1])),
+            CellOutcomes(np.array([[1]]), np.array([[chance]]), np.array([30])),
+            CellOutcomes(np.array([[10_000]]), np.array([[large]]), np.array([1])),
         ],
         TAIL,
     )
@@ -486,7 +486,7 @@ def test_ends_of_a_wide_total_are_exact_and_move_little_where_it_is_smoothed(mon
     With 16,384 frequencies, the normal law has a deviation of 7.5/(2 pi 16,384) of that. Just before a multiple, twice
     that suffices: P(total < 400,000) is 1.76%, and 1.76%/ndtr(2) with what reaches over from there is below 2.5%.
     """
-    law = Law(np.array([[10_000]]), np.array([[0.5]]), np.array([100]))
+    law = CellOutcomes(np.array([[10_000]]), np.array([[0.5]]), np.array([100]))
     lowest, highest = 10_000 * stats.binom(100, 0.5).ppf(TAIL), 10_000 * stats.binom(100, 0.5).isf(TAIL)
     assert find_interval([law], TAIL) == Interval(int(lowest), int(highest), exact=True)
     monkeypatch.setattr(totals, "MOST_FREQUENCIES", 2)
@@ -499,14 +499,14 @@ def test_ends_of_a_wide_total_are_exact_and_move_little_where_it_is_smoothed(mon
 
 @pytest.mark.parametrize(("spread", "largest"), [(1.0, 1.0), (1e6, 3.0), (0.5, 1e4), (9.0, 0.2)])
 def test_the_reach_is_where_bennett_leaves_what_is_asked_for(spread: float, largest: float) -> None:
-    reach = totals.find_reach(spread, largest, 1e-7)
+    reach = totals.tail_radius(spread, largest, 1e-7)
     u = reach * largest / spread
     assert -spread / largest**2 * ((1 + u) * math.log1p(u) - u) == near(math.log(1e-7))
-    assert totals.find_reach(0.0, largest, 1e-7) == 0
+    assert totals.tail_radius(0.0, largest, 1e-7) == 0
 
 
 @pytest.mark.parametrize("spread", [1e10, 1e12, 1e14, 1e16, 1e18])
 def test_the_reach_of_very_many_cells_is_that_of_a_normal_law(spread: float) -> None:
     """Bennett's inequality is then that of a normal law, to one in ten thousand."""
     normal = math.sqrt(-2.0 * math.log(1e-7) * spread)
-    assert normal * (1.0 - 1e-12) <= totals.find_reach(spread, 1.0, 1e-7) < normal * (1.0 + 1e-4)
+    assert normal * (1.0 - 1e-12) <= totals.tail_radius(spread, 1.0, 1e-7) < normal * (1.0 + 1e-4)

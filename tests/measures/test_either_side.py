@@ -14,8 +14,9 @@ import pytest
 
 from cellrisk.counts.profiles import LevelCounts, Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import GeometricNoise, LaplaceNoise
-from cellrisk.risk.measures import Dirichlet, Survival, marginal, shrinkage, sizes, transforms
+from cellrisk.risk.measures import Dirichlet, marginal, shrinkage, sizes, transforms
 from cellrisk.risk.measures.dirichlet import all_same, fit_dirichlet, labels_drawn
 from cellrisk.risk.measures.label_counts import BESIDES, consecutive_pmf, count_pmf, window
 from cellrisk.risk.measures.mixtures import poisson_size_biased
@@ -212,7 +213,7 @@ def test_panels_reach_the_largest_mean_and_few_means_are_summed(
 ) -> None:
     """Sixteen panels more for every four deviations; up to twice as many means as points are summed one by one."""
     summed = Watched(monkeypatch, marginal, "_summed_means")
-    survival = Survival((LaplaceNoise(2.0), GeometricNoise(30.0)))
+    channel = AdditiveChannel((LaplaceNoise(2.0), GeometricNoise(30.0)))
     edges = marginal._edges(panels)
     assert edges[:10].tolist() == near([0, 2, 4, 6, 8, 10, 12, 14, 16, 18.0625])
     assert edges[-1] >= largest
@@ -221,19 +222,19 @@ def test_panels_reach_the_largest_mean_and_few_means_are_summed(
         for number, work in ((2 * points, [2 * points]), (2 * points + 1, [points]), (2 * points + 7, [])):
             summed.calls.clear()
             means = np.linspace(1e-3, largest, number)
-            found = marginal._poisson_means(means, survival, aside)
+            found = marginal._poisson_means(means, channel, aside)
             assert [each.size for each, *_ in summed.calls] == work
-            for ours, theirs in zip(found, summed.function(means[[0, 1, 5, -1]], survival, aside), strict=True):
+            for ours, theirs in zip(found, summed.function(means[[0, 1, 5, -1]], channel, aside), strict=True):
                 assert np.allclose(ours[[0, 1, 5, -1]], theirs, rtol=1e-12, atol=1e-15)
 
 
 def test_interpolated_means_are_the_same_in_steps_of_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    survival = Survival((LaplaceNoise(2.0), GeometricNoise(30.0)))
+    channel = AdditiveChannel((LaplaceNoise(2.0), GeometricNoise(30.0)))
     means = np.linspace(0.0, 30.0, 600).reshape(30, 20)
-    whole = marginal._poisson_means(means, survival, 1)
+    whole = marginal._poisson_means(means, channel, 1)
     for at_once in (16, 16 * 7, 16 * 599):
         monkeypatch.setattr(marginal, "NUMBERS_AT_ONCE", at_once)
-        for ours, theirs in zip(marginal._poisson_means(means, survival, 1), whole, strict=True):
+        for ours, theirs in zip(marginal._poisson_means(means, channel, 1), whole, strict=True):
             assert ours.shape == (30, 20, 2)
             assert np.allclose(ours, theirs, rtol=1e-13, atol=0)
 
@@ -243,15 +244,15 @@ def test_means_are_the_plain_sums_over_counts(aside: int) -> None:
     """E q(N), and E s(N) where N > 0 or, with a record aside, E s(N + 1): from mpmath's exponentials."""
     noises = (LaplaceNoise(2.0), GeometricNoise(0.5))
     means = np.array([[0.0, 1e-6, 0.4], [7.0, 60.0, 300.0]])
-    q, s = marginal._summed_means(means, Survival(noises), aside)
+    q, s = marginal._summed_means(means, AdditiveChannel(noises), aside)
     for place in np.ndindex(2, 3):
         counts = np.arange(520)
         law = np.array(
             [float(mp.exp(-means[place]) * mp.mpf(means[place]) ** int(m) / mp.factorial(int(m))) for m in counts]
         )
         for column, noise in enumerate(noises):
-            shown = noise.survive(counts + aside) * (counts + aside > 0)
-            assert q[place][column] == pytest.approx(float(law @ noise.vanish(counts)), rel=1e-11, abs=1e-18)
+            shown = noise.p_positive(counts + aside) * (counts + aside > 0)
+            assert q[place][column] == pytest.approx(float(law @ noise.p_zero(counts)), rel=1e-11, abs=1e-18)
             assert s[place][column] == pytest.approx(float(law @ shown), rel=1e-11, abs=1e-18)
 
 
@@ -262,9 +263,9 @@ def test_each_size_and_noise_is_computed_in_the_way_that_suits_it(monkeypatch: p
     """Up to 512 counts term by term; past them by transform, or, of over four million, where noise reaches few."""
     asked: list[tuple[str, list[int], list[float]]] = []
 
-    def terms(concentration: float, labels: Any, sizes: Integers, survival: Survival, join: Any = None) -> Any:
-        asked.append(("huge" if join else "terms", sizes.tolist(), [noise.scale for noise in survival.noises]))
-        return (np.zeros((len(sizes), len(survival))),) * 2
+    def terms(concentration: float, labels: Any, sizes: Integers, channel: CountChannel, join: Any = None) -> Any:
+        asked.append(("huge" if join else "terms", sizes.tolist(), [noise.scale for noise in channel.noises]))
+        return (np.zeros((len(sizes), len(channel))),) * 2
 
     def transform(shares: Floats, times: Integers, concentration: float, sizes: Integers, table: Any) -> Any:
         asked.append(("transform", sizes.tolist(), []))
@@ -274,8 +275,8 @@ def test_each_size_and_noise_is_computed_in_the_way_that_suits_it(monkeypatch: p
     monkeypatch.setattr(shrinkage, "risk_by_transform", transform)
     million = 1 << 20
     many = np.array([512, 513, 4 * million, 4 * million + 1])
-    reaches = {scale: Survival((LaplaceNoise(scale),)).reach for scale in (12.0, 13.0)}
-    scale = next(s for s in np.linspace(12.0, 13.0, 1000) if Survival((LaplaceNoise(s),)).reach >= 512)
+    reaches = {scale: AdditiveChannel((LaplaceNoise(scale),)).reach for scale in (12.0, 13.0)}
+    scale = next(s for s in np.linspace(12.0, 13.0, 1000) if AdditiveChannel((LaplaceNoise(s),)).reach >= 512)
     assert reaches[12.0] < 512 < reaches[13.0]
     for labels, noise, expected in (
         (32, LaplaceNoise(12.0), [("terms", [512], [12.0]), ("terms", many[1:].tolist(), [12.0])]),
@@ -290,9 +291,9 @@ def test_each_size_and_noise_is_computed_in_the_way_that_suits_it(monkeypatch: p
     ):
         asked.clear()
         prior = Dirichlet(tuple([1 / labels] * labels), 5.0, "given")
-        shrinkage._dirichlet_multinomial_risk(prior, many, Survival((noise,)))
+        shrinkage._dirichlet_multinomial_risk(prior, many, AdditiveChannel((noise,)))
         assert asked == expected
-    assert Survival((LaplaceNoise(scale),)).reach == 512
+    assert AdditiveChannel((LaplaceNoise(scale),)).reach == 512
 
 
 @pytest.mark.parametrize(("less", "way"), [(0, "terms"), (1, "transform")])
@@ -308,20 +309,20 @@ def test_huge_cells_are_transformed_where_noise_reaches_as_many_counts(
 
     monkeypatch.setattr(shrinkage, "_term_by_term", lambda *given: note("terms", np.zeros((1, 1))))
     monkeypatch.setattr(shrinkage, "risk_by_transform", lambda *given: note("transform", np.zeros(1)))
-    survival = Survival((LaplaceNoise(13.0),))
-    monkeypatch.setattr(shrinkage, "HUGE", 4 * survival.reach - less)
+    channel = AdditiveChannel((LaplaceNoise(13.0),))
+    monkeypatch.setattr(shrinkage, "HUGE", 4 * channel.reach - less)
     prior = Dirichlet((0.25,) * 4, 5.0, "given")
-    shrinkage._dirichlet_multinomial_risk(prior, np.array([4 * survival.reach + 1]), survival)
+    shrinkage._dirichlet_multinomial_risk(prior, np.array([4 * channel.reach + 1]), channel)
     assert asked == [way]
 
 
 def test_a_table_has_one_marginal_shrinkage_risk_however_many_rows_it_is_given() -> None:
     prior, law = Dirichlet((0.5, 0.25, 0.25), 3.0, "given"), PoissonSizes(4.0, truncated=False, source="given")
-    asked, survival = shrinkage.MarginalShrinkage(prior, law), Survival((LaplaceNoise(1.0), LaplaceNoise(2.0)))
+    asked, channel = shrinkage.MarginalShrinkage(prior, law), AdditiveChannel((LaplaceNoise(1.0), LaplaceNoise(2.0)))
     (block,) = Profiles.from_cells([[1, 2, 3], [2, 2, 4], [5, 1, 1]], 3).blocks
     likely, chance = law.likely(3)
-    for form, risk in shrinkage.risk_by_size(prior, likely, survival, ("exact", "tight")).items():
-        found = asked.risk(block, 3, survival, (form,))[form]
+    for form, risk in shrinkage.risk_by_size(prior, likely, channel, ("exact", "tight")).items():
+        found = asked.risk(block, 3, channel, (form,))[form]
         assert found == near(np.tile(chance @ risk, (3, 1)))
     expected, some = asked.labels_present(block)
     assert expected == near([float(chance @ labels_drawn(prior, likely))] * 3)
@@ -372,14 +373,14 @@ NOISE = GeometricNoise(6.0)
 
 def plain(size: int, concentration: float, noise: Any = NOISE) -> tuple[transforms._Kinds, list[Floats], list[Floats]]:
     """The labels, and for each b_j over q(0) and a_j from count 0 on, straight from their definitions."""
-    table = Survival((noise,)).up_to(8 * size)
+    table = AdditiveChannel((noise,)).up_to(8 * size)
     made = transforms._Kinds.of(SHARES, concentration, size, 8 * size, table)
     b, a = [], []
     for share, first, last in zip(SHARES, made.first, made.last, strict=True):
         counts = np.arange(last + 1)
         law = count_pmf(counts, share, concentration, size) * (counts >= first)
-        b.append(law * noise.vanish(counts) / float(noise.vanish(0)) * (counts <= table.end))
-        a.append(law * noise.survive(np.minimum(counts, table.end)) * (counts > 0))
+        b.append(law * noise.p_zero(counts) / float(noise.p_zero(0)) * (counts <= table.end))
+        a.append(law * noise.p_positive(np.minimum(counts, table.end)) * (counts > 0))
     return made, b, a
 
 
@@ -505,7 +506,7 @@ def test_lengths_fold_nothing_onto_the_totals_asked_for() -> None:
 
 def test_a_label_that_never_vanishes_is_the_only_one_shown() -> None:
     """One such label is the one that survives; with two of them there is nothing left."""
-    table = Survival((GeometricNoise(0.5),)).up_to(4_000)
+    table = AdditiveChannel((GeometricNoise(0.5),)).up_to(4_000)
     made = transforms._Kinds.of(np.array([0.001, 0.999]), math.inf, 2_000, 4_000, table)
     assert made.alive.tolist() == [True, False]
     assert made.masses[1] == 0.0
@@ -531,7 +532,7 @@ def test_a_common_mean_serves_the_sizes_whose_totals_are_within_a_factor_of_a_th
     monkeypatch.setattr(transforms._Cells, "survivors_at", note)
     shares, times = np.array([0.1, 0.15, 0.6]), np.array([1, 2, 1])
     sizes = np.array([2, 700, 690, 30, 640, 600, 520, 31, 300, 1])
-    table = Survival((GeometricNoise(300.0),)).up_to(700)
+    table = AdditiveChannel((GeometricNoise(300.0),)).up_to(700)
     exact, tight = transforms.risk_by_transform(shares, times, concentration, sizes, table)
     expected, left = [], sorted(sizes.tolist(), reverse=True)
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from cellrisk import Geometric, Laplace, Profiles
-from cellrisk.noise.distributions import EndlessNoise, Noise
+from cellrisk.noise.channel import AdditiveChannel
+from cellrisk.noise.distributions import InfiniteNoise, Noise
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.attacks.confidence import looks_homogeneous
-from cellrisk.risk.measures import FORMS, Local, Marginal, Survival
+from cellrisk.risk.measures import FORMS, Local, Marginal
 from cellrisk.risk.measures.measure import WIDER, join_blocks
 from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.risk.sweep import NO_NOISE
@@ -38,8 +39,8 @@ def made_cells(number: int = 40) -> list[list[int]]:
 
 def shown_alone(cell: Sequence[int], noise: Noise, levels: Sequence[int]) -> list[float]:
     """How likely each of these labels survives and all others vanish, by the product over all others."""
-    q = [float(noise.vanish(float(count), 0.5)) for count in cell]
-    s = [float(noise.survive(float(count), 0.5)) for count in cell]
+    q = [float(noise.p_zero(float(count), 0.5)) for count in cell]
+    s = [float(noise.p_positive(float(count), 0.5)) for count in cell]
     return [s[k] * math.prod(q[j] for j in range(len(cell)) if j != k) for k in levels]
 
 
@@ -61,16 +62,16 @@ def test_every_cell_is_there_once_and_few_blocks_are_left() -> None:
 
 def test_zeros_are_given_to_those_that_take_them_alone() -> None:
     """A guess looks at the labels that a cell has; local and marginal risk take a count of 0 for one that it lacks."""
-    profiles, survival = Profiles.from_cells(made_cells(), N_LEVELS), Survival(NOISES)
+    profiles, channel = Profiles.from_cells(made_cells(), N_LEVELS), AdditiveChannel(NOISES)
     law = PoissonSizes(3.0, truncated=True, source="given")
     for measure, zeros in ((Local(), True), (Marginal(law), True), *((guess(), False) for guess in GUESSES.values())):
-        assert any((block.counts == 0).any() for block in measure.pieces(profiles, survival)) == zeros
+        assert any((block.counts == 0).any() for block in measure.pieces(profiles, channel)) == zeros
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=["geometric", "laplace"])
 def test_local_risk_is_the_sum_over_labels(noise: Noise) -> None:
     cells = made_cells()
-    found = Local().average(Profiles.from_cells(cells, N_LEVELS), Survival((noise,)))
+    found = Local().average(Profiles.from_cells(cells, N_LEVELS), AdditiveChannel((noise,)))
     exact, tight, records = [], [], []
     for cell in cells:
         present = [k for k, count in enumerate(cell) if count]
@@ -87,7 +88,7 @@ def test_local_risk_is_the_sum_over_labels(noise: Noise) -> None:
 def test_cells_that_look_homogeneous_are_the_sum_over_all_labels() -> None:
     cells, noise = made_cells(), NOISES[0]
     looks = [math.fsum(shown_alone(cell, noise, range(N_LEVELS))) for cell in cells]
-    found = looks_homogeneous(Profiles.from_cells(cells, N_LEVELS), Survival((noise,)))[:, 0]
+    found = looks_homogeneous(Profiles.from_cells(cells, N_LEVELS), AdditiveChannel((noise,)))[:, 0]
     near(float(found[0]), math.fsum(looks))
     near(float(found[1]), math.fsum(sum(cell) * each for cell, each in zip(cells, looks, strict=True)))
 
@@ -105,10 +106,10 @@ def test_together_as_each_cell_alone(sizes: PoissonSizes | NegativeBinomialSizes
     """For local and marginal risk, under noise that is finite, without bound, and none."""
     cells = made_cells()
     for measure in (Local(), Marginal(sizes)):
-        for noise in (*NOISES, EndlessNoise(), NO_NOISE):
-            survival = Survival((noise,))
-            together = measure.average(Profiles.from_cells(cells, N_LEVELS), survival)
-            alone = [measure.average(Profiles.from_cells([cell], N_LEVELS), survival) for cell in cells]
+        for noise in (*NOISES, InfiniteNoise(), NO_NOISE):
+            channel = AdditiveChannel((noise,))
+            together = measure.average(Profiles.from_cells(cells, N_LEVELS), channel)
+            alone = [measure.average(Profiles.from_cells([cell], N_LEVELS), channel) for cell in cells]
             share = [1.0 if weights == "uniform" else float(sum(cell)) for cell in cells]
             for form in FORMS:
                 parts = [float(each[form, weights][0]) * part for each, part in zip(alone, share, strict=True)]
@@ -118,8 +119,9 @@ def test_together_as_each_cell_alone(sizes: PoissonSizes | NegativeBinomialSizes
 def test_many_noises_at_once_as_each_alone() -> None:
     profiles = Profiles.from_cells(made_cells(), N_LEVELS)
     noises = tuple(Laplace(epsilon=float(epsilon)).noise for epsilon in np.geomspace(0.1, 10, 70))
-    together = Local().average(profiles, Survival(noises))["tight", "records"]
+    together = Local().average(profiles, AdditiveChannel(noises))["tight", "records"]
     for place in (0, 33, 69):
         near(
-            float(together[place]), float(Local().average(profiles, Survival((noises[place],)))["tight", "records"][0])
+            float(together[place]),
+            float(Local().average(profiles, AdditiveChannel((noises[place],)))["tight", "records"][0]),
         )

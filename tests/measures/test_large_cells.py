@@ -13,6 +13,7 @@ from scipy import stats
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
     GaussianNoise,
@@ -27,7 +28,6 @@ from cellrisk.risk.measures import (
     Dirichlet,
     Expected,
     Local,
-    Survival,
     dirichlet,
     expected,
     marginal,
@@ -35,18 +35,17 @@ from cellrisk.risk.measures import (
     shrinkage,
     transforms,
 )
+from cellrisk.risk.measures import channel as survival_module
 from cellrisk.risk.measures import sizes as sizes_module
-from cellrisk.risk.measures import survival as survival_module
-from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, likeliest, window
-from cellrisk.risk.measures.shrinkage import risk_by_size
-from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
-from cellrisk.risk.measures.survival import (
+from cellrisk.risk.measures.channel import (
     SurvivalTable,
     each_alone,
-    each_alone_in_rows,
     exactly_one,
     require_computable,
 )
+from cellrisk.risk.measures.label_counts import consecutive_pmf, count_pmf, likeliest, window
+from cellrisk.risk.measures.shrinkage import risk_by_size
+from cellrisk.risk.measures.sizes import NegativeBinomialSizes, PoissonSizes
 from cellrisk.risk.measures.transforms import TOLERANCE, _Between
 from cellrisk.risk.priors import Fitted
 from cellrisk.system.arrays import Floats, Integers
@@ -95,7 +94,7 @@ def two_label_oracle(alpha: tuple[float, float], n: int, noise: Noise) -> tuple[
     law = np.exp(rising(alpha[0], n) + rising(alpha[1], n)[::-1] - rising(math.fsum(alpha), n)[n])
     exact = tight = 0.0
     for shown, hidden in ((first, second), (second, first)):
-        terms = law * noise.survive(shown) * noise.vanish(hidden) * (shown > 0)
+        terms = law * noise.p_positive(shown) * noise.p_zero(hidden) * (shown > 0)
         exact, tight = exact + float(terms.sum()), tight + float((terms * shown).sum()) / n
     return exact, tight
 
@@ -105,7 +104,7 @@ def two_label_oracle(alpha: tuple[float, float], n: int, noise: Noise) -> tuple[
 def test_seven_labels_under_geometric_noise(size: int, scale: float) -> None:
     """The stated error is 1e-12; what is seen is a thousand times less, and relative to the risk."""
     risks = risk_by_size(
-        Dirichlet.given(ALPHA, 7), np.array([size]), Survival((GeometricNoise(scale),)), ("exact", "tight")
+        Dirichlet.given(ALPHA, 7), np.array([size]), AdditiveChannel((GeometricNoise(scale),)), ("exact", "tight")
     )
     for form, theirs in zip(("exact", "tight"), geometric_oracle(ALPHA, size, scale), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-11, abs=1e-15)
@@ -114,8 +113,8 @@ def test_seven_labels_under_geometric_noise(size: int, scale: float) -> None:
 def test_sizes_and_noises_of_every_kind_at_once() -> None:
     """Small cells beside large ones, narrow noise beside wide: each pair in its own way, and in its place."""
     sizes, scales = np.array([2_000, 2, 300, 701]), (300.0, 2.0, 1e4, 9.0)
-    survival = Survival(tuple(GeometricNoise(scale) for scale in scales))
-    risks = risk_by_size(Dirichlet.given(ALPHA, 7), sizes, survival, ("exact", "tight"))
+    channel = AdditiveChannel(tuple(GeometricNoise(scale) for scale in scales))
+    risks = risk_by_size(Dirichlet.given(ALPHA, 7), sizes, channel, ("exact", "tight"))
     for row, size in enumerate(sizes.tolist()):
         for column, scale in enumerate(scales):
             for form, theirs in zip(("exact", "tight"), geometric_oracle(ALPHA, size, scale), strict=True):
@@ -126,7 +125,7 @@ def test_sizes_and_noises_of_every_kind_at_once() -> None:
 @pytest.mark.parametrize("scale", [300.0, 20_000.0])
 def test_two_labels_under_any_noise(kind: type[Noise], scale: float) -> None:
     noise, alpha, size = kind(scale), (0.3, 1.9), 100_000
-    risks = risk_by_size(Dirichlet.given(alpha, 2), np.array([size]), Survival((noise,)), ("exact", "tight"))
+    risks = risk_by_size(Dirichlet.given(alpha, 2), np.array([size]), AdditiveChannel((noise,)), ("exact", "tight"))
     for form, theirs in zip(("exact", "tight"), two_label_oracle(alpha, size, noise), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-11, abs=1e-15)
 
@@ -142,7 +141,7 @@ def test_transforms_agree_with_sums_term_by_term(
     found = {}
     for name, limit in (("terms", 10**9), ("transforms", 0)):
         monkeypatch.setattr(shrinkage, "LONG", limit)
-        found[name] = risk_by_size(prior, sizes, Survival((noise,)), ("exact", "tight"))
+        found[name] = risk_by_size(prior, sizes, AdditiveChannel((noise,)), ("exact", "tight"))
     for form in ("exact", "tight"):
         assert np.allclose(found["transforms"][form], found["terms"][form], rtol=1e-10, atol=0.1 * TOLERANCE)
 
@@ -153,7 +152,7 @@ def test_consecutive_sizes_agree_with_sums_term_by_term(monkeypatch: pytest.Monk
     found = {}
     for name, limit in (("terms", 10**9), ("transforms", 0)):
         monkeypatch.setattr(shrinkage, "LONG", limit)
-        found[name] = risk_by_size(prior, sizes, Survival((LaplaceNoise(90.0),)), ("exact", "tight"))
+        found[name] = risk_by_size(prior, sizes, AdditiveChannel((LaplaceNoise(90.0),)), ("exact", "tight"))
     for form in ("exact", "tight"):
         assert np.allclose(found["transforms"][form], found["terms"][form], rtol=0, atol=TOLERANCE)
 
@@ -161,12 +160,12 @@ def test_consecutive_sizes_agree_with_sums_term_by_term(monkeypatch: pytest.Monk
 def test_many_labels_agree_with_the_closed_form() -> None:
     alpha = tuple(0.2 + 0.005 * label for label in range(200))
     sizes = np.array([1, 30, 400])
-    survival = Survival((GeometricNoise(300.0), GeometricNoise(2.0)))
-    risks = risk_by_size(Dirichlet.given(alpha, 200), sizes, survival, ("exact", "tight"))
+    channel = AdditiveChannel((GeometricNoise(300.0), GeometricNoise(2.0)))
+    risks = risk_by_size(Dirichlet.given(alpha, 200), sizes, channel, ("exact", "tight"))
     for row, size in enumerate(sizes.tolist()):
-        for column, noise in enumerate(survival.noises):
+        for column, noise in enumerate(channel.noises):
             theirs = geometric_oracle(alpha, size, noise.scale)
-            empty = float(noise.vanish(0)) ** 199  # what a risk is measured by where no label is certain to be seen
+            empty = float(noise.p_zero(0)) ** 199  # what a risk is measured by where no label is certain to be seen
             for form, value in zip(("exact", "tight"), theirs, strict=True):
                 assert risks[form][row, column] == pytest.approx(value, rel=1e-9, abs=TOLERANCE * empty)
 
@@ -183,14 +182,14 @@ def test_a_thousand_labels_under_geometric_noise(scale: float, monkeypatch: pyte
     alpha = tuple(0.02 + 0.4 * (k * 7919 % 10) for k in range(1000))
     sizes = np.array([1, 90, 3_000, 3_050, 20_000])
     noise = GeometricNoise(scale)
-    empty = float(noise.vanish(0)) ** 999
-    risks = risk_by_size(Dirichlet.given(alpha, 1000), sizes, Survival((noise,)), ("exact", "tight"))
+    empty = float(noise.p_zero(0)) ** 999
+    risks = risk_by_size(Dirichlet.given(alpha, 1000), sizes, AdditiveChannel((noise,)), ("exact", "tight"))
     for row in (0, 2, 4):
         for form, theirs in zip(("exact", "tight"), geometric_oracle(alpha, int(sizes[row]), scale), strict=True):
             assert risks[form][row, 0] == pytest.approx(theirs, rel=1e-11, abs=TOLERANCE * empty)
     cell = thousand()
     profiles = Profiles.from_cells([cell, (0, *cell[1:999], 7)], n_levels=1000)
-    found = Expected().average(profiles, Survival((noise,)), ("exact", "tight"))
+    found = Expected().average(profiles, AdditiveChannel((noise,)), ("exact", "tight"))
     ends = [expected_oracle(each, scale) for each in (cell, (0, *cell[1:999], 7))]
     for place, form in enumerate(("exact", "tight")):
         theirs = float(sum(end[place] for end in ends)) / 2
@@ -216,12 +215,14 @@ def test_labels_of_like_share_are_interpolated_as_the_closed_form_has_them(
 ) -> None:
     alpha = tuple((spread_shares(kind) * concentration).tolist())
     sizes = np.array([60, 900, 4_000])
-    table = Survival((GeometricNoise(scale),)).up_to(4_000)
+    table = AdditiveChannel((GeometricNoise(scale),)).up_to(4_000)
     made = _Between.of(spread_shares(kind), concentration, 900, 4_000, table)
     assert isinstance(made, _Between)
     assert len(made.nodes.shares) < 200
-    risks = risk_by_size(Dirichlet.given(alpha, 300), sizes, Survival((GeometricNoise(scale),)), ("exact", "tight"))
-    empty = float(GeometricNoise(scale).vanish(0)) ** 299
+    risks = risk_by_size(
+        Dirichlet.given(alpha, 300), sizes, AdditiveChannel((GeometricNoise(scale),)), ("exact", "tight")
+    )
+    empty = float(GeometricNoise(scale).p_zero(0)) ** 299
     for row, size in enumerate(sizes.tolist()):
         for form, theirs in zip(("exact", "tight"), geometric_oracle(alpha, size, scale), strict=True):
             assert risks[form][row, 0] == pytest.approx(theirs, rel=1e-11, abs=TOLERANCE * empty)
@@ -231,9 +232,9 @@ def test_labels_of_like_share_are_interpolated_as_the_closed_form_has_them(
 def test_labels_that_differ_by_rounding_are_those_that_are_alike(apart: float) -> None:
     """There is no room for points between shares that are next to each other."""
     alpha = tuple((1.0 + apart * np.arange(60)).tolist())
-    sizes, survival = np.array([60, 900]), Survival((GeometricNoise(60.0),))
+    sizes, channel = np.array([60, 900]), AdditiveChannel((GeometricNoise(60.0),))
     found, alike = (
-        risk_by_size(Dirichlet.given(given, 60), sizes, survival, ("exact", "tight")) for given in (alpha, (1.0,) * 60)
+        risk_by_size(Dirichlet.given(given, 60), sizes, channel, ("exact", "tight")) for given in (alpha, (1.0,) * 60)
     )
     for form in ("exact", "tight"):
         assert np.allclose(found[form], alike[form], rtol=max(1e-10, 1e4 * apart), atol=0)
@@ -248,13 +249,13 @@ def test_labels_between_others_are_those_computed_one_by_one(
     prior = Dirichlet(tuple(spread_shares("skewed").tolist()), concentration, "given")
     sizes = np.array([40, 45, 700, 3_000])
     for noise in (GaussianNoise(4.0), NoNoise()):
-        survival = Survival((noise,), threshold)
-        found = [risk_by_size(prior, sizes, survival, ("exact", "tight"))]
+        channel = AdditiveChannel((noise,), threshold)
+        found = [risk_by_size(prior, sizes, channel, ("exact", "tight"))]
         for name, value in (("NUMBERS_KEPT", 1), ("NODES", 300)):
             with monkeypatch.context() as patched:
                 patched.setattr(transforms, name, value)
-                found.append(risk_by_size(prior, sizes, survival, ("exact", "tight")))
-        empty = float(survival.vanish_empty[0]) ** 299
+                found.append(risk_by_size(prior, sizes, channel, ("exact", "tight")))
+        empty = float(channel.q0[0]) ** 299
         for form in ("exact", "tight"):
             for other in found[:2]:
                 assert np.allclose(other[form], found[2][form], rtol=1e-11, atol=2 * TOLERANCE * empty)
@@ -265,10 +266,10 @@ def test_next_to_nothing_is_0_and_anything_else_is_kept(name: str, monkeypatch: 
     """Beside risks of every size in one call: 300 labels under wide noise leave 300 / 2^299, the others keep theirs."""
     cells = [[1 + k % 3 for k in range(300)], [5] + [0] * 298 + [2], [0] * 299 + [9]]
     asked = Fitted(Dirichlet.given([0.01] * 300, 300), NegativeBinomialSizes(2.0, 9.0, True, "given")).measure(name)
-    profiles, survival = Profiles.from_cells(cells, 300), Survival(WIDE_AND_NARROW)
-    ours = asked.average(profiles, survival)
+    profiles, channel = Profiles.from_cells(cells, 300), AdditiveChannel(WIDE_AND_NARROW)
+    ours = asked.average(profiles, channel)
     monkeypatch.setattr(measure, "NEXT_TO_NOTHING", 0.0)
-    for (form, weights), theirs in asked.average(profiles, survival).items():
+    for (form, weights), theirs in asked.average(profiles, channel).items():
         if form == "published":
             assert ours[form, weights] == pytest.approx(theirs, rel=1e-12, abs=0)
             continue
@@ -281,32 +282,32 @@ def test_next_to_nothing_is_0_and_anything_else_is_kept(name: str, monkeypatch: 
 
 def test_more_than_next_to_nothing_is_kept() -> None:
     """141 labels under noise without end leave 141/2^140, which is just above 1e-40, and so little is still told."""
-    risk = Expected().average(Profiles.from_cells([[1] * 141], 141), Survival((LaplaceNoise(1e9),)), ("exact",))
+    risk = Expected().average(Profiles.from_cells([[1] * 141], 141), AdditiveChannel((LaplaceNoise(1e9),)), ("exact",))
     labels = 141 * -math.expm1(141 * math.log1p(-1 / 141))  # that are expected in a cell of 141 records
     assert risk["exact", "uniform"][0] == pytest.approx(math.ldexp(labels, -141), rel=1e-6, abs=0)
 
 
 def test_one_huge_count_beside_small_ones() -> None:
     noise = LaplaceNoise(2.0)
-    found = Local().average(Profiles.from_cells([[10**10, 3]], 2), Survival((noise,)), ("exact", "tight"))
-    assert found["exact", "uniform"][0] == pytest.approx(float(noise.vanish(3)), rel=1e-12, abs=0)
-    assert found["tight", "records"][0] == pytest.approx(float(noise.vanish(3)), rel=1e-9, abs=0)
+    found = Local().average(Profiles.from_cells([[10**10, 3]], 2), AdditiveChannel((noise,)), ("exact", "tight"))
+    assert found["exact", "uniform"][0] == pytest.approx(float(noise.p_zero(3)), rel=1e-12, abs=0)
+    assert found["tight", "records"][0] == pytest.approx(float(noise.p_zero(3)), rel=1e-9, abs=0)
 
 
 def test_what_is_never_exceeded_is_not() -> None:
     """K q(0)^(K-1) is a bound for any counts, and guesses, which it does not bound, are never left out."""
-    survival = Survival((*WIDE_AND_NARROW, LaplaceNoise(1.0)), threshold=2.5)
+    channel = AdditiveChannel((*WIDE_AND_NARROW, LaplaceNoise(1.0)), threshold=2.5)
     generator = np.random.default_rng(8)
     for labels in (2, 5, 40):
         cells = generator.integers(0, 9, (50, labels))
         cells[:, 0] += 1
         cells[:9, 1:] = 0
         for cell in cells:
-            risk = Local().average(Profiles.from_cells([cell.tolist()], labels), survival)["exact", "uniform"]
-            assert (risk <= survival.at_most(labels) * (1.0 + 1e-12)).all()
+            risk = Local().average(Profiles.from_cells([cell.tolist()], labels), channel)["exact", "uniform"]
+            assert (risk <= channel.at_most(labels) * (1.0 + 1e-12)).all()
     many = Profiles.from_cells([[7] + [1] * 299], 300)
     for guess in GUESSES.values():
-        assert guess().average(many, Survival((LaplaceNoise(40.0),)), ("tight",))["tight", "records"][0] > 1e-4
+        assert guess().average(many, AdditiveChannel((LaplaceNoise(40.0),)), ("tight",))["tight", "records"][0] > 1e-4
 
 
 @pytest.mark.parametrize("noise", [LaplaceNoise(300.0), GaussianNoise(40.0), GaussianNoise(1.0)])
@@ -320,30 +321,33 @@ def test_many_labels_agree_with_sums_term_by_term(noise: Noise, monkeypatch: pyt
         monkeypatch.setattr(shrinkage, "MANY", limit)
         monkeypatch.setattr(expected, "MANY", limit)
         average = Expected().average(
-            Profiles.from_cells([cell + (0,) * (40 - len(cell)) for cell in cells], 40), Survival((noise,))
+            Profiles.from_cells([cell + (0,) * (40 - len(cell)) for cell in cells], 40), AdditiveChannel((noise,))
         )
-        found[name] = [*average.values(), *risk_by_size(prior, sizes, Survival((noise,)), ("exact", "tight")).values()]
-    empty = float(noise.vanish(0)) ** 39
+        found[name] = [
+            *average.values(),
+            *risk_by_size(prior, sizes, AdditiveChannel((noise,)), ("exact", "tight")).values(),
+        ]
+    empty = float(noise.p_zero(0)) ** 39
     for ours, theirs in zip(found["transforms"], found["terms"], strict=True):
         assert np.allclose(ours, theirs, rtol=1e-10, atol=TOLERANCE * empty)
 
 
 def test_what_is_certain_to_be_next_to_nothing_is_0() -> None:
     """Two of forty labels never vanish together: no rounding of a transform is shown in the place of such a risk."""
-    survival = Survival((GeometricNoise(2.0),))
+    channel = AdditiveChannel((GeometricNoise(2.0),))
     cells = Profiles.from_cells([[200, 190] + [180] * 38, [60] * 40], 40)
-    for risk in Expected().average(cells, survival, ("exact", "tight")).values():
+    for risk in Expected().average(cells, channel, ("exact", "tight")).values():
         assert risk.tolist() == [0.0]
     prior = Dirichlet(tuple([0.025] * 40), math.inf, "given")
-    for risk in risk_by_size(prior, np.array([8_000, 3_000]), survival, ("exact", "tight")).values():
+    for risk in risk_by_size(prior, np.array([8_000, 3_000]), channel, ("exact", "tight")).values():
         assert risk.tolist() == [[0.0], [0.0]]
 
 
 def test_a_label_that_cannot_vanish_is_the_one_that_shows() -> None:
     """Near-multinomial cells in which one label alone is large: every other may vanish, that one cannot."""
     prior = Dirichlet((0.99, 0.005, 0.005), math.inf, "given")
-    survival = Survival((GeometricNoise(40.0),))  # a reach of 1,600
-    exact = risk_by_size(prior, np.array([4000]), survival, ("exact",))["exact"][0, 0]
+    channel = AdditiveChannel((GeometricNoise(40.0),))  # a reach of 1,600
+    exact = risk_by_size(prior, np.array([4000]), channel, ("exact",))["exact"][0, 0]
     a = mp.exp(-mp.mpf(1) / 40)
     theirs = sum(((p + a * (1 - p)) ** 4000 for p in map(mp.mpf, (0.99, 0.005, 0.005))), mp.mpf(0)) / (1 + a) ** 2
     assert exact == pytest.approx(float(theirs), rel=1e-10, abs=0)
@@ -376,7 +380,7 @@ def test_at_least_one_cell_is_worked_on(monkeypatch: pytest.MonkeyPatch) -> None
     block = Profiles.from_cells([[2] * 40], 40).blocks[0]
     for name in MEASURES:
         asked = Fitted(Dirichlet.given([1.0] * 40, 40), PoissonSizes(9.0, True, "given")).measure(name)
-        assert asked.rows_at_once(block, Survival((LaplaceNoise(1.0), LaplaceNoise(2.0)))) == 1
+        assert asked.rows_at_once(block, AdditiveChannel((LaplaceNoise(1.0), LaplaceNoise(2.0)))) == 1
 
 
 @pytest.mark.parametrize("concentration", [0.5, 9.0, 500.0, math.inf])
@@ -393,9 +397,9 @@ def test_the_likeliest_count_of_those_that_are_not_0(concentration: float) -> No
 def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) -> None:
     cell = tuple(k % 7 + 1 for k in range(1, 61))
     exact, tight = expected_oracle(cell, scale)
-    others = float(GeometricNoise(scale).vanish(0)) ** 59
+    others = float(GeometricNoise(scale).p_zero(0)) ** 59
     block = Profiles.from_cells([cell], n_levels=60).blocks[0]
-    risks = Expected().risk(block, 60, Survival((GeometricNoise(scale),)), ("exact", "tight"))
+    risks = Expected().risk(block, 60, AdditiveChannel((GeometricNoise(scale),)), ("exact", "tight"))
     for form, theirs in (("exact", exact), ("tight", tight)):
         assert risks[form][0, 0] == pytest.approx(float(theirs), rel=1e-9, abs=TOLERANCE * others)
 
@@ -403,7 +407,9 @@ def test_expected_risk_of_many_labels_agrees_with_its_closed_form(scale: float) 
 def test_many_labels_in_cells_of_very_different_sizes() -> None:
     """The counts of the largest cell set how far noise is looked at."""
     cells, scale = [(1,) * 40, (50,) * 20 + (3,) * 20], 300.0
-    found = Expected().average(Profiles.from_cells(cells, 40), Survival((GeometricNoise(scale),)), ("exact", "tight"))
+    found = Expected().average(
+        Profiles.from_cells(cells, 40), AdditiveChannel((GeometricNoise(scale),)), ("exact", "tight")
+    )
     for place, form in enumerate(("exact", "tight")):
         theirs = float(sum(expected_oracle(cell, scale)[place] for cell in cells)) / 2
         assert found[form, "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=0)
@@ -436,14 +442,14 @@ def test_transforms_of_many_labels_grow_with_the_root_of_their_number(monkeypatc
     monkeypatch.setattr(transforms._Cells, "survivors", count)
     for labels in (100, 1600):
         block = Profiles.from_cells([(50,) * labels], n_levels=labels).blocks[0]
-        Expected().risk(block, labels, Survival((GeometricNoise(2e4),)), ("exact",))
+        Expected().risk(block, labels, AdditiveChannel((GeometricNoise(2e4),)), ("exact",))
     assert lengths[1] <= 5 * lengths[0]
 
 
 def test_means_that_are_summed_are_few_beside_those_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Panels are half a deviation wide: as many as the root of the largest mean, times four, at 16 points each."""
     summed = Watched(monkeypatch, marginal, "_summed_means")
-    marginal._poisson_means(np.linspace(1.0, 10_000.0, 20_000), Survival((GeometricNoise(3.0),)), 0)
+    marginal._poisson_means(np.linspace(1.0, 10_000.0, 20_000), AdditiveChannel((GeometricNoise(3.0),)), 0)
     assert 0 < sum(means.size for means, *_ in summed.calls) <= 16 * 4.1 * math.sqrt(10_000.0)
 
 
@@ -452,7 +458,7 @@ def test_means_that_are_summed_are_few_beside_those_asked_for(monkeypatch: pytes
 def test_as_many_rows_at_once_as_fit(labels: int, noises: int) -> None:
     """The numbers that are held at a time stay within a limit, and one more row would not."""
     block = Profiles.from_cells([(1,) * labels], n_levels=labels).blocks[0]
-    survival = Survival(LaplaceNoise.at_scales(np.linspace(1.0, 2.0, noises)))
+    channel = AdditiveChannel(LaplaceNoise.at_scales(np.linspace(1.0, 2.0, noises)))
     asked = marginal.Marginal(PoissonSizes(30.0, truncated=True, source="given"))
     nodes = len(asked.sizes.size_biased_mixture()[0])
     for made, each, limit in (
@@ -460,7 +466,7 @@ def test_as_many_rows_at_once_as_fit(labels: int, noises: int) -> None:
         (asked, nodes * max(noises, labels), 4 * measure.NUMBERS_AT_ONCE),
         (Local(), noises if labels == 2 else noises * labels / 4, measure.NUMBERS_AT_ONCE),
     ):
-        rows = made.rows_at_once(block, survival)
+        rows = made.rows_at_once(block, channel)
         assert rows == 1 or rows * each <= limit
         assert (rows + 1.5) * each > limit
 
@@ -478,10 +484,10 @@ def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.Mon
 
     label = expected._label
     monkeypatch.setattr(expected, "_label", count)
-    survival, work, risks = Survival((LaplaceNoise(1e5),)), [], []
+    channel, work, risks = AdditiveChannel((LaplaceNoise(1e5),)), [], []
     for cells in (small, [[500_000, 300_000, 200_000]], [*small, [500_000, 300_000, 200_000]]):
         lengths.clear()
-        risks.append(Expected().average(Profiles.from_cells(cells, 3), survival)["tight", "uniform"][0])
+        risks.append(Expected().average(Profiles.from_cells(cells, 3), channel)["tight", "uniform"][0])
         work.append(sum(lengths))
     assert work[2] == work[0] + work[1]
     assert risks[2] == pytest.approx((100 * risks[0] + risks[1]) / 101, rel=1e-10, abs=0)
@@ -491,10 +497,10 @@ def test_small_cells_are_not_as_much_work_as_the_largest(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("cell", [[32, 31], [13, 12, 9, 8, 4, 2, 2], [6] * 10, [3] * 21])
 def test_small_cells_keep_every_digit_beside_larger_ones(cell: list[int], noise: Noise) -> None:
     """Some of these risks are below 1e-40, the larger cell's sequences are transformed, and no sequence is shared."""
-    survival = Survival((noise,))
-    alone = expected.multinomial_risk(np.array([cell]), np.array([sum(cell)]), survival)
+    channel = AdditiveChannel((noise,))
+    alone = expected.multinomial_risk(np.array([cell]), np.array([sum(cell)]), channel)
     both = np.array([[3 * count for count in cell], cell])
-    beside = expected.multinomial_risk(both, both.sum(axis=1), survival)
+    beside = expected.multinomial_risk(both, both.sum(axis=1), channel)
     for mine, theirs in zip(beside, alone, strict=True):
         assert mine[1] == pytest.approx(theirs[0], rel=1e-12, abs=0)
 
@@ -503,12 +509,12 @@ def test_small_cells_keep_every_digit_beside_larger_ones(cell: list[int], noise:
 def test_interpolated_means_are_the_sums(aside: int) -> None:
     """Very many means are interpolated; each is also a sum over counts, to thirteen digits, however small the mean."""
     noises = (LaplaceNoise(0.3), GeometricNoise(30.0), GaussianNoise(7.0), DiscreteGaussianNoise(1.5), NoNoise())
-    for survival in (Survival(noises), Survival(noises, 3.5)):
+    for channel in (AdditiveChannel(noises), AdditiveChannel(noises, 3.5)):
         means = np.concatenate([np.geomspace(1e-7, 1.0, 5_000), np.linspace(1.0, 930.0, 15_000)])
         few = np.sort(np.random.default_rng(2).choice(len(means), 300, replace=False))
         for ours, theirs in zip(
-            marginal._poisson_means(means, survival, aside),
-            marginal._summed_means(means[few], survival, aside),
+            marginal._poisson_means(means, channel, aside),
+            marginal._summed_means(means[few], channel, aside),
             strict=True,
         ):
             assert np.allclose(ours[few], theirs, rtol=1e-12, atol=1e-15)
@@ -520,8 +526,8 @@ def test_interpolated_means_are_the_sums(aside: int) -> None:
 )
 def test_what_marginal_risk_never_exceeds(noise: Noise, threshold: float) -> None:
     """For many labels a bound says where nothing is left: it is above the risk, and near enough to be of use."""
-    counts, survival = np.arange(3_000), Survival((noise,), threshold)
-    q, s = noise.vanish(counts, threshold), noise.survive(counts, threshold)
+    counts, channel = np.arange(3_000), AdditiveChannel((noise,), threshold)
+    q, s = noise.p_zero(counts, threshold), noise.p_positive(counts, threshold)
 
     def log_risk(cell: list[int], rate: float) -> float:
         """Over q(0)^19: the sum over the label that is shown, straight from Poisson probabilities."""
@@ -533,11 +539,11 @@ def test_what_marginal_risk_never_exceeds(noise: Noise, threshold: float) -> Non
     for rate in (3.0, 40.0, 600.0, 1_000.0):
         for cell in ([1] * 20, [1 + k % 5 for k in range(20)], [400] + [1] * 19, [90, 60] + [1] * 18):
             block = Profiles.from_cells([cell], 20).blocks[0]
-            assert marginal._log_most(block, survival, rate)[0, 0] >= log_risk(cell, rate) - 1e-12
+            assert marginal._log_most(block, channel, rate)[0, 0] >= log_risk(cell, rate) - 1e-12
     asked = Fitted(None, PoissonSizes(2_000.0, truncated=False, source="given")).measure("marginal")
-    found = asked.average(Profiles.from_cells([[1] * 20], 20), survival, ("exact", "tight"))
+    found = asked.average(Profiles.from_cells([[1] * 20], 20), channel, ("exact", "tight"))
     assert all(risk.tolist() == [0.0] for risk in found.values())
-    beside = asked.average(Profiles.from_cells([[1] * 20, [10_000] + [1] * 19], 20), survival, ("exact",))
+    beside = asked.average(Profiles.from_cells([[1] * 20, [10_000] + [1] * 19], 20), channel, ("exact",))
     theirs = math.exp(log_risk([10_000] + [1] * 19, 2_000.0)) * float(q[0]) ** 19 / 2
     assert beside["exact", "uniform"][0] == pytest.approx(theirs, rel=1e-10, abs=0)
 
@@ -555,7 +561,7 @@ def test_exactly_one_of_many_labels_survives() -> None:
     in_lists = exactly_one(list(vanish[:7]), list(survive[:7]))
     assert np.allclose(exactly_one(vanish[:7], survive[:7]), in_lists, rtol=1e-12, atol=0)
     for labels in (1, 2, 7, 75):
-        rows = each_alone_in_rows(vanish[:labels, :, 0].T, survive[:labels, :, 0].T)
+        rows = each_alone(vanish[:labels, :, 0].T, survive[:labels, :, 0].T)
         alone = each_alone(list(vanish[:labels, :, 0]), list(survive[:labels, :, 0]))
         assert np.allclose(rows.T, alone, rtol=1e-12, atol=0)
 
@@ -564,13 +570,13 @@ def test_exactly_one_of_many_labels_survives() -> None:
 def test_labels_of_the_same_count_are_taken_together(threshold: float) -> None:
     """Cells of many labels and few different counts, some labels absent: beside a product over each label."""
     noises = (LaplaceNoise(0.3), GeometricNoise(2.0), GaussianNoise(1.5), NoNoise())
-    survival = Survival(noises, threshold)
+    channel = AdditiveChannel(noises, threshold)
     generator = np.random.default_rng(6)
     cells = np.concatenate([generator.integers(0, 4, (5, 60)), np.eye(2, 60, dtype=int) * 3 + 1, [[3] + [0] * 59]])
-    found = Local().average(Profiles.from_cells(cells, 60), survival)
+    found = Local().average(Profiles.from_cells(cells, 60), channel)
     theirs = np.zeros((2, len(cells), len(noises)))
     for place, cell in enumerate(cells):
-        q, s = survival.vanish(cell), survival.survive(cell) * (cell > 0)[:, None]
+        q, s = channel.p_zero(cell), channel.p_positive(cell) * (cell > 0)[:, None]
         for label, count in enumerate(cell.tolist()):
             alone = s[label] * np.prod(np.delete(q, label, axis=0), axis=0)
             theirs[:, place] += np.array([alone, alone * count / cell.sum()])
@@ -602,8 +608,8 @@ def huge_cell_oracle(alpha: tuple[float, ...], n: int, scale: float) -> tuple[fl
 @pytest.mark.parametrize("size", [100_000, 10**7, 10**9, 10**12])
 def test_huge_cells_under_geometric_noise(size: int, alpha: tuple[float, ...], scale: float) -> None:
     """However large, and where one label's counts are more than a transform is long."""
-    prior, survival = Dirichlet.given(alpha, len(alpha)), Survival((GeometricNoise(scale),))
-    risks = risk_by_size(prior, np.array([size]), survival, ("exact", "tight"))
+    prior, channel = Dirichlet.given(alpha, len(alpha)), AdditiveChannel((GeometricNoise(scale),))
+    risks = risk_by_size(prior, np.array([size]), channel, ("exact", "tight"))
     for form, theirs in zip(("exact", "tight"), huge_cell_oracle(alpha, size, scale), strict=True):
         assert risks[form][0, 0] == pytest.approx(theirs, rel=1e-11, abs=0)
 
@@ -633,12 +639,12 @@ def test_where_labels_are_as_many_as_records_every_size_counts() -> None:
 @pytest.mark.parametrize("noise", [LaplaceNoise(3.0), GaussianNoise(1e6), DiscreteGaussianNoise(800.0)])
 def test_far_counts_are_as_those_in_tables(noise: Noise, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of huge counts no table is made; the risks of smaller ones are the same either way."""
-    profiles, survival = Profiles.from_cells([[9_000, 40, 3], [5, 5, 5]], 3), Survival((noise,), threshold=2.5)
+    profiles, channel = Profiles.from_cells([[9_000, 40, 3], [5, 5, 5]], 3), AdditiveChannel((noise,), threshold=2.5)
     asked = [Expected(), Fitted(None, PoissonSizes(700.0, truncated=True, source="given")).measure("marginal")]
     found = []
     for most in (1 << 22, 0):
         monkeypatch.setattr(survival_module, "IN_A_TABLE", most)
-        found.append([list(each.average(profiles, survival).values()) for each in asked])
+        found.append([list(each.average(profiles, channel).values()) for each in asked])
     assert np.allclose(found[0], found[1], rtol=1e-12, atol=1e-300)
 
 
@@ -646,10 +652,12 @@ def test_expected_risk_where_noise_is_as_wide_as_no_table() -> None:
     """Fifty million records of two labels: a sum over the counts of the first, near their mean."""
     counts, noise = (40_000_000, 10_000_000), LaplaceNoise(1e6)
     n = sum(counts)
-    found = Expected().average(Profiles.from_cells([counts], 2), Survival((noise,)), ("exact",))["exact", "uniform"][0]
+    found = Expected().average(Profiles.from_cells([counts], 2), AdditiveChannel((noise,)), ("exact",))[
+        "exact", "uniform"
+    ][0]
     first = np.arange(counts[0] - 30_000, counts[0] + 30_001)  # ten standard deviations
     law = stats.norm.pdf(first, counts[0], math.sqrt(n * 0.8 * 0.2))  # the risk is all but linear there
-    risk = noise.survive(first) * noise.vanish(n - first) + noise.vanish(first) * noise.survive(n - first)
+    risk = noise.p_positive(first) * noise.p_zero(n - first) + noise.p_zero(first) * noise.p_positive(n - first)
     assert found == pytest.approx(float(law @ risk / law.sum()), rel=1e-8, abs=0)
 
 
@@ -661,11 +669,11 @@ def test_however_little_is_computed_at_once(name: str, monkeypatch: pytest.Monke
     sizes = PoissonSizes(4.0, truncated=True, source="given")
 
     def ask() -> list[Floats]:
-        survival = Survival((LaplaceNoise(40.0), GeometricNoise(0.7)))
+        channel = AdditiveChannel((LaplaceNoise(40.0), GeometricNoise(0.7)))
         found: list[Floats] = []
         for cells, alpha in ((forty, [0.1 + 0.05 * (k % 3) for k in range(40)]), (seven, ALPHA)):
             profiles, prior = Profiles.from_cells(cells, len(alpha)), Dirichlet.given(alpha, len(alpha))
-            found += Fitted(prior, sizes).measure(name).average(profiles, survival).values()
+            found += Fitted(prior, sizes).measure(name).average(profiles, channel).values()
         return found
 
     whole = ask()
@@ -692,4 +700,6 @@ def test_what_no_machine_could_add_up_is_refused() -> None:
     with pytest.raises(InvalidInput, match="up to 33,554,432"):
         require_computable((1 << 25) + 1)
     with pytest.raises(InvalidInput, match="cells so large"):
-        risk_by_size(Dirichlet.given((1.0, 2.0), 2), np.array([10**9]), Survival((GaussianNoise(1e8),)), ("tight",))
+        risk_by_size(
+            Dirichlet.given((1.0, 2.0), 2), np.array([10**9]), AdditiveChannel((GaussianNoise(1e8),)), ("tight",)
+        )

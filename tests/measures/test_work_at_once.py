@@ -17,12 +17,13 @@ import pytest
 from scipy import fft
 
 from cellrisk.counts.profiles import Profiles
-from cellrisk.noise.distributions import EndlessNoise, GaussianNoise, GeometricNoise, LaplaceNoise, NoNoise
+from cellrisk.noise.channel import AdditiveChannel
+from cellrisk.noise.distributions import GaussianNoise, GeometricNoise, InfiniteNoise, LaplaceNoise, NoNoise
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.measures import (
     Expected,
     Local,
-    Survival,
+    channel,
     dirichlet,
     expected,
     label_counts,
@@ -30,7 +31,6 @@ from cellrisk.risk.measures import (
     marginal,
     sequences,
     shrinkage,
-    survival,
     transforms,
 )
 from cellrisk.risk.measures.measure import join_blocks
@@ -138,7 +138,7 @@ def test_of_consecutive_sizes_one_in_64_is_computed(concentration: float, monkey
 def test_rows_at_once(labels: int, noises: int, rows: tuple[int, int]) -> None:
     """Two megabytes for each label, or half of that for all where they are many; 32,768 rows where labels are drawn."""
     block = Profiles.from_cells([(1,) * labels], n_levels=labels).blocks[0]
-    several = Survival(LaplaceNoise.at_scales(np.linspace(1.0, 2.0, noises)))
+    several = AdditiveChannel(LaplaceNoise.at_scales(np.linspace(1.0, 2.0, noises)))
     assert (Local().rows_at_once(block, several), Expected().rows_at_once(block, several)) == rows
 
 
@@ -148,7 +148,7 @@ def test_marginal_risk_holds_eight_megabytes() -> None:
     nodes = len(asked.sizes.size_biased_mixture()[0])
     for labels, noises in ((20, 3), (3, 20)):
         block = Profiles.from_cells([(1,) * labels], n_levels=labels).blocks[0]
-        several = Survival(LaplaceNoise.at_scales(np.linspace(1.0, 2.0, noises)))
+        several = AdditiveChannel(LaplaceNoise.at_scales(np.linspace(1.0, 2.0, noises)))
         assert asked.rows_at_once(block, several) == 8 * MEGABYTE // (8 * nodes * 20)
 
 
@@ -172,23 +172,23 @@ def test_cells_of_many_labels_are_joined_up_to_two_megabytes() -> None:
 
 
 def test_noises_are_taken_64_at_a_time_and_endless_ones_together() -> None:
-    noises = (*LaplaceNoise.at_scales(np.linspace(1, 2, 130)), *(EndlessNoise(),) * 70, GaussianNoise(1.0))
-    groups = Survival(noises, 1.5).groups
+    noises = (*LaplaceNoise.at_scales(np.linspace(1, 2, 130)), *(InfiniteNoise(),) * 70, GaussianNoise(1.0))
+    groups = AdditiveChannel(noises, 1.5).groups
     assert [len(group) for group in groups] == [64, 64, 2, 70, 1]
     assert [noise for group in groups for noise in group.noises] == list(noises)
     assert [group.endless for group in groups] == [False, False, False, True, False]
     assert {group.threshold for group in groups} == {1.5}
-    one = Survival(noises[:64])
+    one = AdditiveChannel(noises[:64])
     assert one.groups == (one,)
 
 
 def test_only_tables_of_up_to_four_million_counts_are_made() -> None:
     """Where few counts of very many are asked for; a table of all of them is 32 megabytes."""
-    wide = Survival((LaplaceNoise(1e6),))
-    wide._tables[1 << 22] = made = survival.SurvivalTable(np.ones((2, 1)), np.zeros((2, 1)))
+    wide = AdditiveChannel((LaplaceNoise(1e6),))
+    wide._tables[1 << 22] = made = channel.SurvivalTable(np.ones((2, 1)), np.zeros((2, 1)))
     assert wide.at_any((1 << 22) - 1) is made
     far = wide.at_any(1 << 22)
-    assert isinstance(far, survival.FarTable)
+    assert isinstance(far, channel.FarTable)
     assert far.end == 1 << 23
     assert list(wide._tables) == [1 << 22]
 
@@ -196,13 +196,13 @@ def test_only_tables_of_up_to_four_million_counts_are_made() -> None:
 def test_counts_below_4096_are_looked_up_and_larger_ones_computed() -> None:
     """A handful of tables serves all: each is as long as the power of two above what is asked for."""
     noise = LaplaceNoise(3000.0)
-    asked = Survival((noise,))
+    asked = AdditiveChannel((noise,))
     for largest, table in ((0, 1), (1, 2), (2, 4), (3, 4), (4, 8), (4095, 4096), (4096, None), (9_000, None)):
         asked._tables.clear()
         counts = np.array([0, largest])
         for found, theirs in (
-            (asked.vanish(counts), noise.vanish(counts)),
-            (asked.survive(counts), noise.survive(counts)),
+            (asked.p_zero(counts), noise.p_zero(counts)),
+            (asked.p_positive(counts), noise.p_positive(counts)),
         ):
             assert found[:, 0] == pytest.approx(theirs, rel=1e-13, abs=0)
         assert list(asked._tables) == ([] if table is None else [table])
@@ -212,45 +212,45 @@ def test_counts_below_4096_are_looked_up_and_larger_ones_computed() -> None:
 def test_tables_end_where_nothing_vanishes_any_more() -> None:
     """At the first count less likely to vanish than 1e-18; of perturbed counts, at the first that never does."""
     noise = LaplaceNoise(2.0)
-    first = next(count for count in range(1000) if float(noise.vanish(count)) < 1e-18)
-    assert Survival((noise, LaplaceNoise(0.3), NoNoise())).reach == first
-    assert Survival((noise, NoNoise())).reaches.tolist() == [first, 1]
-    assert Survival((noise,)).up_to(10).end == 16
-    assert Survival((noise,)).up_to(10**6).end == first
+    first = next(count for count in range(1000) if float(noise.p_zero(count)) < 1e-18)
+    assert AdditiveChannel((noise, LaplaceNoise(0.3), NoNoise())).reach == first
+    assert AdditiveChannel((noise, NoNoise())).reaches.tolist() == [first, 1]
+    assert AdditiveChannel((noise,)).up_to(10).end == 16
+    assert AdditiveChannel((noise,)).up_to(10**6).end == first
     rounded = read_perturbation("suppress-below:10,round:5").noise
-    assert Survival((rounded,)).reach == 10
-    assert Survival((rounded, noise)).reaches.tolist() == [10, first]
-    assert Survival((EndlessNoise(),)).reach > 10**18
+    assert AdditiveChannel((rounded,)).reach == 10
+    assert AdditiveChannel((rounded, noise)).reaches.tolist() == [10, first]
+    assert AdditiveChannel((InfiniteNoise(),)).reach > 10**18
 
 
 @pytest.mark.parametrize("last", [1, 9, 60])
 def test_tables_know_every_count(last: int) -> None:
     """Past the end a count is as good as certain to survive, and does not vanish; far ones are no different."""
     noise = LaplaceNoise(1.0)
-    asked = Survival((noise, GeometricNoise(2.0)))
+    asked = AdditiveChannel((noise, GeometricNoise(2.0)))
     table, counts = asked.up_to(last), np.arange(2 * last + 70)
-    far = survival.FarTable(asked, table.end)
+    far = channel.FarTable(asked, table.end)
     for column, each in enumerate(asked.noises):
         inside = counts <= table.end
         for made in (table, table[column : column + 1], far):
             at = 0 if made.vanish_at(counts).shape[1] == 1 else column
-            theirs = np.where(inside, each.vanish(counts), 0.0)
+            theirs = np.where(inside, each.p_zero(counts), 0.0)
             assert made.vanish_at(counts)[:, at] == pytest.approx(theirs, rel=1e-13, abs=0)
-            theirs = each.survive(np.minimum(counts, table.end))
+            theirs = each.p_positive(np.minimum(counts, table.end))
             assert made.survive_at(counts)[:, at] == pytest.approx(theirs, rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("labels", [1, 2, 3, 4, 5, 15, 16, 17, 18, 33])
 def test_one_label_alone_survives_however_many_there_are(labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One by one up to sixteen labels, all at once beyond: each is the product straight from its definition."""
-    many = [Watched(monkeypatch, survival, name) for name in ("_each_alone_of_many", "_exactly_one_of_many")]
+    many = [Watched(monkeypatch, channel, name) for name in ("_each_alone_of_many", "_exactly_one_of_many")]
     vanish = np.random.default_rng(labels).uniform(0.1, 0.9, (labels, 3))
     survive = np.random.default_rng(labels + 100).uniform(0.1, 0.9, (labels, 3))
     theirs = np.array([survive[k] * np.prod(np.delete(vanish, k, axis=0), axis=0) for k in range(labels)])
     for form in (list, np.asarray):
-        assert np.array(survival.each_alone(form(vanish), form(survive))) == pytest.approx(theirs, rel=1e-12, abs=0)
-        assert survival.exactly_one(form(vanish), form(survive)) == pytest.approx(theirs.sum(axis=0), rel=1e-12, abs=0)
-    assert survival.each_alone_in_rows(vanish.T, survive.T) == pytest.approx(theirs.T, rel=1e-12, abs=0)
+        assert np.array(channel.each_alone(form(vanish), form(survive))) == pytest.approx(theirs, rel=1e-12, abs=0)
+        assert channel.exactly_one(form(vanish), form(survive)) == pytest.approx(theirs.sum(axis=0), rel=1e-12, abs=0)
+    assert channel.each_alone(vanish.T, survive.T) == pytest.approx(theirs.T, rel=1e-12, abs=0)
     assert [len(watched.calls) for watched in many] == ([3, 2] if labels > 16 else [0, 0])
 
 
@@ -278,7 +278,7 @@ def test_both_halves_are_joined_over_sequences_of_like_length(monkeypatch: pytes
     monkeypatch.setattr(expected, "_from_end", note)
     small = np.arange(40, 124, 2)
     counts = np.stack([250 - small, small], axis=1)
-    sizes, several = counts.sum(axis=1), Survival((LaplaceNoise(60.0), LaplaceNoise(90.0)))
+    sizes, several = counts.sum(axis=1), AdditiveChannel((LaplaceNoise(60.0), LaplaceNoise(90.0)))
     together = expected.multinomial_risk(counts, sizes, several)
     work = sum(cells * width for cells, width, _ in widths) / 3
     assert len(widths) / 3 <= 6
@@ -305,12 +305,12 @@ def test_both_halves_are_joined_over_sequences_of_like_length(monkeypatch: pytes
 def test_means_are_summed_over_the_counts_that_matter_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first likely count to the last one, or to where every count survives; eight megabytes at a time."""
     watched = Watched(monkeypatch, marginal, "_poisson_rows")
-    narrow, wide = Survival((GeometricNoise(2.0),)), Survival((GeometricNoise(500.0),))
+    narrow, wide = AdditiveChannel((GeometricNoise(2.0),)), AdditiveChannel((GeometricNoise(500.0),))
     means = np.linspace(1.0, 3000.0, 3000)
     for asked in (narrow, wide):
         watched.calls.clear()
         q, s = marginal._summed_means(means, asked, 0)
-        assert np.abs(q + s + np.exp(-means)[:, None] * asked.survive(np.array([0])) - 1.0).max() < 1e-12
+        assert np.abs(q + s + np.exp(-means)[:, None] * asked.p_positive(np.array([0])) - 1.0).max() < 1e-12
         rows = 0
         for here, counts in watched.calls:
             lowest, highest = here[0, 0], here[-1, 0]
@@ -399,7 +399,7 @@ def test_at_the_edge_itself_waves_are_listed_and_totals_summed() -> None:
 
 
 def kinds(shares: Floats, size: int, scale: float = 40.0, concentration: float = math.inf) -> transforms._Kinds:
-    table = Survival((GeometricNoise(scale),)).up_to(4 * size)
+    table = AdditiveChannel((GeometricNoise(scale),)).up_to(4 * size)
     return transforms._Kinds.of(shares, concentration, size, 4 * size, table)
 
 
@@ -436,7 +436,7 @@ def test_probabilities_are_listed_eight_megabytes_at_a_time(monkeypatch: pytest.
 def test_probabilities_are_kept_up_to_64_megabytes(more: int, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transforms._Kinds, "_laws", lambda self, places: iter([(np.array([0]), np.full((1, 3), 0.2))]))
     last = np.array([64 * MEGABYTE // 8 - 1 + more])
-    table = Survival((GeometricNoise(4.0),)).up_to(100)
+    table = AdditiveChannel((GeometricNoise(4.0),)).up_to(100)
     made = transforms._Kinds.within(np.ones(1), math.inf, 100, table, np.zeros(1, np.int64), last)
     assert bool(made.kept) == kept
 
@@ -458,7 +458,7 @@ def test_kept_probabilities_are_handed_out_few_at_a_time(monkeypatch: pytest.Mon
 def between(means: Floats, concentration: float = math.inf, noise: Any = None) -> transforms._Kinds:
     """Labels of these mean counts."""
     size = round(float(means.sum()))
-    table = Survival((noise or GeometricNoise(40.0),)).up_to(4 * size)
+    table = AdditiveChannel((noise or GeometricNoise(40.0),)).up_to(4 * size)
     return transforms._Between.of(means / means.sum(), concentration, size, 4 * size, table)
 
 
@@ -612,8 +612,8 @@ def test_cells_share_transforms_up_to_half_an_octave_longer_than_their_own(monke
     monkeypatch.setattr(transforms._Cells, "survivors", note)
     counts = np.array([[1, 1, 0], [1, 0, 0], [3, 2, 1], [30, 20, 10], [33, 20, 10], [400, 300, 200], [2, 2, 0]])
     sizes = counts.sum(axis=1)
-    table = Survival((GeometricNoise(0.1),)).up_to(2_000)
-    wide = Survival((GeometricNoise(40.0),)).up_to(2_000)
+    table = AdditiveChannel((GeometricNoise(0.1),)).up_to(2_000)
+    wide = AdditiveChannel((GeometricNoise(40.0),)).up_to(2_000)
     for given in (table, wide):
         asked.clear()
         together = transforms.multinomial_risk_by_transform(counts, sizes, given)
@@ -641,11 +641,11 @@ def test_noises_are_taken_few_at_a_time_where_convolutions_are_many(monkeypatch:
         return np.zeros((len(sizes), asked[-1])), np.zeros((len(sizes), asked[-1]))
 
     monkeypatch.setattr(shrinkage, "_survivors", note)
-    labels, several = Counter({1 / 32: 32}), Survival(LaplaceNoise.at_scales(np.linspace(1e4, 2e4, 60)))
+    labels, several = Counter({1 / 32: 32}), AdditiveChannel(LaplaceNoise.at_scales(np.linspace(1e4, 2e4, 60)))
     shrinkage._term_by_term(2.0, labels, np.array([(1 << 14) - 1]), several)
     assert asked == [32, 28]
     asked.clear()
-    ends = survival.SurvivalTable(np.zeros((1 << 14, 60)), np.zeros((1 << 14, 60)))
+    ends = channel.SurvivalTable(np.zeros((1 << 14, 60)), np.zeros((1 << 14, 60)))
     monkeypatch.setattr(Survival, "up_to", lambda self, last: ends)  # noise that reaches so many counts and no more
     shrinkage._term_by_term(2.0, labels, np.array([100_000]), several)
     assert asked == [32, 28]
@@ -673,7 +673,7 @@ def test_totals_of_few_sizes_are_summed_and_of_many_convolved(
 ) -> None:
     """Up to sixteen times as many counts as sizes are convolved: both ways are the plain double sum."""
     watched = Watched(monkeypatch, shrinkage, "convolve")
-    table = Survival((LaplaceNoise(3.0), LaplaceNoise(9.0))).up_to(64)
+    table = AdditiveChannel((LaplaceNoise(3.0), LaplaceNoise(9.0))).up_to(64)
     law = shrinkage._Law(0.4, 3.0, 40)
     others = np.random.default_rng(2).random((1, 30, 2))
     one, records = shrinkage._at_sizes(others, law, table, np.array(sizes))
@@ -706,12 +706,12 @@ def test_labels_are_taken_together_where_four_have_the_same_count(
 ) -> None:
     """On average, and of more than sixteen labels."""
     watched = Watched(monkeypatch, local, "exactly_one")
-    asked = Survival((LaplaceNoise(2.0), LaplaceNoise(30.0)))
+    asked = AdditiveChannel((LaplaceNoise(2.0), LaplaceNoise(30.0)))
     found = Local().average(Profiles.from_cells([counts], len(counts) + 1), asked, ("exact",))
     assert [len(vanish) for vanish, _ in watched.calls] == [rows]
-    q, s = asked.vanish(np.array(counts)), asked.survive(np.array(counts))
+    q, s = asked.p_zero(np.array(counts)), asked.p_positive(np.array(counts))
     theirs = sum(s[k] * np.prod(np.delete(q, k, axis=0), axis=0) for k in range(len(counts)))
-    assert found["exact", "uniform"] == near(theirs * asked.vanish_empty)
+    assert found["exact", "uniform"] == near(theirs * asked.q0)
 
 
 @pytest.mark.parametrize("width", [1, 64, 65, 300])
@@ -727,7 +727,7 @@ def test_of_consecutive_counts_one_in_64_is_computed(width: int, monkeypatch: py
 def test_sequences_of_one_label_end_where_it_never_vanishes(means: list[int], limit: int) -> None:
     """b(m) = q(m) P(m) up to the end of the table, a(m) = s(m) P(m) up to the last likely count or the limit."""
     noise = LaplaceNoise(3.0)
-    asked = Survival((noise,))
+    asked = AdditiveChannel((noise,))
     table = asked.up_to(limit)
     first, last = first_count(means), np.minimum(last_count(means), limit - 1)
     vanish, survive, records = expected._label(np.array(means), limit, table)
@@ -736,10 +736,10 @@ def test_sequences_of_one_label_end_where_it_never_vanishes(means: list[int], li
     for row, mean in enumerate(means):
         counts = first[row] + np.arange(survive.shape[1])
         law = poisson_pmf(counts, float(mean))
-        shown = noise.survive(np.minimum(counts, table.end)) * (counts > 0) * law
+        shown = noise.p_positive(np.minimum(counts, table.end)) * (counts > 0) * law
         assert survive[row, :, 0] == pytest.approx(shown, rel=1e-11, abs=0)
         assert records[row, :, 0] == pytest.approx(shown * counts, rel=1e-11, abs=0)
-        hidden = np.where(counts <= table.end, noise.vanish(counts), 0.0) * law
+        hidden = np.where(counts <= table.end, noise.p_zero(counts), 0.0) * law
         assert vanish[row, :, 0] == pytest.approx(hidden[: vanish.shape[1]], rel=1e-11, abs=0)
 
 
@@ -747,7 +747,7 @@ def test_halves_are_joined_over_the_counts_that_matter_and_no_others(monkeypatch
     """From the first likely count of the smaller half to its last: 15 to 245, and 99 to 421."""
     watched = Watched(monkeypatch, expected, "_from_end")
     counts = np.array([[300, 250], [300, 120]])
-    asked = Survival((LaplaceNoise(60.0),))
+    asked = AdditiveChannel((LaplaceNoise(60.0),))
     found = expected.multinomial_risk(counts, counts.sum(axis=1), asked)
     assert [width for _, _, _, width in watched.calls] == [231] * 3 + [323] * 3
     monkeypatch.setattr(expected, "NUMBERS_AT_ONCE", 1)
@@ -782,15 +782,15 @@ def test_sequences_from_their_end_are_0_outside(width: int) -> None:
 def test_transforms_are_multiplied_from_33_labels_on(labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     many, few = (Watched(monkeypatch, expected, name) for name in ("_many_labels", "_of_like_size"))
     counts = np.ones((2, labels), dtype=np.int64)
-    expected.multinomial_risk(counts, counts.sum(axis=1), Survival((LaplaceNoise(2.0),)))
+    expected.multinomial_risk(counts, counts.sum(axis=1), AdditiveChannel((LaplaceNoise(2.0),)))
     assert (len(many.calls), len(few.calls)) == (int(labels > 32), int(1 < labels <= 32))
 
 
 def test_what_is_never_exceeded_where_larger_counts_may_vanish_more_often() -> None:
     """K q(0)^(K-1), or K where q need not fall."""
     noise = LaplaceNoise(2.0)
-    asked = Survival((noise, read_perturbation("suppress-below:10,round:5").noise))
-    assert asked.at_most(5) == near([5 * float(noise.vanish(0)) ** 4, 5.0])
+    asked = AdditiveChannel((noise, read_perturbation("suppress-below:10,round:5").noise))
+    assert asked.at_most(5) == near([5 * float(noise.p_zero(0)) ** 4, 5.0])
 
 
 # bounds of marginal risk
@@ -801,13 +801,13 @@ def test_what_marginal_risk_never_exceeds_as_written_out() -> None:
     noises = (LaplaceNoise(3.0), GeometricNoise(40.0), NoNoise())
     block = Profiles.from_cells([[9, 3, 1, 0], [400, 50, 50, 1]], 4).blocks
     for cell in block:
-        found = marginal._log_most(cell, Survival(noises), 37.0)
+        found = marginal._log_most(cell, AdditiveChannel(noises), 37.0)
         for column, noise in enumerate(noises):
             logs = []
             for count in cell.counts[0].tolist():
                 mean = 37.0 * count / float(cell.sizes[0])
                 below = math.exp(-(1.0 - math.log(2.0)) * mean / 2.0)
-                bound = (float(noise.vanish(math.floor(mean / 2.0))) + below) / float(noise.vanish(0))
+                bound = (float(noise.p_zero(math.floor(mean / 2.0))) + below) / float(noise.p_zero(0))
                 logs.append(math.log(min(bound, 1.0)))
             assert found[0, column] == near(sum(logs) - min(logs) + math.log(len(logs)))
 
@@ -819,23 +819,23 @@ def test_what_is_nothing_at_most_rates_may_be_something_at_the_lowest() -> None:
     rates, weights = np.array([0.5, 5_000.0]), np.array([0.25, 0.75])
     counts = np.arange(40)
     law = poisson_pmf(counts, 0.5 / 20)
-    none, one = float(law @ noise.vanish(counts)), float(law[1:] @ noise.survive(counts[1:]))
-    found = marginal._mixed(cell, Survival((noise,)), rates, weights, False)
+    none, one = float(law @ noise.p_zero(counts)), float(law[1:] @ noise.p_positive(counts[1:]))
+    found = marginal._mixed(cell, AdditiveChannel((noise,)), rates, weights, False)
     assert float(found[0, 0]) == pytest.approx(0.25 * 20 * one * none**19, rel=1e-10, abs=0)
 
 
 def test_tables_serve_the_largest_mean_beside_a_small_one() -> None:
     noise = GeometricNoise(500.0)
     means, counts = np.array([2000.0, 1.0]), np.arange(4000)
-    vanish, survive = marginal._summed_means(means, Survival((noise,)), 1)
+    vanish, survive = marginal._summed_means(means, AdditiveChannel((noise,)), 1)
     for place, mean in enumerate(means.tolist()):
         law = poisson_pmf(counts, mean)
-        assert vanish[place, 0] == near(float(law @ noise.vanish(counts)))
-        assert survive[place, 0] == near(float(law @ noise.survive(counts + 1)))
+        assert vanish[place, 0] == near(float(law @ noise.p_zero(counts)))
+        assert survive[place, 0] == near(float(law @ noise.p_positive(counts + 1)))
 
 
 def test_one_mean_at_least_is_summed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch, marginal, "_poisson_rows")
     monkeypatch.setattr(marginal, "NUMBERS_AT_ONCE", 1)
-    marginal._summed_means(np.array([5.0, 5.1, 5.2]), Survival((LaplaceNoise(2.0),)), 0)
+    marginal._summed_means(np.array([5.0, 5.1, 5.2]), AdditiveChannel((LaplaceNoise(2.0),)), 0)
     assert [len(here) for here, _ in watched.calls] == [1, 1, 1]

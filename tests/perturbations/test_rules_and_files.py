@@ -47,8 +47,8 @@ def test_suppression_and_rounding() -> None:
 def test_what_vanishes() -> None:
     noise = read_perturbation("random-rounding:3").noise
     counts = np.array([0, 1, 2, 3, 4, 10**6])
-    assert noise.vanish(counts) == near([1, 2 / 3, 1 / 3, 0, 0, 0])
-    assert noise.survive(counts) == near([0, 1 / 3, 2 / 3, 1, 1, 1])
+    assert noise.p_zero(counts) == near([1, 2 / 3, 1 / 3, 0, 0, 0])
+    assert noise.p_positive(counts) == near([0, 1 / 3, 2 / 3, 1, 1, 1])
     assert noise.last_vanishing == 2
     for ask in (noise.cdf, lambda x: noise.sample(np.random.default_rng(0), (1,))):
         with pytest.raises(InvalidInput, match="adds no noise"):
@@ -193,7 +193,7 @@ def test_zeros_before_a_number_change_nothing() -> None:
 def test_where_nothing_vanishes_the_last_that_does_is_nobody(tmp_path: Path) -> None:
     """A file may publish even a count of 0 as something else."""
     shown = read(tmp_path, "count,released,probability\n0,1,1\n1,1,1\n2,2,1\n")
-    assert shown.noise.vanish(np.arange(4)).tolist() == [0.0] * 4
+    assert shown.noise.p_zero(np.arange(4)).tolist() == [0.0] * 4
     assert shown.noise.last_vanishing == 0
 
 
@@ -282,8 +282,8 @@ def test_a_file_that_ends_while_counts_still_vanish() -> None:
     chances: dict[int, dict[int, float]] = {0: {0: 1.0}, 1: {0: 0.25, 2: 0.75}, 2: {0: 0.5, 3: 0.5}}
     rows = tuple((np.array([*row]), np.array([*row.values()])) for row in chances.values())
     ends = Perturbation("ends", rows)
-    assert ends.noise.vanish(np.array([0, 1, 2, 3, 9])).tolist() == [1.0, 0.25, 0.5, 0.0, 0.0]
-    assert ends.noise.lose(np.array([1, 2, 3])).tolist() == [0.75, -0.25, 0.5]
+    assert ends.noise.p_zero(np.array([0, 1, 2, 3, 9])).tolist() == [1.0, 0.25, 0.5, 0.0, 0.0]
+    assert ends.noise.p_pivotal(np.array([1, 2, 3])).tolist() == [0.75, -0.25, 0.5]
     assert ends.noise.last_vanishing == 2
     with pytest.raises(InvalidInput) as refusal:
         ends.check_reach(2)
@@ -294,7 +294,7 @@ def test_a_file_that_ends_while_counts_still_vanish() -> None:
     goes_on = Perturbation("goes on", rows, 1)
     goes_on.check_reach(10**9)
     assert row_of(goes_on, 5) == {3: 0.5, 6: 0.5}
-    assert goes_on.noise.vanish(np.array([2, 3, 4])).tolist() == [0.5, 0.0, 0.0]
+    assert goes_on.noise.p_zero(np.array([2, 3, 4])).tolist() == [0.5, 0.0, 0.0]
     shown = Perturbation("shown", (*rows, (np.array([1]), np.ones(1))))
     shown.check_reach(3)
     with pytest.raises(InvalidInput, match="ends before the largest count; got a last row for 3; add rows up to the"):

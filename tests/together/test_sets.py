@@ -326,7 +326,7 @@ def test_too_few_releases_for_an_error_have_no_z() -> None:
 
 
 def test_a_wrong_number_is_seen_by_the_second_opinion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault in the survival of counts makes the two disagree."""
+    """A fault in the channel of counts makes the two disagree."""
     tables = [{"qid": ["sex", "age"]}, {"qid": "town"}]
     right = spread.simulate_rules
 

@@ -29,7 +29,6 @@ from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
 from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, Setting, read_settings
@@ -508,7 +507,7 @@ def weigh(
     for role, value in zip(ROLES, (epsilon / FACTOR, epsilon, looser), strict=True):
         mechanism = setting.at(value)
         people = tuple(
-            count_people(attribute.profiles, mechanism, measured.attack) for attribute in measured.attributes
+            count_people(attribute.profiles, mechanism.channel, measured.attack) for attribute in measured.attributes
         )
         tvd = None if trade_off is None else trade_off.at(value)
         broken = []
@@ -518,9 +517,9 @@ def weigh(
         if trade_off is not None and trade_off.breaks(value):
             broken.append("the TVD")
         verdict = say_broken(broken)
-        survival = Survival((mechanism.noise,), mechanism.threshold)
+        channel = mechanism.channel
         caused = [
-            each.profiles.n_records * float(caused_shares(each.profiles, survival, attack=measured.attack)[0])
+            each.profiles.n_records * float(caused_shares(each.profiles, channel, attack=measured.attack)[0])
             for each in measured.attributes
         ]
         found.append(

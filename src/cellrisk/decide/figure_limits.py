@@ -19,6 +19,7 @@ from cellrisk.decide.analytic import find_epsilons
 from cellrisk.decide.requirement import PERTURBED_ATTACK, check_limits
 from cellrisk.decide.search import SMALLEST_EPSILON, Intervals, intersect
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
@@ -26,7 +27,6 @@ from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import WORST_CASE, Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import as_given
@@ -172,20 +172,20 @@ class CausedLimit(FigureLimit):
         return None if self.attack == "homogeneity" else PERTURBED_ATTACK
 
     def find(self, attributes: Sequence[Attribute], mechanism: Mechanism | Perturbation) -> float:
-        survival = Survival((mechanism.noise,), mechanism.threshold)
-        return float(self._shares(attributes, survival).max())
+        channel = mechanism.channel
+        return float(self._shares(attributes, channel).max())
 
     def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
         """As for a risk, the interpolant's error is bounded: beyond the limit by 1e-10 or more is never overlooked."""
 
         def excesses(noises: tuple[Noise, ...]) -> Floats:
-            return self._shares(attributes, Survival(noises, setting.threshold)) - self.most
+            return self._shares(attributes, AdditiveChannel(noises, setting.threshold)) - self.most
 
         n_levels = max(attribute.n_levels for attribute in attributes)
         return find_epsilons(excesses, setting, n_levels, low, high).intervals
 
-    def _shares(self, attributes: Sequence[Attribute], survival: Survival) -> Floats:
-        return np.stack([caused_shares(each.profiles, survival, attack=self.attack) for each in attributes])
+    def _shares(self, attributes: Sequence[Attribute], channel: CountChannel) -> Floats:
+        return np.stack([caused_shares(each.profiles, channel, attack=self.attack) for each in attributes])
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 
 from cellrisk.decide.search import Excesses
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import MeasuredRisk, Setting
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
@@ -112,14 +112,14 @@ class Condition:
             chance = np.array([limits.chance for limits in measured.limits(setting)])[:, None]
 
         def find(noises: tuple[Noise, ...]) -> Floats:
-            survival = Survival(noises, setting.threshold)
+            channel = AdditiveChannel(noises, setting.threshold)
             found = []
             if required.max_risk is not None or required.margin is not None:
-                risk = measured.under(survival)
+                risk = measured.under(channel)
                 found += [risk - required.max_risk] if required.max_risk is not None else []
                 found += [risk - chance - required.margin] if required.margin is not None else []
             if required.max_people is not None:
-                found.append(measured.people.under(survival) - required.max_people / records)
+                found.append(measured.people.under(channel) - required.max_people / records)
             return np.concatenate(found)
 
         return find
@@ -127,15 +127,15 @@ class Condition:
     def breaches(self, method: Mechanism | Perturbation) -> list[str]:
         """What a mechanism or a perturbation breaks of the requirement, and what cannot be judged for the latter."""
         required, measured = self.requirement, self.measured
-        survival = Survival((method.noise,), method.threshold)
+        channel = method.channel
         if isinstance(method, Mechanism):
             setting = Setting(method.name, method.delta, method.neighbours, method.threshold)
             broken = self.excesses(setting)((method.noise,)).max() > 0
-            told = f"{required.describe()} ({measured.name}); it is {percent(float(measured.under(survival).max()))}"
+            told = f"{required.describe()} ({measured.name}); it is {percent(float(measured.under(channel).max()))}"
             return [told] if broken else []
         if measured.attack != "homogeneity":
             return [f"{required.describe()}; {PERTURBED_ATTACK}"]
-        risk, share = (float(each.under(survival).max()) for each in (measured, measured.people))
+        risk, share = (float(each.under(channel).max()) for each in (measured, measured.people))
         people = share * measured.attributes[0].profiles.n_records
         found = []
         if required.max_risk is not None and risk > required.max_risk:

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import Noise
 from cellrisk.risk.attacks import people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
-from cellrisk.risk.ceilings import Labels, advantage_cap, find_success, odds_bound, require_labels, say_bounds, say_most
+from cellrisk.risk.ceilings import (
+    Labels,
+    find_success,
+    odds_bound,
+    require_labels,
+    say_bounds,
+    say_most,
+    total_variation,
+)
 from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty, why_unknown
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.measures import Survival
 from cellrisk.risk.sweep import NO_NOISE, Limits, Setting, find_limits
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import StepCounter
@@ -271,12 +279,12 @@ def find_figure_lines(
 def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, attack: str) -> CausedLine:
     profiles = attribute.profiles
     measure = people_risk(attack)
-    exposed = profiles.n_records * measure.average(profiles, setting.survival(epsilons), ("tight",))["tight", "records"]
+    exposed = profiles.n_records * measure.average(profiles, setting.channel(epsilons), ("tight",))["tight", "records"]
     points = tuple(
         count_caused_on_average(profiles, setting.at(float(epsilon)), float(people), attack)
         for epsilon, people in zip(epsilons, exposed, strict=True)
     )
-    ends = Survival((setting.limit_noise, NO_NOISE), setting.threshold)
+    ends = AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold)
     shares = caused_shares(profiles, ends, attack=attack).tolist()
     exposed_limits = find_limits(profiles, measure, ("tight",), setting)
     return CausedLine(points, Limits(*shares), exposed_limits["tight", "records"])
@@ -313,7 +321,7 @@ def _trace_ceiling(n_levels: int, setting: Setting, epsilons: Floats) -> Ceiling
         labels,
         even_two,
         even_two if labels == 2 else np.array([find_success(each.noise, every) for each in mechanisms]),
-        np.array([advantage_cap(each) for each in mechanisms]),
+        np.array([total_variation(each) for each in mechanisms]),
         tuple(odds_bound(each) for each in mechanisms),
         Limits(find_success(setting.limit_noise, two), 1.0),
     )

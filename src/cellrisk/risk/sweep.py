@@ -12,10 +12,11 @@ import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel, CountChannel
 from cellrisk.noise.distributions import Noise, NoNoise
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises, mechanism
 from cellrisk.risk.attacks import choose_risks, people_risk
-from cellrisk.risk.measures import Measure, Survival
+from cellrisk.risk.measures import Measure
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
@@ -98,8 +99,8 @@ class Setting:
         """The noise at each epsilon."""
         return make_noises(self.strongest, epsilons)
 
-    def survival(self, epsilons: Iterable[float]) -> Survival:
-        return Survival(self.noises(epsilons), self.threshold)
+    def channel(self, epsilons: Iterable[float]) -> CountChannel:
+        return AdditiveChannel(self.noises(epsilons), self.threshold)
 
 
 def find_limits(
@@ -109,7 +110,7 @@ def find_limits(
 
     One pair for each form and weighting. Noise without bound has closed forms, whatever the size of a cell.
     """
-    ends = measure.average(profiles, Survival((setting.limit_noise, NO_NOISE), setting.threshold), forms)
+    ends = measure.average(profiles, AdditiveChannel((setting.limit_noise, NO_NOISE), setting.threshold), forms)
     return {key: Limits(float(chance), float(raw)) for key, (chance, raw) in ends.items()}
 
 
@@ -225,13 +226,13 @@ class MeasuredRisk:
 
     def at(self, setting: Setting, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""
-        return self.under(setting.survival(epsilons))
+        return self.under(setting.channel(epsilons))
 
-    def under(self, survival: Survival) -> Floats:
+    def under(self, channel: CountChannel) -> Floats:
         """(attributes, noises): the risk of each attribute under each noise."""
         return np.stack(
             [
-                measure.average(attribute.profiles, survival, (self.form,))[self.form, self.weights]
+                measure.average(attribute.profiles, channel, (self.form,))[self.form, self.weights]
                 for attribute, measure in zip(self.attributes, self.measures, strict=True)
             ]
         )

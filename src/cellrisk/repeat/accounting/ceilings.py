@@ -20,11 +20,11 @@ from cellrisk.risk.ceilings import (
     Ceiling,
     Labels,
     Likelihoods,
-    advantage_cap,
     ceiling,
     find_success,
     require_labels,
     succeed,
+    total_variation,
 )
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list
@@ -215,7 +215,7 @@ class _GaussianReleases:
 
     @property
     def advantage(self) -> float:
-        return 2.0 * self.guess_right(Labels.even(2)) - 1.0 if self.replaced else advantage_cap(self.noise)
+        return 2.0 * self.guess_right(Labels.even(2)) - 1.0 if self.replaced else total_variation(self.noise)
 
 
 @dataclass(frozen=True)

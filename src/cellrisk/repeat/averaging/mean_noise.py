@@ -30,7 +30,7 @@ class MeanNoise(Noise):
     convolutions of `cellrisk.repeat.averaging.sums`, exact to about 1e-12 in relative terms, in the tails too.
 
     >>> mean = MeanNoise(1.0, LaplaceNoise, releases=2)
-    >>> round(float(mean.vanish(1)), 12)  # P(mean < -1/2) = P(sum of two > 1) = e^-1 (2 + 1)/4
+    >>> round(float(mean.p_zero(1)), 12)  # P(mean < -1/2) = P(sum of two > 1) = e^-1 (2 + 1)/4
     0.275909580879
     """
 
@@ -89,12 +89,12 @@ class MeanNoise(Noise):
         A difference of two tails on the side where both are small.
 
         >>> mean = MeanNoise(1.0, LaplaceNoise, releases=2)
-        >>> round(float(mean.lose(1)), 12)  # 1 - 2 e^-1 (2 + 1)/4
+        >>> round(float(mean.p_pivotal(1)), 12)  # 1 - 2 e^-1 (2 + 1)/4
         0.448180838243
         """
         count = np.asarray(count, dtype=np.float64)
-        below = self.survive(count, threshold) - self.survive(count - 1.0, threshold)
-        above = self.vanish(count - 1.0, threshold) - self.vanish(count, threshold)
+        below = self.p_positive(count, threshold) - self.p_positive(count - 1.0, threshold)
+        above = self.p_zero(count - 1.0, threshold) - self.p_zero(count, threshold)
         return np.asarray(np.where(count < threshold, below, above))
 
     def _beyond(self, size: Floats) -> Floats:

@@ -23,7 +23,6 @@ from cellrisk.repeat.sequences.cumulative import Cumulative, find_ceiling
 from cellrisk.repeat.sequences.risks_so_far import KINDS, Advance, CellRisk
 from cellrisk.repeat.sequences.sequence_result import NOTHING, Overall, RiskSequence, describe_ceiling, say_loss
 from cellrisk.repeat.sequences.step import Step
-from cellrisk.risk.caused import Pivots
 from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
@@ -539,10 +538,10 @@ class ShareSearch:
 
     def _excesses(self, cumulative: Floats) -> Floats:
         """How far the share is above the limit, at many cumulative epsilons at once."""
-        survival = self.assessed.survival(cumulative)
+        channel = self.assessed.channel(cumulative)
         if self.caused:
-            survival = Pivots(survival.noises, survival.threshold)
-        return self.advance.overall(survival, self.search.limits.kind, self.weights) - self.limit
+            channel = channel.pivotal
+        return self.advance.overall(channel, self.search.limits.kind, self.weights) - self.limit
 
     def _find_end(self, epsilon: float, outward: int) -> float | None:
         """The last admissible epsilon near an end, on the way outward; None where there is none."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.joint import JointCells, TableCells, count_together
-from cellrisk.noise.distributions import EndlessNoise
+from cellrisk.noise.distributions import InfiniteNoise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.repeat.together.bayes import find_certain, read_tempering, why_not
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
@@ -39,7 +39,7 @@ from cellrisk.repeat.together.together_result import (
     TogetherCheck,
 )
 from cellrisk.risk.certainty import read_certainties
-from cellrisk.risk.measures.survival import each_alone
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import make_sentence, number_of
@@ -268,7 +268,7 @@ def _assess_alone(table: SetTable, cells: TableCells, lookup: Lookup) -> RuleFig
     square = sum(own * own * shown for own, shown in zip(counts, alone, strict=True))
     deviation = math.sqrt(max(float(np.sum(square - mean * mean)), 0.0))
     limit = mechanism.limit_noise
-    if isinstance(limit, EndlessNoise):
+    if isinstance(limit, InfiniteNoise):
         chance = cells.n_records * 0.5 ** cells.counts.shape[1]
     else:
         chance = count_alone(cells, Lookup.of(cells, limit, mechanism.threshold)).right

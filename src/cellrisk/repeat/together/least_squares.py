@@ -36,7 +36,7 @@ from cellrisk.repeat.together.refined import (
 )
 from cellrisk.repeat.together.rules import Figures
 from cellrisk.repeat.together.sets import SetTable
-from cellrisk.risk.measures.survival import each_alone
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import number_of
 

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cellrisk.counts.joint import JointCells, TableCells
-from cellrisk.noise.distributions import EndlessNoise, Noise
-from cellrisk.risk.measures.survival import each_alone
+from cellrisk.noise.distributions import InfiniteNoise, Noise
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import Floats, Integers
 
 RULES = ("elimination", "any", "unanimous")
@@ -167,10 +167,10 @@ class Lookup:
         numbers = values.astype(np.float64)
         return Lookup.with_outside(
             places,
-            noise.vanish(numbers, threshold),
-            noise.survive(numbers, threshold),
-            noise.survive(numbers - 1.0, threshold),
-            noise.lose(numbers, threshold),
+            noise.p_zero(numbers, threshold),
+            noise.p_positive(numbers, threshold),
+            noise.p_positive(numbers - 1.0, threshold),
+            noise.p_pivotal(numbers, threshold),
             numbers > 0,
         )
 
@@ -450,7 +450,7 @@ def count_chance(joint: JointCells, noises: Sequence[Noise], thresholds: Sequenc
     With r tables whose noise has no bound and K labels: elimination 2^-r (1 - 2^-r)^(K-1), any 1 - (1 - 2^-K)^r,
     unanimous (1 - (K-1) 2^-K)^r - (1 - K 2^-K)^r; r is the number of tables that a person is in.
     """
-    if not all(isinstance(noise, EndlessNoise) for noise in noises):
+    if not all(isinstance(noise, InfiniteNoise) for noise in noises):
         found = count_given_away(joint, look_up(joint, noises, thresholds)).rules
         return {rule: figures.right for rule, figures in found.items()}
     people = np.bincount((joint.cell >= 0).sum(axis=0), joint.count, minlength=len(noises) + 1)

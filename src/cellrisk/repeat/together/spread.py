@@ -22,7 +22,7 @@ import numpy as np
 from cellrisk.counts.joint import JointCells
 from cellrisk.noise.distributions import Noise
 from cellrisk.repeat.together.rules import LISTED, NUMBERS_AT_ONCE, RULES, Lookup, add_up, in_threads, multiply, take
-from cellrisk.risk.measures.survival import each_alone
+from cellrisk.risk.measures.exactly_one import each_alone
 from cellrisk.system.arrays import Floats, Integers, number_keys
 
 MOST_LABELS = 6

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
-from cellrisk.risk.measures import Survival
+from cellrisk.risk.measures.exactly_one import each_alone, exactly_one
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone, exactly_one
 from cellrisk.system.arrays import Floats, Integers
 
 ROWS_AT_ONCE = 256
@@ -38,27 +38,27 @@ class Plurality(Guess):
 
     >>> from cellrisk import Laplace, Profiles
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
-    >>> noises = Survival((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
+    >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
     >>> Plurality().average(cell, noises, ("tight",))["tight", "uniform"].round(4).tolist()
     [0.5132, 0.2917]
     """
 
     attack: ClassVar[str] = "plurality"
 
-    def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
-        first = first_value(survival.threshold)
-        found = [_win_all(block.counts, worth, n_levels, noise, first) for noise in survival.noises]
+    def expect(self, block: Block, n_levels: int, channel: CountChannel, worth: Floats) -> Floats:
+        first = first_value(channel.threshold)
+        found = [_win_all(block.counts, worth, n_levels, noise, first) for noise in channel.noises]
         return np.concatenate(found, axis=1)
 
-    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
-        return _win_all(block.counts, None, n_levels, survival.noises[0], first_value(survival.threshold))
+    def name_each(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+        return _win_all(block.counts, None, n_levels, channel.noises[0], first_value(channel.threshold))
 
 
 def _win_all(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, first: int) -> Floats:
     """The same as `_win` for any cells."""
     order = np.argsort(counts[:, 0], kind="stable")
     found = np.empty((len(counts), 1) if worth is not None else counts.shape)
-    for few in split_near(counts[order, 0], noise.reach, ROWS_AT_ONCE):
+    for few in split_near(counts[order, 0], noise.tail_radius, ROWS_AT_ONCE):
         rows = order[few]
         found[rows] = _win(counts[rows], None if worth is None else worth[rows], n_levels, noise, first)
     return found
@@ -70,8 +70,8 @@ def _win(counts: Integers, worth: Floats | None, n_levels: int, noise: Noise, fi
     Without ``worth``, how often each of their labels wins: (cells, labels).
     """
     # A winner below the largest count's reach, or above every reach, has a probability below 1e-17.
-    low = max(first, int(counts[:, 0].min()) - noise.reach)
-    high = max(first, int(counts[:, 0].max())) + noise.reach
+    low = max(first, int(counts[:, 0].min()) - noise.tail_radius)
+    high = max(first, int(counts[:, 0].max())) + noise.tail_radius
     distinct, where = np.unique(counts, return_inverse=True)
     row = where.reshape(counts.shape)
 

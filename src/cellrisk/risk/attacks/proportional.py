@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from cellrisk.counts.profiles import Block
+from cellrisk.noise.channel import CountChannel
 from cellrisk.noise.distributions import Noise, first_value
 from cellrisk.risk.attacks.guess import Guess
 from cellrisk.risk.attacks.lattice import lay_lattice, refine, split_near
-from cellrisk.risk.measures import Survival
+from cellrisk.risk.measures.exactly_one import each_alone, exactly_one
 from cellrisk.risk.measures.measure import NUMBERS_AT_ONCE
-from cellrisk.risk.measures.survival import each_alone, exactly_one
 from cellrisk.system.arrays import Floats, Integers
 
 COUNTS_AT_ONCE = 128
@@ -40,23 +40,23 @@ class Proportional(Guess):
 
     >>> from cellrisk import Laplace, Profiles
     >>> cell = Profiles.from_cells([[4, 2, 1]], n_levels=3)
-    >>> noises = Survival((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
+    >>> noises = AdditiveChannel((Laplace(epsilon=1.0).noise, Laplace(epsilon=0.0001).noise))
     >>> Proportional().average(cell, noises, ("tight",))["tight", "uniform"].round(4).tolist()
     [0.425, 0.2917]
     """
 
     attack: ClassVar[str] = "proportional"
 
-    def expect(self, block: Block, n_levels: int, survival: Survival, worth: Floats) -> Floats:
+    def expect(self, block: Block, n_levels: int, channel: CountChannel, worth: Floats) -> Floats:
         n_absent = n_levels - block.counts.shape[1]
-        found = np.empty((len(block), len(survival)))
-        for column, noise in enumerate(survival.noises):
-            drawn, row, rule = _draw(block, n_levels, noise, survival.threshold)
+        found = np.empty((len(block), len(channel)))
+        for column, noise in enumerate(channel.noises):
+            drawn, row, rule = _draw(block, n_levels, noise, channel.threshold)
             found[:, column] = drawn.average(row, worth, n_absent, rule)
         return found
 
-    def name_each(self, block: Block, n_levels: int, survival: Survival) -> Floats:
-        drawn, row, rule = _draw(block, n_levels, survival.noises[0], survival.threshold)
+    def name_each(self, block: Block, n_levels: int, channel: CountChannel) -> Floats:
+        drawn, row, rule = _draw(block, n_levels, channel.noises[0], channel.threshold)
         return drawn.each(row, n_levels - block.counts.shape[1], rule)
 
 
@@ -65,7 +65,7 @@ def _draw(block: Block, n_levels: int, noise: Noise, threshold: float) -> tuple[
     first = first_value(threshold)
     distinct, where = np.unique(np.append(block.counts.ravel(), 0), return_inverse=True)  # 0 comes first
     row = where.reshape(-1)[:-1].reshape(block.counts.shape)
-    rule = invert(first, max(first, int(block.sizes.max())) + n_levels * noise.reach)
+    rule = invert(first, max(first, int(block.sizes.max())) + n_levels * noise.tail_radius)
     return _Transforms.of(distinct, noise, threshold, rule), row, rule
 
 
@@ -110,7 +110,7 @@ class _Transforms:
     def of(distinct: Integers, noise: Noise, threshold: float, rule: Inverse) -> _Transforms:
         shape = (len(distinct), len(rule.points))
         transform, slope = np.empty(shape), np.empty(shape)
-        for few in split_near(distinct, noise.reach, COUNTS_AT_ONCE):
+        for few in split_near(distinct, noise.tail_radius, COUNTS_AT_ONCE):
             transform[few], slope[few] = _transform(distinct[few], noise, threshold, rule)
         return _Transforms(transform, slope)
 
@@ -144,9 +144,9 @@ class _Transforms:
 
 def _transform(counts: Integers, noise: Noise, threshold: float, rule: Inverse) -> tuple[Floats, Floats]:
     first = first_value(threshold)
-    low = max(first, int(counts[0]) - noise.reach)
-    high = max(first, int(counts[-1])) + noise.reach
-    vanish = noise.vanish(counts, threshold)[:, None]
+    low = max(first, int(counts[0]) - noise.tail_radius)
+    high = max(first, int(counts[-1])) + noise.tail_radius
+    vanish = noise.p_zero(counts, threshold)[:, None]
 
     def attempt(longest: float) -> tuple[Floats, float]:
         lattice = lay_lattice(low, high, counts, longest)
