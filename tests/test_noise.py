@@ -13,6 +13,7 @@ import pytest
 from scipy import special
 
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.channel import AdditiveChannel
 from cellrisk.noise.distributions import (
     DiscreteGaussianNoise,
     GaussianNoise,
@@ -23,8 +24,6 @@ from cellrisk.noise.distributions import (
     NoNoise,
     find_first,
     first_value,
-    survive_under,
-    vanish_under,
 )
 from tests.measures import cases, oracle
 from tests.near import near
@@ -137,8 +136,8 @@ def test_a_search_asks_no_more_than_twice_for_each_binary_digit(answer: int) -> 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 1500.0])
 def test_past_its_reach_there_is_next_to_no_noise(kind: type[Noise], scale: float) -> None:
     law = kind(scale)
-    assert float(law.cdf(-0.5 - law.reach)) < 1e-17
-    assert law.reach == 1 or float(law.cdf(0.5 - law.reach)) >= 1e-17
+    assert float(law.cdf(-0.5 - law.tail_radius)) < 1e-17
+    assert law.tail_radius == 1 or float(law.cdf(0.5 - law.tail_radius)) >= 1e-17
 
 
 def test_thresholds_are_half_integers() -> None:
@@ -262,8 +261,8 @@ def test_several_noises_at_counts_of_any_shape(shape: tuple[int, ...]) -> None:
         np.arange(np.prod(shape, dtype=int)).reshape(shape),
     )
     for place, law in enumerate(laws):
-        assert vanish_under(laws, counts, 1.5)[..., place] == near(law.p_zero(counts, 1.5))
-        assert survive_under(laws, counts, 1.5)[..., place] == near(law.p_positive(counts, 1.5))
+        assert AdditiveChannel(laws, 1.5).p_zero(counts)[..., place] == near(law.p_zero(counts, 1.5))
+        assert AdditiveChannel(laws, 1.5).p_positive(counts)[..., place] == near(law.p_positive(counts, 1.5))
 
 
 @pytest.mark.parametrize("kind", KINDS)

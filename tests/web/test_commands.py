@@ -235,8 +235,8 @@ class TestLedger:
 
         losses = [
             cr.Laplace(epsilon=1.0),
-            Loss(flavour="approximate", epsilon=0.5, delta=1e-6),
-            Loss(flavour="concentrated", rho=0.25),
+            Loss.approximate(0.5, 1e-6),
+            Loss.zcdp(0.25),
         ]
         place = tmp_path / "releases.ledger"
         with Ledger(place, create=True) as ledger:

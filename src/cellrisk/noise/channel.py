@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import USUAL_THRESHOLD, Noise, NoNoise, find_first, first_value
@@ -70,10 +71,32 @@ class CountChannel(ABC):
     def pmf(self, counts: Any, values: Any) -> Floats:
         """Return P(v | n) for counts and released values that broadcast: (..., settings)."""
 
+    @abstractmethod
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        """Return P(released value <= v | n) for counts and values from 0 that broadcast: (..., settings)."""
+
     def log_pmf(self, counts: Any, values: Any) -> Floats:
         """Return log P(v | n): (..., settings)."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.pmf(counts, values)))
+
+    @abstractmethod
+    def window(self, counts: Any) -> tuple[Integers, Integers]:
+        """Return the first and the last positive value that each count may be released as, under the first setting.
+
+        None is possible if the last is below the first. Values with a probability below 1e-17 in all on a side are left
+        out.
+        """
+
+    @property
+    @abstractmethod
+    def radius(self) -> int:
+        """How far a positive released value lies from its count at most, under the first setting (but for 1e-17)."""
+
+    @property
+    @abstractmethod
+    def smooth(self) -> float:
+        """Over how many released values P(v | n) is smooth, but at v = n, under the first setting; 0 if it is not."""
 
     @abstractmethod
     def support(self, counts: Any) -> Integers:
@@ -89,7 +112,7 @@ class CountChannel(ABC):
 
     @property
     @abstractmethod
-    def infinite(self) -> NDArrayBool:
+    def infinite(self) -> NDArray[np.bool_]:
         """For each setting, whether its noise has grown without bound, so q = s = 1/2 for every count."""
 
     @abstractmethod
@@ -119,9 +142,6 @@ class CountChannel(ABC):
         [1.60334]
         """
         return np.asarray(categories * self.q0 ** (categories - 1))
-
-
-NDArrayBool = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,16 +192,24 @@ class AdditiveChannel(CountChannel):
 
         return self._each(law(noise) for noise in self.noises)
 
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        distance = np.maximum(np.asarray(values), self.first - 1) - np.asarray(counts, dtype=np.float64)
+        return self._each(noise.at_most(distance) for noise in self.noises)
+
+    @property
+    def radius(self) -> int:
+        return self.noises[0].tail_radius
+
+    @property
+    def smooth(self) -> float:
+        return self.noises[0].scale
+
     @cached_property
     def noise(self) -> Noise:
         """The noise of the first setting; none where it changes no count."""
         return NoNoise() if float(self.noises[0].cdf(-0.5)) < UNCHANGED else self.noises[0]
 
     def window(self, counts: Any) -> tuple[Integers, Integers]:
-        """Return the first and the last positive value that each count may be released as, under the first setting.
-
-        None is possible if the last is below the first.
-        """
         radius = self.noises[0].tail_radius
         counts = np.asarray(counts, np.int64)
         return np.maximum(counts - radius, self.first), counts + radius
@@ -199,12 +227,12 @@ class AdditiveChannel(CountChannel):
         def radius(noise: Noise) -> int:
             if noise.is_infinite:
                 return ANY_COUNT
-            return find_first(lambda count: float(noise.p_zero(count, self.threshold)) < NEVER_ZERO)
+            return min(find_first(lambda count: float(noise.p_zero(count, self.threshold)) < NEVER_ZERO), ANY_COUNT)
 
         return np.array([radius(noise) for noise in self.noises])
 
     @cached_property
-    def infinite(self) -> NDArrayBool:
+    def infinite(self) -> NDArray[np.bool_]:
         return np.array([noise.is_infinite for noise in self.noises])
 
     def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
@@ -283,6 +311,32 @@ class TransitionTable(CountChannel):
             found[here] = np.where(known[place] == values[here], chances[place], 0.0)
         return found[..., None]
 
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        counts, values = np.broadcast_arrays(np.asarray(counts), np.asarray(values))
+        found = np.zeros(counts.shape)
+        for count in np.unique(counts).tolist():
+            here = counts == count
+            known, chances = self.row(count)
+            sums = np.concatenate([[0.0], np.cumsum(chances)])
+            found[here] = sums[np.searchsorted(known, values[here], side="right")]
+        return found[..., None]
+
+    def window(self, counts: Any) -> tuple[Integers, Integers]:
+        rows = [self.row(count)[0] for count in np.asarray(counts).ravel().tolist()]
+        shown = [values[values > 0] if values.any() else np.array([1, 0]) for values in rows]
+        first, last = np.array([values[0] for values in shown]), np.array([values[-1] for values in shown])
+        return first.reshape(np.shape(counts)), last.reshape(np.shape(counts))
+
+    @cached_property
+    def radius(self) -> int:
+        return max(
+            int(np.abs(values[values > 0] - count).max(initial=0)) for count, (values, _) in enumerate(self.rows)
+        )
+
+    @property
+    def smooth(self) -> float:
+        return 0.0
+
     def support(self, counts: Any) -> Integers:
         known = [self.row(count)[0] for count in np.unique(counts).tolist()]
         return np.unique(np.concatenate([[0], *known]).astype(np.int64))
@@ -293,7 +347,7 @@ class TransitionTable(CountChannel):
         return np.array([int(possible[-1]) + 1 if len(possible) else 1])
 
     @property
-    def infinite(self) -> NDArrayBool:
+    def infinite(self) -> NDArray[np.bool_]:
         return np.zeros(1, bool)
 
     def exactly_one_bound(self, categories: int) -> Floats:
@@ -332,6 +386,20 @@ class PivotalChannel(CountChannel):
     def pmf(self, counts: Any, values: Any) -> Floats:
         return self.channel.pmf(counts, values)
 
+    def cdf(self, counts: Any, values: Any) -> Floats:
+        return self.channel.cdf(counts, values)
+
+    def window(self, counts: Any) -> tuple[Integers, Integers]:
+        return self.channel.window(counts)
+
+    @property
+    def radius(self) -> int:
+        return self.channel.radius
+
+    @property
+    def smooth(self) -> float:
+        return self.channel.smooth
+
     def support(self, counts: Any) -> Integers:
         return self.channel.support(counts)
 
@@ -340,7 +408,7 @@ class PivotalChannel(CountChannel):
         return self.channel.zero_radius
 
     @property
-    def infinite(self) -> NDArrayBool:
+    def infinite(self) -> NDArray[np.bool_]:
         return self.channel.infinite
 
     def exactly_one_bound(self, categories: int) -> Floats:

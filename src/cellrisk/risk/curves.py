@@ -20,7 +20,7 @@ from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.measures.measure import SETTINGS_AT_ONCE
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
+from cellrisk.risk.sweep import Limits, covered, find_limits, read_epsilons, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
@@ -51,7 +51,7 @@ MOST_NUMBERS = 1_000_000
 class Line:
     """One risk along epsilon."""
 
-    setting: Setting
+    setting: Mechanism
     sensitive: str
     attack: str
     measure: str
@@ -111,7 +111,7 @@ class RiskCurve(Result):
 
     table: FrequencyTable
     lines: tuple[Line, ...]
-    people: Mapping[tuple[Setting, str], tuple[float, People]]
+    people: Mapping[tuple[Mechanism, str], tuple[float, People]]
     """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
     figures: tuple[FigureLines, ...] = ()
     """Caused, certainty and ceiling, where they were asked for: one entry for each setting and attribute."""
@@ -139,7 +139,7 @@ class RiskCurve(Result):
     def leading(self) -> list[Line]:
         """The first of the preferred lines for each setting and attribute: local, tight, by records."""
         order = {"tight": 0, "exact": 1, "published": 2}
-        found: dict[tuple[Setting, str], Line] = {}
+        found: dict[tuple[Mechanism, str], Line] = {}
         places = list(MEASURES)
         for line in sorted(
             self.lines, key=lambda line: (places.index(line.measure), order[line.form], line.weights == "uniform")
@@ -299,7 +299,7 @@ def curve(
     attacker = Attacker.of(certainty, belief)
     epsilons = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
-    within = {setting: setting.covered(epsilons) for setting in settings}
+    within = {setting: covered(setting, epsilons) for setting in settings}
     points = len(table.sensitive) * sum(len(each) for each in within.values())
     _refuse_too_many(points, asked, figures, attacker)
     report = StepCounter(progress, points * (len(asked.measures) + len(figures)))
@@ -310,7 +310,7 @@ def curve(
         for measure in asked.make(fitted.measure):
             for setting in settings:
                 limits = find_limits(profiles, measure, asked.forms, setting)
-                channel = setting.channel(within[setting])
+                channel = setting.channel_at(within[setting])
                 parts = []
                 for start in range(0, len(channel), SETTINGS_AT_ONCE):
                     few = channel[start : start + SETTINGS_AT_ONCE]
@@ -327,7 +327,7 @@ def curve(
     people = {}
     for setting, name in dict.fromkeys((line.setting, line.sensitive) for line in lines):
         usual = next(line for line in lines if line.setting == setting).nearest(1.0)
-        people[setting, name] = usual, count_people(table.profiles(name), setting.at(usual).channel, attack)
+        people[setting, name] = usual, count_people(table.profiles(name), setting.with_epsilon(usual).channel, attack)
     found = tuple(
         find_figure_lines(table.attribute(name), setting, within[setting], figures, attack, attacker, report)
         for setting in (settings if figures else ())

@@ -15,7 +15,7 @@ NEGLECTED = 1e-6
 """Cells that take another than their likeliest value with at most this probability, all together, are fixed at it."""
 OUTSIDE = 1e-7
 """Probability on each side of the window that the total is computed over."""
-LONGEST = 1 << 20
+LONGEST = 1 << 22
 """Points of the window; a longer one is computed on a coarser grid."""
 NUMBERS_AT_ONCE = 1 << 18
 """Complex numbers in a working array: four megabytes."""
@@ -108,7 +108,7 @@ def find_interval(outcomes: Sequence[CellOutcomes], tail: float) -> Interval:
     length = fft.next_fast_len((stop - start) // grid + 2, real=True)
     total = fft.irfft(_transform(rest, grid, length), length)
     cdf = np.cumsum(np.roll(total, -(start // grid)))
-    allowed = tail - 1.3 * NEGLECTED
+    allowed = tail - 1.201 * NEGLECTED  # and what is outside the window
     low = int(np.searchsorted(cdf, allowed, side="right"))
     high = int(np.searchsorted(cdf, 1.0 - allowed, side="left"))
     return Interval(fixed + (start // grid + low) * grid, fixed + (start // grid + high) * grid, grid == 1)

@@ -17,13 +17,13 @@ from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import RiskDefinition
 from cellrisk.decide.requirement import NO_CHANCE, Condition, Requirement
 from cellrisk.errors import CellriskError
-from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism
+from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, NEIGHBOURS, Mechanism
 from cellrisk.noise.methods import WITHOUT_PERTURBATION
 from cellrisk.publish.simulation import SCENARIOS, Scenario
 from cellrisk.publish.simulation.releases import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
-from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting, usual_delta
+from cellrisk.risk.sweep import usual_delta
 from cellrisk.system.text import claim, make_sentence, number_of, percent
 from cellrisk.web import answer_models, request_models
 from cellrisk.web.boxes import name_boxes
@@ -326,7 +326,7 @@ def _describe_entry(entry: Any) -> answer_models.LedgerEntry:
 def _describe_cohort(ledger: Any, name: str) -> answer_models.Cohort:
     """What a cohort has lost, counted as its limit counts where it has one."""
     limit = ledger.limit(name)
-    asked = () if limit is None else (limit.operator, limit.delta, limit.target)
+    asked = () if limit is None else (limit.operator, limit.delta)
     try:
         spent = ledger.spent(name, *asked)
         epsilon, delta = spent.epsilon, spent.delta
@@ -365,7 +365,7 @@ def _break_own_limits(loaded: LoadedTable, asked: DownloadRequest, mechanism: Me
         figure = limit.find(table.attributes, mechanism)
         if figure > limit.most:
             yield f"the limit is {limit.describe()}, and {limit.say(figure)}"
-    setting = Setting(mechanism.name, mechanism.delta, mechanism.neighbours, mechanism.threshold)
+    setting = mechanism
     for name in ("max_risk", "max_people", "margin"):
         most = getattr(asked, name)
         if most is None:

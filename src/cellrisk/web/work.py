@@ -159,7 +159,7 @@ def position(
 
 def _say(lines: FigureLines, caused: CausedLine, place: int) -> str:
     """The figures at one position, as far as they are known at once."""
-    mechanism = lines.setting.at(float(lines.epsilon[place]))
+    mechanism = lines.setting.with_epsilon(float(lines.epsilon[place]))
     nobody = ceiling(mechanism, labels=2)
     known = DecisionFigures(lines.sensitive, lines.attack, mechanism, caused.points[place], (), None, None, nobody)
     return known.sentence(caused.exposed_limits.chance)

@@ -15,7 +15,7 @@ from cellrisk.noise.channel import CountChannel
 from cellrisk.publish.simulation.attacks import FigureEstimate
 from cellrisk.risk.certainty import find_spread
 from cellrisk.risk.measures import Local, Measure
-from cellrisk.risk.people import shown_alone
+from cellrisk.risk.measures.local import shown_alone
 from cellrisk.risk.totals import tail_radius
 from cellrisk.system.results import Result
 from cellrisk.system.text import CURATOR_NOTE, aligned

@@ -61,11 +61,11 @@ class MeanNoise(Noise):
     @property
     def deviation(self) -> float:
         """The mean's standard deviation; for a discrete Gaussian an upper bound, close from a scale of 1 on."""
-        one = {
+        known: dict[type[Noise], float] = {
             LaplaceNoise: math.sqrt(2.0) * self.scale,
             GeometricNoise: math.sqrt(0.5) / math.sinh(0.5 / self.scale) if self.scale > 1e-3 else 0.0,
-        }.get(self.kind, self.scale)
-        return one / math.sqrt(self.releases)
+        }
+        return known.get(self.kind, self.scale) / math.sqrt(self.releases)
 
     def cdf(self, x: Any) -> Floats:
         """P(mean <= x)."""

@@ -211,7 +211,7 @@ class Advance:
         step = max(1, NUMBERS_AT_ONCE // grid.n_cells)
         parts = []
         for start in range(0, len(channel), step):
-            few = type(channel)(channel.noises[start : start + step], channel.threshold)
+            few = channel[start : start + step]
             parts.append(grid.average(self._overall(few, kind), weights))
         return np.concatenate(parts)
 

@@ -210,13 +210,13 @@ class CellRisks:
         cell = int(np.lexsort((cells.sizes, -self.caused))[0])
         inside = slice(*cells.offsets[cell : cell + 2].tolist())
         counts, places = cells.count[inside], cells.level[inside]
-        vanish = perturbation.noise.p_zero(counts)
-        empty = float(perturbation.noise.p_zero(0)) ** (len(cells.levels) - len(counts))
+        vanish = perturbation.channel.p_zero(counts)[..., 0]
+        empty = float(perturbation.channel.q0[0]) ** (len(cells.levels) - len(counts))
         steps = []
         for place, (count, level) in enumerate(zip(counts.tolist(), places.tolist(), strict=True)):
             others = empty * float(np.prod(np.delete(vanish, place)))
             values, chances = perturbation.row(count)
-            alone = float(perturbation.noise.p_positive(count)) * others
+            alone = float(perturbation.channel.p_positive(count)[0]) * others
             steps.append(
                 LabelStep(
                     cells.levels[level],
@@ -225,7 +225,7 @@ class CellRisks:
                     float(vanish[place]),
                     alone,
                     count * alone,
-                    float(perturbation.noise.p_positive(count - 1)) * others,
+                    float(perturbation.channel.p_positive(count - 1)[0]) * others,
                 )
             )
         return CellSteps(cells.key(cell), tuple(steps))
@@ -300,5 +300,4 @@ class ProfiledCells:
 
     def risk(self, measure: Measure, channel: CountChannel, form: str) -> Floats:
         """The risk of each profile under each noise: (profiles, noises)."""
-        n_levels, pieces = self.profiles.n_levels, measure.pieces(self.profiles, channel)
-        return np.concatenate([measure.risk(piece, n_levels, channel, [form])[form] for piece in pieces])
+        return measure.risks(self.profiles, channel, form)

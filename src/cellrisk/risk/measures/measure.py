@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -88,6 +88,7 @@ class Measure(ABC):
         if not profiles.blocks:
             raise InvalidInput("a table without records has no risk", code="no-records")
         merged = self.reduce(profiles)
+        totals: dict[tuple[str, str], Floats]
         totals = {(form, weights): np.zeros(len(channel)) for form in forms for weights in WEIGHTS}
         finite, infinite = np.flatnonzero(~channel.infinite), np.flatnonzero(channel.infinite)
         groups = [(infinite, self.limit, forms)] if len(infinite) else []
@@ -104,7 +105,7 @@ class Measure(ABC):
             totals[form, "records"] /= profiles.n_records
         return totals
 
-    def _groups(self, settings: Integers, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> list:
+    def _groups(self, settings: Integers, n_levels: int, channel: CountChannel, forms: Sequence[str]) -> list[Any]:
         """Split settings by which forms have to be computed."""
         some = channel[settings].exactly_one_bound(n_levels) >= NEGLIGIBLE_RISK
         if self.direct or some.all():
