@@ -68,8 +68,8 @@ PUBLIC = {
 
 # Where nothing is computed, where formulas are, where their answers are, and the functions that give a whole answer.
 SHOWING = ("show", "web", "cli")
-FORMULAS = ("noise.distributions", "risk.attacks", "risk.measures", "risk.people", "risk.totals")
-STEPS = {"attempt", "average", "cdf", "pmf", "risk", "sample", "survive", "vanish"}
+FORMULAS = ("noise.distributions", "noise.channel", "risk.attacks", "risk.measures", "risk.people", "risk.totals")
+STEPS = {"attempt", "average", "cdf", "pmf", "risk", "sample", "p_positive", "p_zero"}
 """The methods that formulas are made of; each is defined among them."""
 ANSWERS = (
     *("decide", "publish", "repeat.accounting", "repeat.averaging", "repeat.sequences", "repeat.together", "risk"),
@@ -100,10 +100,18 @@ KNOWS: dict[str, set[str]] = {
     "counts.profiles": FLOOR,
     "counts.cells": FLOOR | {"counts.profiles"},
     "noise.distributions": FLOOR,
+    "noise.channel": FLOOR | {"noise.distributions"},
     "noise.mechanisms": FLOOR
-    | {"noise.distributions", "noise.opendp_noise", "noise.perturbations", "system.checks", "system.text"},
-    "risk.measures": FLOOR | {"counts.profiles", "noise.distributions"},
-    "risk.attacks": FLOOR | {"counts.profiles", "noise.distributions", "risk.measures"},
+    | {
+        "noise.channel",
+        "noise.distributions",
+        "noise.opendp_noise",
+        "noise.perturbations",
+        "system.checks",
+        "system.text",
+    },
+    "risk.measures": FLOOR | {"counts.profiles", "noise.channel"},
+    "risk.attacks": FLOOR | {"counts.profiles", "noise.channel", "risk.measures"},
 }
 
 

@@ -152,7 +152,7 @@ def test_thresholds_are_half_integers() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_usual_threshold_is_a_half(kind: type[Noise]) -> None:
     noise = kind(3.0)
-    for asked in (noise.vanish, noise.survive, noise.lose):
+    for asked in (noise.p_zero, noise.p_positive, noise.p_pivotal):
         assert float(asked(2)) == near(float(asked(2, 0.5)))
 
 

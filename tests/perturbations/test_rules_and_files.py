@@ -313,8 +313,6 @@ def test_a_rule_that_changes_nothing_is_no_noise() -> None:
         assert found.tolist() == expected.tolist()
     with pytest.raises(TypeError, match="positional arguments"):
         Perturbation("with a threshold", nothing.rows, 1, 1.5)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="positional arguments"):
-        type(nothing.noise)(2.0, nothing)  # type: ignore[call-arg,arg-type]
 
 
 @pytest.mark.parametrize("wrong", [[math.nan, 1.0], [math.inf, 0.5], [-0.5, 1.5]])

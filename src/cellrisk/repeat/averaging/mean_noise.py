@@ -73,17 +73,17 @@ class MeanNoise(Noise):
         size = np.abs(x) * self.releases
         return np.asarray(np.where(x < 0, self._tail(size), 1.0 - self._beyond(size)))
 
-    def vanish(self, count: Any, threshold: float = 0.5) -> Floats:
+    def p_zero(self, count: Any, threshold: float = 0.5) -> Floats:
         """q(m) = P(m + mean < threshold)."""
         x = threshold - np.asarray(count, dtype=np.float64)
         size = np.abs(x) * self.releases
         return np.asarray(np.where(x < 0, self._beyond(size), 1.0 - self._tail(size)))
 
-    def survive(self, count: Any, threshold: float = 0.5) -> Floats:
+    def p_positive(self, count: Any, threshold: float = 0.5) -> Floats:
         """s(m) = P(m + mean >= threshold): the mean is symmetric, so it is P(mean <= m - threshold)."""
         return self.cdf(np.asarray(count, dtype=np.float64) - threshold)
 
-    def lose(self, count: Any, threshold: float = 0.5) -> Floats:
+    def p_pivotal(self, count: Any, threshold: float = 0.5) -> Floats:
         """q(m - 1) - q(m): how likely the mean shows a count that it would not show, had it been less by one.
 
         A difference of two tails on the side where both are small.
