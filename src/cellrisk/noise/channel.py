@@ -119,6 +119,12 @@ class CountChannel(ABC):
     def draw(self, counts: Integers, generator: np.random.Generator) -> Integers:
         """Draw a release of these counts under the first setting, for simulation."""
 
+    def beside(self, others: Sequence[CountChannel]) -> CountChannel:
+        """Return the settings of this channel and of others like it in one."""
+        if others:
+            raise InvalidInput("only noise of one threshold can stand side by side", code="not-alike")
+        return self
+
     @property
     def pivotal(self) -> CountChannel:
         """The same law, where a count is shown only if it would not be with one record less.
@@ -163,6 +169,12 @@ class AdditiveChannel(CountChannel):
     def __getitem__(self, settings: slice | Sequence[int] | Integers) -> AdditiveChannel:
         chosen = np.arange(len(self))[settings].tolist()
         return AdditiveChannel(tuple(self.noises[place] for place in chosen), self.threshold)
+
+    def beside(self, others: Sequence[CountChannel]) -> CountChannel:
+        alike = [other for other in others if isinstance(other, AdditiveChannel) and other.threshold == self.threshold]
+        if len(alike) < len(others):
+            return super().beside(others)
+        return AdditiveChannel((*self.noises, *(noise for other in alike for noise in other.noises)), self.threshold)
 
     def _each(self, values: Iterable[Floats]) -> Floats:
         return np.stack(list(values), axis=-1)

@@ -73,7 +73,7 @@ class SequenceAssessor:
 
     @cached_property
     def caused_risk(self) -> CellRisk:
-        """The tight local risk of every cell, which under `Pivots` is what was caused in it."""
+        """The tight local risk of every cell, which under the pivotal channel is what was caused in it."""
         own = self.cell_risk.measure == "local" and self.cell_risk.form == "tight"
         return self.cell_risk if own else replace(self.cell_risk, measure="local", form="tight")
 
