@@ -49,7 +49,6 @@ PUBLIC = {
     "choose_privately",
     "compose",
     "curve",
-    "estimate_caused",
     "explain",
     "find_equal_perturbation",
     "inspect_perturbation",
