@@ -198,6 +198,6 @@ def test_bad_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             simulate_constrained(table, geometric, published, **settings)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="no such column of counts; got 'n'"):
         simulate_constrained(table, geometric, published, parent_count="n")
-    monkeypatch.setattr(constrained, "MOST_COUNTS", 20)
+    monkeypatch.setattr("cellrisk.publish.simulation.constrained.MOST_COUNTS", 20)
     with pytest.raises(InvalidInput, match="too large to simulate whole releases; got 21 counts; allowed: up to 20"):
         simulate_constrained(table, geometric, published)

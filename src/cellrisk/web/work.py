@@ -293,7 +293,7 @@ def compare(
             forms=form,
             weights=weights,
         ).lines[0]
-        people = count_people(narrowed.profiles(), mechanism)
+        people = count_people(narrowed.profiles(), mechanism.channel)
         sides[name] = {
             "label": _label(recipe, changed, found.setting.describe()),
             "cells": narrowed.n_cells,

@@ -222,7 +222,7 @@ def decide_perturbed(
     original, published = _spread(both, attribute.n_levels)
     shown = published > 0
     others = shown.sum(axis=1, keepdims=True) - shown == 0
-    survive = perturbation.noise.survive(np.maximum(original - 1, 0))
+    survive = perturbation.channel.p_positive(np.maximum(original - 1, 0))[..., 0]
     exposed = int((original * (shown & others)).sum())
     without = float((original * others * survive).sum())
     belief, unknown = None, why_unknown(attribute)

@@ -262,7 +262,7 @@ def _check_rows(grid: CoveredCounts, mechanism: Mechanism) -> None:
     """
 
     def expect(threshold: float) -> float:
-        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.survive(0, threshold))
+        return max(grid.n_counts, grid.size / MOST_EXCLUDED) * float(mechanism.noise.p_positive(0, threshold))
 
     rows = expect(mechanism.threshold)
     if rows <= MOST_ROWS:
