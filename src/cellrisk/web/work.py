@@ -397,7 +397,7 @@ def write_release(
     draw = partial(
         release, table, mechanism, sensitive=sensitive, policy=policy, progress=partial(report, "releasing"), **asked
     )
-    Policies.in_force(policy).forbid(table, mechanism, sensitive)  # before anything is reserved in a ledger
+    Policies.in_force(policy).forbid(table, mechanism, sensitive)  # before anything is drawn
     name = f"{stem(recipe.name)}-release"
     if entry is None:
         target = Path(folder, f"{name}.{ending}")
@@ -406,13 +406,14 @@ def write_release(
     else:
         from cellrisk.repeat.ledger import Ledger
 
-        columns: dict[str, Any] = {"attribute": sensitive, "quasi_identifiers": table.quasi_identifiers}
         place, releases = entry.pop("place"), Path(entry.pop("releases"))
         releases.mkdir(exist_ok=True)
         target = releases / f"{name}-{secrets.token_hex(4)}.{ending}"
-        with Ledger(place) as ledger, ledger.reserve(loss=mechanism, **columns, **entry) as reservation:
+        about = {name: entry[name] for name in ("cohort", "new_cohort", "part_of") if name in entry}
+        with Ledger(place) as ledger:
+            ledger.check(mechanism, **about)
             released = draw()
-            reservation.save(released, target)
+            ledger.save(released, target, **entry)
     archive = Path(folder, f"{name}.zip")
     with zipfile.ZipFile(archive, "x", zipfile.ZIP_DEFLATED) as packed:
         for path in (target, Path(f"{target}.json")):
