@@ -6,12 +6,10 @@ import re
 
 import pytest
 
-import cellrisk as cr
-from cellrisk.counts.likeness import refuse_count_names, say_none
-from cellrisk.decide.option import INSTEAD
-from cellrisk.decide.policies import Obeyed, Policies
+from cellrisk.counts.count_tables import refuse_count_names, say_none
 from cellrisk.errors import CellriskError
 from cellrisk.publish.releasing.domain import LEAVE_OUT, refuse_observed
+from cellrisk.show.wording.choice import INSTEAD
 from cellrisk.web.boxes import name_boxes
 
 
@@ -21,16 +19,11 @@ def said(ask: object) -> str:
     return str(refusal.value)
 
 
-STRICT = Policies((Obeyed(cr.Policy(max_risk=0.1)),))
 LINES = {
     "counts": lambda: said(lambda: refuse_count_names(["region", "count"])),
     "no counts": lambda: say_none("--count", ["none"]),
     "labels": lambda: str(refuse_observed(["job"])),
     "outside": lambda: LEAVE_OUT,
-    "form": lambda: said(lambda: STRICT.fix_words({"form": "exact"})),
-    "looser": lambda: said(
-        lambda: STRICT.check_tighter({"measure": "local", "form": "tight", "weights": "records"}, max_risk=0.5)
-    ),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.cli import main
-from cellrisk.counts.parts import read_part
+from cellrisk.counts.filters import read_part
 from cellrisk.decide.policies import Obeyed, Policies
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.repeat.together.set_file import read_set_file, refuse_belief

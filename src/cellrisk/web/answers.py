@@ -12,10 +12,8 @@ from cellrisk.counts.profiles import SIZE_CLASSES
 from cellrisk.counts.roles import COUNT, Columns
 from cellrisk.counts.schema import MISSING_RULES
 from cellrisk.counts.table import describe_attribute, list_assumptions
-from cellrisk.decide.figure_limits import NO_EPSILON, FigureLimit
+from cellrisk.decide.limits import METRICS, NO_CHANCE, NO_EPSILON, RiskDefinition, read_limits
 from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import RiskDefinition
-from cellrisk.decide.requirement import NO_CHANCE, Condition, Requirement
 from cellrisk.errors import CellriskError
 from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, NEIGHBOURS, Mechanism
 from cellrisk.noise.methods import WITHOUT_PERTURBATION
@@ -24,7 +22,7 @@ from cellrisk.publish.simulation.releases import glimpse
 from cellrisk.risk.explanation.risky_cells import CellRisks
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS
 from cellrisk.risk.sweep import usual_delta
-from cellrisk.system.text import claim, make_sentence, number_of, percent
+from cellrisk.system.text import claim, make_sentence, number_of
 from cellrisk.web import answer_models, request_models
 from cellrisk.web.boxes import name_boxes
 from cellrisk.web.jobs import Job
@@ -114,12 +112,12 @@ def _titled(names: Iterable[str]) -> list[answer_models.Named]:
 
 def describe_locks(policies: Policies) -> answer_models.Locks:
     """What the policies fix: the words of the risk that the first of them limits, and the tightest limits."""
-    limits = {limit.name: limit.most for limit in policies.figure_limits}
     words = dict(policies.on_risks[0][0].words) if policies.on_risks else {}
-    for risk, required in policies.on_risks:
-        for name, most in vars(required).items() if risk.words == words else ():
-            if most is not None:
-                limits[name] = min(most, limits.get(name, most))
+    others = [limit for risk, limit in policies.on_risks if risk.words != words]
+    limits: dict[str, float] = {}
+    for limit in policies.limits:
+        if limit not in others:
+            limits[limit.name] = min(limit.maximum, limits.get(limit.name, limit.maximum))
     return answer_models.Locks(words=words, limits=limits)
 
 
@@ -355,28 +353,11 @@ def tell_consequences(loaded: LoadedTable, asked: DownloadRequest, settings: Set
 def _break_own_limits(loaded: LoadedTable, asked: DownloadRequest, mechanism: Mechanism) -> Iterator[str]:
     """The limits of the page that this epsilon does not keep."""
     table = narrow(loaded.table, asked.sensitive)
-    limits = FigureLimit.read(
-        max_caused=asked.max_caused,
-        max_certain=asked.max_certain,
-        max_ceiling=asked.max_ceiling,
-        max_epsilon=asked.max_epsilon,
-    )
-    for limit in limits:
-        figure = limit.find(table.attributes, mechanism)
-        if figure > limit.most:
-            yield f"the limit is {limit.describe()}, and {limit.say(figure)}"
-    setting = mechanism
-    for name in ("max_risk", "max_people", "margin"):
-        most = getattr(asked, name)
-        if most is None:
-            continue
-        required = Requirement(**{name: most})
-        measured = RiskDefinition(asked.measure, asked.form, asked.weights).of(table)
-        excess = float(Condition(required, measured).excesses(setting)((mechanism.noise,)).max())
-        if excess > 0:
-            is_people = name == "max_people"
-            found = f"{most + excess * table.n_records:,.1f}" if is_people else percent(most + excess)
-            yield f"the limit is {required.describe()}, and it is {found}"
+    risk = RiskDefinition(asked.measure, asked.form, asked.weights)
+    for limit in read_limits(**{name: getattr(asked, name) for name in METRICS}, risk=risk):
+        value = limit.value(table.attributes, mechanism)
+        if value > limit.maximum:
+            yield f"the limit is {limit.describe()}, and {limit.say(value)}"
 
 
 def _leave_uncovered(asked: DownloadRequest) -> Iterator[str]:

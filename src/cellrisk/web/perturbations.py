@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cellrisk.counts.table import FrequencyTable
-from cellrisk.decide.figure_limits import FigureLimit
+from cellrisk.decide.limits import RiskDefinition, read_limits
 from cellrisk.decide.policies import Policies
-from cellrisk.decide.policy import RiskDefinition
-from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import NAMED, Perturbation, read_perturbation
 from cellrisk.risk.perturbed import NOT_TOLD, EqualRisk, assess_perturbation
@@ -116,12 +114,9 @@ def assess_given(
 
 def _break_limits(table: FrequencyTable, made: Perturbation, asked: dict[str, Any]) -> list[str]:
     """The limits of the page that are not kept."""
-    limits = FigureLimit.read(**{name: asked[name] for name in FIGURES})
+    risk = RiskDefinition(asked["measure"], asked["form"], asked["weights"])
+    limits = read_limits(**{name: asked[name] for name in (*FIGURES, *RISKS)}, risk=risk)
     found = [limit.breach(table.attributes, made) for limit in limits]
-    risks = {name: asked[name] for name in RISKS if asked[name] is not None}
-    if risks:
-        measured = RiskDefinition(asked["measure"], asked["form"], asked["weights"]).of(table)
-        found += Condition(Requirement(**risks), measured).breaches(made)
     return [f"asked for was {words}" for words in found if words is not None]
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cellrisk.counts.cells import Cells
-from cellrisk.counts.resources import Resources
-from cellrisk.counts.schema import Schema
+from cellrisk.counts.counting import Homogeneity
 from cellrisk.counts.table import FrequencyTable
-from cellrisk.counts.tabulation import read_cells, tabulate
-from cellrisk.counts.vectors import Homogeneity
+from cellrisk.counts.tabulation import tabulate
 from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, mechanism
@@ -53,9 +51,7 @@ class Recipe:
 
     def read_cells(self, place: int) -> Cells:
         """The cells with their keys, and the counts of the sensitive attribute at a place."""
-        schema = Schema(self.quasi_identifiers, self.sensitive, **self.arguments())
-        with known_as(self.path, self.name):
-            return read_cells(self.path, schema, Resources.of(None), None, None, place)
+        return self.tabulate().cells(self.sensitive[place])
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `tabulate` after the columns that are not the default."""

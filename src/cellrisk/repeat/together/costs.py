@@ -67,7 +67,7 @@ def find_ceiling(mechanisms: Sequence[Mechanism], together: Sequence[tuple[int, 
     Of tables whose people exclude each other, the largest counts.
     """
     every = [
-        compose_ceiling([Loss.of(mechanisms[table]) for table in tables], labels=labels, rounded=len(tables) > 1)
+        compose_ceiling([Loss.of(mechanisms[table]) for table in tables], labels=labels, rounded=True)
         for tables in together
     ]
     worst = max(every, key=lambda found: (found.even_two, found.even))

@@ -1,0 +1,288 @@
+"""Filters: which part of the people a table counts, by plain conditions on columns and never by a query."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from cellrisk.counts.columns import as_number, check_type, is_numeric, is_text, kind_of, plain_value
+from cellrisk.counts.engine import Relation, quote_double, quote_sql
+from cellrisk.counts.levels import NUMBERS, label_level, spell
+from cellrisk.counts.schema import Schema
+from cellrisk.counts.validation import WHOLE
+from cellrisk.errors import InvalidInput
+
+ENDS = ("from", "above", "to", "below")
+SIGNS = {"from": ">=", "above": ">", "to": "<=", "below": "<"}
+MOST_VALUES = 1000
+FORMS = 'a value, a list of values, or a table with "from", "above", "to", "below" (numbers) or "not" (values)'
+
+
+@dataclass(frozen=True)
+class ColumnCondition:
+    """What one column must hold: one of some values, none of others, a number between ends.
+
+    A missing value is among no values and between no ends; it is not one of the values of ``none_of``.
+    """
+
+    column: str
+    one_of: tuple[Any, ...] | None = None
+    none_of: tuple[Any, ...] = ()
+    ends: tuple[tuple[str, float], ...] = ()
+    """Pairs of "from" (at least), "above", "to" (at most) or "below" and a number."""
+
+    def holds(self, value: str, kind: str, strict: bool = True) -> str:
+        """SQL for whether each record satisfies it, never NULL; ``value`` is the column in SQL, ``kind`` its type.
+
+        strict: refuses ends of a column that is of no type of numbers; else nobody is between them.
+        """
+        found = []
+        if self.one_of is not None:
+            found.append(is_among(self.column, value, kind, self.one_of))
+        if self.none_of:
+            found.append(f"NOT {is_among(self.column, value, kind, self.none_of)}")
+        if self.ends:
+            if not (is_numeric(kind) or is_text(kind)):
+                if not strict:
+                    return "false"
+                raise InvalidInput(
+                    f"the part of the people asks for numbers of '{self.column}', which holds none",
+                    got=f"type {kind.lower()}",
+                )
+            number = as_number(value, kind)
+            tests = [f"{number} {SIGNS[word]} {quote_double(end)}" for word, end in self.ends]
+            found.append(f"coalesce({' AND '.join(tests)} AND NOT isnan({number}), false)")
+        return f"({' AND '.join(found)})"
+
+    def describe(self) -> str:
+        """The condition in words.
+
+        >>> age = ColumnCondition("age", ends=(("from", 18.0), ("below", 65.0)))
+        >>> age.describe(), ColumnCondition("sex", ("f", "m")).describe()
+        ('age from 18 below 65', 'sex is f or m')
+        """
+        words = [] if self.one_of is None else [f"is {' or '.join(map(label_level, self.one_of))}"]
+        words += [f"is not {' or '.join(map(label_level, self.none_of))}"] if self.none_of else []
+        words += [f"{word} {end:.15g}" for word, end in self.ends]
+        return f"{self.column} {' '.join(words)}"
+
+    def excludes(self, other: ColumnCondition) -> bool:
+        """Whether no value satisfies both, whatever the type of the column and the engine that compares.
+
+        It is so in three cases, each of which rules out a common value by construction: lists of values without a
+        common `trace`; a list each of whose values the other condition forbids in the same spelling, so both make the
+        same comparison; intervals without a common number, as an engine compares the ends with one float of a value.
+        A number and a text never exclude each other, because engines differ in which texts they read as numbers.
+        """
+        if self.one_of is not None and other.one_of is not None:
+            texts = {isinstance(value, str | bool | date) for value in (*self.one_of, *other.one_of)}
+            if len(texts) == 1 and self.traces.isdisjoint(other.traces):
+                return True
+        for mine, theirs in ((self, other), (other, self)):
+            if mine.one_of is not None and {*map(repr, mine.one_of)} <= {*map(repr, theirs.none_of)}:
+                return True
+        low, low_open = max(self._low(), other._low())
+        high, closed = min(self._high(), other._high())
+        return low > high or (low == high and (low_open or not closed) and math.isfinite(low))
+
+    @cached_property
+    def traces(self) -> frozenset[str]:
+        """The traces of the values of ``one_of``."""
+        return frozenset().union(*map(trace, self.one_of or ()))
+
+    def _low(self) -> tuple[float, bool]:
+        """The largest lower end, and whether it is itself outside."""
+        return max(((end, word == "above") for word, end in self.ends if word in ENDS[:2]), default=(-math.inf, False))
+
+    def _high(self) -> tuple[float, bool]:
+        """The smallest upper end, and whether it is itself inside."""
+        return min(((end, word == "to") for word, end in self.ends if word in ENDS[2:]), default=(math.inf, True))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The people of a table: those who satisfy every condition. Without conditions, everybody."""
+
+    conditions: tuple[ColumnCondition, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(each.column for each in self.conditions)
+
+    def holds(self, values: Mapping[str, tuple[str, str]], strict: bool = True) -> str:
+        """SQL for whether each record belongs to the part; ``values`` are the columns by name, each in SQL with its
+        type."""
+        return " AND ".join(each.holds(*values[each.column], strict) for each in self.conditions)
+
+    def check(self, sensitive: Sequence[str]) -> None:
+        """Refuses a part that is chosen by a sensitive attribute."""
+        for name in sensitive:
+            if name in self.columns:
+                raise InvalidInput(
+                    f"a part of the people is chosen by the sensitive attribute '{name}' itself",
+                    fix="choose it by other columns: whoever is in such a table has given his value away",
+                )
+
+    def describe(self) -> str:
+        return ", ".join(each.describe() for each in self.conditions) or "everybody"
+
+    def excludes(self, other: Part) -> bool:
+        """Whether nobody can belong to both, whatever the records are.
+
+        >>> women, men = read_part({"sex": "f"}), read_part({"sex": "m"})
+        >>> women.excludes(men), women.excludes(Part())
+        (True, False)
+        """
+        return any(
+            mine.column == theirs.column and mine.excludes(theirs)
+            for mine in self.conditions
+            for theirs in other.conditions
+        )
+
+
+EVERYBODY = Part()
+
+
+def with_part(schema: Schema, part: Part) -> Schema:
+    """The schema by which a source is opened: the columns that choose the part stand after the quasi-identifiers."""
+    more = [name for name in part.columns if name not in schema.quasi_identifiers]
+    if not more:
+        return schema
+    if schema.wide:
+        return Schema((*schema.quasi_identifiers, *more), schema.sensitive, wide=schema.wide, outside=schema.outside)
+    columns = (*schema.quasi_identifiers, *more)
+    return Schema(columns, schema.sensitive, count=schema.count, missing=schema.missing, outside=schema.outside)
+
+
+def take_part(records: Relation, schema: Schema, part: Part) -> Relation:
+    """The records of a part, with the columns of the schema alone; ``records`` were opened by `with_part`."""
+    if not part:
+        return records
+    raw = with_part(schema, part).quasi_identifiers
+    names = [f"c{place}" for place in range(len(raw))]
+    values = {name: (column, records.types[column]) for name, column in zip(raw, names, strict=True)}
+    kept = [*names[: len(schema.quasi_identifiers)], *list(records.types)[len(raw) :]]
+    inside = part.holds(values, schema.outside != "drop")
+    return records.select({f"c{place}": column for place, column in enumerate(kept)}, inside)
+
+
+def read_part(given: Any, whose: str = "the table") -> Part:
+    """The part of the people that a mapping from columns to conditions describes; ``whose`` names its table.
+
+    >>> read_part({"sex": "f", "age": {"from": 18, "below": 65}}).describe()
+    'sex is f, age from 18 below 65'
+    """
+    if given is None:
+        return EVERYBODY
+    if isinstance(given, Part):
+        return given
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput(
+            f"'where' of {whose} must map columns to what they hold",
+            got="nothing" if given == {} else f"a {type(given).__name__}",
+            allowed='for instance {sex = "f", age = {from = 18}}; never a query',
+        )
+    return Part(tuple(_read_condition(column, value, whose) for column, value in given.items()))
+
+
+def _read_condition(column: Any, given: Any, whose: str) -> ColumnCondition:
+    if not isinstance(column, str) or not column:
+        raise InvalidInput(f"'where' of {whose} must name columns", got=f"a {type(column).__name__}")
+    what = f"'where' of {whose} cannot be read for column '{column}'"
+    if not isinstance(given, Mapping):
+        return ColumnCondition(column, _read_values(given, what))
+    unknown = [str(word) for word in given if word not in (*ENDS, "not")]
+    if unknown or not given:
+        raise InvalidInput(what, got=f"the word {unknown[0]!r}" if unknown else "an empty table", allowed=FORMS)
+    ends = []
+    for word in ENDS:
+        if word in given:
+            end = given[word]
+            if isinstance(end, bool) or not isinstance(end, int | float) or not abs(end) < 2.0**53:
+                raise InvalidInput(what, got=f"{word} that is no number below 2^53", allowed=FORMS)
+            ends.append((word, float(end)))
+    none_of = _read_values(given["not"], what) if "not" in given else ()
+    return ColumnCondition(column, None, none_of, tuple(ends))
+
+
+def _read_values(given: Any, what: str) -> tuple[Any, ...]:
+    values = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not 1 <= len(values) <= MOST_VALUES:
+        raise InvalidInput(what, got=f"{len(values)} values", allowed=f"1 to {MOST_VALUES} values")
+    for value in values:
+        odd = isinstance(value, float) and not math.isfinite(value)
+        if odd or not isinstance(value, str | int | float | date) or (isinstance(value, str) and "\0" in value):
+            raise InvalidInput(what, got="no plain value" if odd else f"a {type(value).__name__}", allowed=FORMS)
+    return values
+
+
+def is_among(name: str, column: str, kind: str, values: tuple[Any, ...]) -> str:
+    """SQL for whether a column holds one of some values, each spelt as the column spells it; never NULL.
+
+    A number is compared as a number in a column of text too, as CSV files have it: 2 is 2.0 there, "2" is not.
+    """
+    check_type(name, kind)
+    labelled = kind_of(kind)
+    if labelled == "integer":
+        spelt = [form for value in values for form in spell(value, labelled)]
+        return _holds_one_of(plain_value(column, kind), [form for form in spelt if WHOLE.fullmatch(form)])
+    if labelled in NUMBERS:
+        numbers = [_as_float(value) for value in values]
+        return _holds_one_of(as_number(column, kind), [quote_double(each) for each in numbers if each is not None])
+    numbers = [_as_float(value) for value in values if not isinstance(value, str)]
+    texts = [
+        form
+        for value in values
+        if _as_float(value) is None or isinstance(value, str)
+        for form in spell(value, labelled)
+    ]
+    found = _holds_one_of(plain_value(column, kind), [quote_sql(text) for text in dict.fromkeys(texts)])
+    if not is_text(kind) or not any(number is not None for number in numbers):
+        return found
+    listed = [quote_double(number) for number in numbers if number is not None]
+    return f"({found} OR {_holds_one_of(as_number(column, kind), listed)})"
+
+
+def _holds_one_of(value: str, listed: Sequence[str]) -> str:
+    """SQL for whether a value is one of some, all in SQL; never NULL."""
+    return f"coalesce({value} IN ({', '.join(listed)}), false)" if listed else "false"
+
+
+def trace(value: Any) -> set[str]:
+    """Keys of a value. Two numbers, or two texts, that may match the same record have a key in common.
+
+    `is_among` compares a text with a column of numbers as the number that Python reads in it: "1", "01" and "1.0" match
+    the same records. In other columns it compares texts, some engines without regard to case, accents and blanks. So
+    the key of a text is its number, and of a text without one what is left of it. Dates and truth values are texts.
+    A whole number below 2^53 is its own key. An engine may change the last digits of any other number: it has two keys
+    of 12 digits, so that near ones share one, and the key of the nearest whole number if that has more digits.
+
+    >>> trace("01") == trace("1.0") == trace(1), trace(" Köln") == trace("KOLN") != trace("Bonn"), trace(True)
+    (True, True, {'true'})
+    """
+    signs = unicodedata.normalize("NFKD", str(value)).casefold()
+    kept = [each for each in signs if not (unicodedata.combining(each) or unicodedata.category(each)[0] in "CZ")]
+    text = "".join(kept)
+    try:
+        number = float(text) + 0.0
+    except ValueError:
+        return {text}
+    if number.is_integer() and abs(number) < 2.0**53:
+        return {f"{number:.0f}"}
+    near = {f"{number * share:.12g}" for share in (1 - 1e-13, 1 + 1e-13)}
+    return near | {f"{number:.0f}"} if abs(number) >= 1e12 else near
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, bool | date) else float(value)
+    except (ValueError, OverflowError):
+        return None
