@@ -176,7 +176,6 @@ def test_a_limit_refuses_all_of_it_and_nothing_is_written(folder: Path, capsys: 
     assert sorted(os.listdir()) == before
     with Ledger("ledger.db") as ledger:
         assert ledger.entries(kind="release") == ()
-        assert ledger.pendings() == ()
 
 
 def test_a_failure_in_the_middle_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

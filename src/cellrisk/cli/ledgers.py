@@ -170,12 +170,10 @@ def list_command(
     kind: Annotated[Text, option("Only entries of this kind: cohort, limit or release.", "NAME")] = None,
 ) -> None:
     """Every entry, in order, and the worst case of all releases to each cohort."""
-    from cellrisk.repeat.accounting.ceilings import find_ceiling
-
     with ledger.open() as opened:
         entries, about = opened.entries(cohort, kind), str(opened)
         names = [cohort] if cohort is not None else [each.name for each in opened.cohorts()]
-        worst = [(name, *find_ceiling(opened.losses(name))) for name in names]
+        worst = [(name, *opened.ceiling(name)) for name in names]
     rows = [[str(entry.number), entry.time[:19].replace("T", " "), entry.headline] for entry in entries]
     table = f"\n\n{aligned(['entry', 'time (UTC)', ''], rows, left=3)}" if rows else ""
     told = [

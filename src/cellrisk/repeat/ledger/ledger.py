@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cellrisk.publish.releasing.release_result import Release
     from cellrisk.repeat.accounting.composition import Composition
     from cellrisk.repeat.together.release_result import TogetherRelease
+    from cellrisk.risk.ceilings import Ceiling
 
 LOOKS, PAUSE = 40, 0.05
 """How often `verify` looks again while files are on their way, and the seconds between."""
@@ -419,6 +420,18 @@ class Ledger:
         """What each release cost that covers the people of a cohort: those on it, and on all that contain it."""
         state = self._read()
         return state.losses(state.require(cohort))
+
+    def ceiling(self, cohort: str) -> tuple[Ceiling | None, str]:
+        """The worst case for one record of a cohort after all its releases; or None, and why it is not known.
+
+        Parameters
+        ----------
+        cohort
+            Whose record.
+        """
+        from cellrisk.repeat.accounting.ceilings import find_ceiling
+
+        return find_ceiling(self.losses(cohort))
 
     def spent(self, cohort: str, operator: Operator = "tightest", delta: float | None = None) -> Composition:
         """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it.
