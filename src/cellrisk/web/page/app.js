@@ -12,7 +12,7 @@ import { countTable, loadSource, restore, takeFile } from "./load.js";
 import { changePerturbedLimits, loadShown, takeKeys } from "./perturbed.js";
 import { dragMarker, showPosition, showRow, useAdmissible } from "./see.js";
 import { ask, work } from "./server.js";
-import { LIMITS, isPerturbed, named, page } from "./state.js";
+import { LIMITS, isPerturbed, page } from "./state.js";
 import { openStep, watchSteps } from "./steps.js";
 
 const each = (ids, action) => Object.fromEntries(ids.map((id) => [id, action]));
@@ -32,7 +32,7 @@ function watchControls() {
     submit: { "release-form": askForRelease },
     close: { confirm: release },
   });
-  const note = () => { if (page.table) writeAddress(); };
+  const note = () => { if (page.source && !page.counting) writeAddress(); };
   at("main").addEventListener("change", note);
   at("main").addEventListener("input", () => later("address", 200, note));
   for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", redrawCharts);
@@ -40,15 +40,10 @@ function watchControls() {
   addEventListener("popstate", restore);
 }
 
-const MISSING = { category: "are a value of their own", drop: "drop the row", error: "refuse the file" };
-
 function showServer() {
-  setOptions(at("missing"), page.server.missing.map((rule) => [rule, MISSING[rule] ?? rule]), "category");
-  const lists = { mechanism: "mechanisms", measure: "measures", form: "forms", weights: "weights", neighbours: "neighbours" };
-  for (const [id, list] of Object.entries(lists)) setOptions(at(id), named(list));
+  for (const [id, options] of Object.entries(page.server.choices)) setOptions(at(id), options);
   [at("mechanism").value, at("form").value, at("weights").value] = ["geometric", "tight", "records"];
   at("ledger-fields").hidden = !page.server.ledger;
-  for (const place of document.querySelectorAll("[data-reason]")) place.textContent = page.server.without_epsilon[place.dataset.reason];
   showLocks();
 }
 

@@ -1,0 +1,445 @@
+"""Questions about a table, answered in worker processes: numbers from the library's results, and texts for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import cellrisk as cr
+from cellrisk.decide.policies import Policies
+from cellrisk.decide.policy import DELTA_FROM_RECORDS
+from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.noise.perturbations import Perturbation
+from cellrisk.publish.simulation import SCENARIOS, Scenario
+from cellrisk.publish.simulation.releases import glimpse
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, usual_delta
+from cellrisk.system.text import claim, make_sentence, number_of, of_people, percent, show_spans
+from cellrisk.system.text import whole_people as people
+from cellrisk.web import requests
+from cellrisk.web.jobs import Report
+from cellrisk.web.tables import Recipe, tabulate_with_keys
+
+POINTS, CERTAINTY_POINTS, COMPARED_POINTS = 121, 41, 61
+DASH = "\N{EN DASH}"
+NO_LIMIT = "No limit is set: this is what each epsilon costs, and nothing is recommended."
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a question is about: a table of one sensitive attribute, without keys, and what the server was told."""
+
+    recipe: Recipe
+    table: cr.FrequencyTable
+    policies: Policies
+    perturbation: Perturbation | None = None
+    ledger: str | None = None
+    releases: str = ""
+    """The folder of releases that the ledger records."""
+
+    @property
+    def sensitive(self) -> str:
+        return self.table.sensitive[0]
+
+    @property
+    def keyed(self) -> cr.FrequencyTable:
+        """The same table, whose cells can be read."""
+        return tabulate_with_keys(self.recipe, self.sensitive)
+
+    def delta(self, name: str, delta: float | None) -> float:
+        """The delta of a mechanism: none if it takes none, the usual one if none was given."""
+        if MECHANISMS[name].pure:
+            return 0.0
+        return usual_delta(self.table.n_records) if delta is None else delta
+
+    def deltas(self, name: str) -> list[float]:
+        """The deltas that the page offers: the usual one first, then ten and a hundred times smaller."""
+        if MECHANISMS[name].pure:
+            return [0.0]
+        return [float(f"{usual_delta(self.table.n_records) / factor:.1g}") for factor in (1, 10, 100)]
+
+    def remarks(self, asked: requests.Setting) -> list[str]:
+        """What a delta that was offered from the number of records reveals."""
+        offered = not MECHANISMS[asked.mechanism].pure and asked.delta in (None, *self.deltas(asked.mechanism))
+        return [DELTA_FROM_RECORDS] if offered else []
+
+    def mechanism(self, asked: requests.Setting | requests.Side, neighbours: Any = None) -> cr.Mechanism:
+        delta = self.delta(asked.mechanism, asked.delta)
+        neighbours = neighbours or getattr(asked, "neighbours", None)
+        return cr.mechanism(asked.mechanism, epsilon=asked.epsilon, delta=delta, neighbours=neighbours)
+
+    def method(self, asked: requests.Setting) -> cr.Mechanism | Perturbation:
+        return self.mechanism(asked) if self.perturbation is None else self.perturbation
+
+
+def slider(points: int) -> list[float]:
+    """Return the epsilons of a slider: evenly spaced in the logarithm, and short enough to be printed as they are.
+
+    >>> slider(6)
+    [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]
+    """
+    spaced = np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, points)
+    return sorted({float(f"{epsilon:.3g}") for epsilon in spaced})
+
+
+def most_percent(share: float) -> str:
+    """Write a bound: one decimal, never too low.
+
+    >>> most_percent(0.7310585786), most_percent(0.75)
+    ('73.2%', '75.0%')
+    """
+    return f"{np.ceil(1000 * share - 1e-9) / 10:.1f}%"
+
+
+def make_line(values: Sequence[float], write: Any = percent) -> dict[str, Any]:
+    """Return a line of a chart: its values, and each as it is shown."""
+    return {"values": list(values), "texts": [write(value) for value in values]}
+
+
+def between(low: float | None, high: float | None) -> str:
+    """Write an interval over releases, if it is known."""
+    return "" if low is None or high is None else f"95% of releases: {low:,} to {number_of(high, 'person')}"
+
+
+def find_positions(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """Every position of the slider: risks, people given away because of their own record, the worst case, a sentence.
+    Intervals and certainty take longer: `find_figures` and `trace_certainty`."""
+    epsilons, deltas = slider(POINTS), given.deltas(asked.mechanism)
+    curve = cr.curve(
+        given.table,
+        asked.mechanism,
+        epsilon=epsilons,
+        delta=deltas,
+        measures=[asked.measure, "caused", "ceiling"],
+        neighbours=asked.neighbours,
+        progress=partial(report, "computing the risks"),
+    )
+    rows = curve.to_dict()["risks"]
+    return {
+        "epsilons": epsilons,
+        "epsilon_texts": [claim(epsilon) for epsilon in epsilons],
+        "deltas": [None if MECHANISMS[asked.mechanism].pure else delta for delta in deltas],
+        "delta_texts": [claim(delta) for delta in deltas],
+        "by_delta": [_describe_delta(given, asked, [row for row in rows if row["delta"] == delta]) for delta in deltas],
+    }
+
+
+def _describe_delta(given: Given, asked: requests.Setting, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The lines of one delta: for each weighting and form, the risk; and the figures to decide by."""
+    records = given.table.n_records
+    found: dict[str, Any] = {}
+    for weights in ("records", "uniform"):
+        own = [row for row in rows if row["measure"] == asked.measure and row["weights"] in (weights, None)]
+        forms = {form: [row for row in own if row["form"] == form] for form in ("tight", "exact", "published")}
+        tight = forms["tight"][0]
+        found[weights] = {form: make_line([row["risk"] for row in lines]) for form, lines in forms.items()}
+        found[weights] |= {name: {"value": tight[name], "text": percent(tight[name])} for name in ("chance", "raw")}
+        smallest = min(min(line["values"]) for line in found[weights].values() if "values" in line)
+        found[weights]["note"] = _explain_noise(tight["chance"]) if tight["chance"] > 1.05 * smallest else ""
+    caused = [row for row in rows if row["measure"] == "caused"]
+    ceilings = [row["even_two"] for row in rows if row["measure"] == "ceiling"]
+    sentences = [
+        f"At epsilon {claim(row['epsilon'])}, {of_people(row['people'], records)} would have their {given.sensitive} "
+        f"read off the table correctly only because of their own record; {people(row['exposed'])} "
+        f"({percent(row['exposed'] / records)}) would at all."
+        for row in caused
+    ]
+    figures = {"caused": make_line([row["risk"] for row in caused]), "ceiling": make_line(ceilings, most_percent)}
+    return found | figures | {"sentences": sentences}
+
+
+def _explain_noise(chance: float) -> str:
+    return (
+        f"As epsilon falls, “exposed” tends to {percent(chance)}: noise itself then shows single values in cells, and "
+        "some of them are right by chance. “Because of their own record” leaves that out."
+    )
+
+
+def trace_certainty(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The share of people whose value an informed attacker names with certainty, at each position of the slider. It is
+    computed at a third of them; lines are straight from point to point, along the logarithm."""
+    try:
+        curve = cr.curve(
+            given.table,
+            asked.mechanism,
+            epsilon=slider(CERTAINTY_POINTS),
+            delta=given.delta(asked.mechanism, asked.delta),
+            measures="certainty",
+            neighbours=asked.neighbours,
+            progress=partial(report, "computing posteriors"),
+        )
+    except CellriskError as refusal:
+        return {"unknown": f"What an attacker could be sure of is not computed: {refusal}."}
+    rows = [row for row in curve.to_dict()["risks"] if row["measure"] == "certainty"]
+    at, shares = [row["epsilon"] for row in rows], [row["risk"] for row in rows]
+    values = np.interp(np.log(slider(POINTS)), np.log(at), shares).tolist()
+    return {"unknown": None, "title": "named with 95% certainty", **make_line(values)}
+
+
+def find_figures(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The figures to decide by at one epsilon, with their intervals, as `assess` gives them."""
+    report("counting the people", None)
+    assessment = cr.assess(given.table, given.mechanism(asked), measures="local")
+    result = assessment.to_dict()
+    [decision] = result["decision"]
+    exposed, caused = result["people"][given.sensitive], decision["caused"]
+    return {
+        "epsilon": asked.epsilon,
+        "sentence": assessment.headline,
+        "caused": between(caused["low"], caused["high"]),
+        "exposed": between(exposed["low"], exposed["high"]),
+        "sure": describe_certainty(decision, given.table.n_records),
+        "result": result,
+    }
+
+
+def describe_certainty(decision: dict[str, Any], records: int) -> list[str]:
+    """Return the share of people named with certainty, and what that means; a dash if it is not computed."""
+    if not decision["certainty"]:
+        return [DASH, "not computed"]
+    [named] = decision["certainty"]
+    return [percent(named["right"] / records), f"correctly, and {100 * named['certainty']:g}% sure or more"]
+
+
+def find_admissible(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The epsilons that keep the limits, and every policy in force."""
+    report("looking for the epsilons that keep the limits", None)
+    progress = partial(report, "looking for epsilon")
+    choice = cr.choose(given.table, asked.mechanism, **asked.limits, **_choosing(given, asked), progress=progress)
+    result = choice.to_dict()
+    intervals, why = result["admissible"], make_sentence(result["why"])
+    if result["epsilon"] is not None:
+        kind, verdict = "good", f"Admissible: epsilon {show_spans(intervals)}"
+    else:
+        kind, verdict = ("", "Nothing is recommended.") if intervals else ("bad", "No epsilon is admissible.")
+    return {
+        "epsilon": result["epsilon"],
+        "intervals": intervals,
+        "kind": kind,
+        "verdict": verdict,
+        "lines": [choice.headline, why] if kind == "good" else [why],
+        "policy": given.policies.describe(),
+        "result": result,
+    }
+
+
+def _choosing(given: Given, asked: requests.Setting) -> dict[str, Any]:
+    """The arguments of `choose` that are not limits."""
+    return {
+        **asked.risk,
+        "delta": given.delta(asked.mechanism, asked.delta),
+        "neighbours": asked.neighbours,
+        "policy": given.policies,
+    }
+
+
+def find_breaches(given: Given, asked: requests.Setting) -> Iterator[str]:
+    """Yield a sentence for each limit, of the page or of a policy, that the setting does not keep."""
+    method = given.method(asked)
+    lines = given.policies.breaches(given.table, method)
+    if asked.limits:
+        own = cr.Policy(**asked.limits, **asked.risk).breaches(given.table, method)
+        lines = [*(line.replace("the policy asks for", "the limit is", 1) for line in own), *lines]
+    yield from (make_sentence(line.rstrip(".")) for line in dict.fromkeys(lines))
+
+
+def describe_consequences(report: Report, given: Given, asked: requests.DownloadSetting) -> dict[str, Any]:
+    """What has to be known before a release: limits that it breaks, what its guarantee leaves out, its cost."""
+    report("checking the limits", None)
+    mechanism = given.mechanism(asked)
+    broken, forbidden = list(find_breaches(given, asked)), bool(given.policies.breaches(given.table, mechanism))
+    uncovered = [*given.remarks(asked), *given.policies.disclosures]
+    if asked.observed_cells_only:
+        uncovered.insert(0, "Only cells that are not empty are released: the guarantee does not cover which exist.")
+    if asked.observed_levels:
+        uncovered.insert(0, "Labels are those that occur in the data: the guarantee does not cover which exist.")
+    budget, refused = _describe_budget(given, asked, mechanism)
+    limited = bool(asked.limits) or bool(given.policies)
+    answer = "Forbidden" if forbidden or refused else "Make the release above the limit" if broken else ""
+    return {
+        "summary": f"This publishes counts of {number_of(given.table.n_records, 'person')} from {given.recipe.name} "
+        f"({describe_setting(given, asked)}).",
+        "cost": f"It costs these people epsilon {claim(asked.epsilon)}, for good.",
+        "broken": bool(broken),
+        "limits": broken or ["Every limit is kept." if limited else "No limit is set."],
+        "uncovered": uncovered or ["Nothing: every label and cell was declared beforehand."],
+        "budget": budget,
+        "forbidden": forbidden or refused,
+        "answer": answer or "Make the release",
+    }
+
+
+def describe_setting(given: Given, asked: requests.Setting | requests.Side) -> str:
+    delta = given.delta(asked.mechanism, asked.delta)
+    return f"{asked.mechanism}, epsilon {claim(asked.epsilon)}{f', delta {claim(delta)}' if delta else ''}"
+
+
+def _describe_budget(given: Given, asked: requests.DownloadSetting, mechanism: cr.Mechanism) -> tuple[list[str], bool]:
+    """What the people have spent before and after, and whether the ledger refuses this release."""
+    if given.ledger is None:
+        return ["No ledger is open: this loss is not recorded anywhere."], False
+    from cellrisk.show.reporting.particulars import describe_budget
+    from cellrisk.web.boxes import name_box
+
+    cohort = asked.cohort or ""
+    with cr.Ledger(given.ledger) as ledger:
+        try:
+            ledger.check(mechanism, cohort, new_cohort=asked.new_cohort)
+        except CellriskError as refusal:
+            return [f"The ledger refuses this: {refusal.render(name_box)}."], True
+        if all(known.name != cohort for known in ledger.cohorts()):
+            cost = f"epsilon {claim(mechanism.epsilon)}" + (f", delta {claim(mechanism.delta)}" * (not mechanism.pure))
+            return [f"Cohort {cohort}: nothing spent before, {cost} after."], False
+        budget = describe_budget(ledger, cohort, cr.Loss.of(mechanism))
+        return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False
+
+
+def draw_map(report: Report, given: Given, asked: requests.MapSetting) -> dict[str, Any]:
+    """Risk and usefulness along epsilon, and the choice between them."""
+    limits = dict(asked.limits)
+    limited = bool(limits) or bool(given.policies)
+    report("simulating releases", 0.0)
+
+    def write_point(point: dict[str, Any]) -> list[str]:
+        tvd = DASH if point["tvd"] is None else f"{point['tvd']:.3f}"
+        return [f"{point['epsilon']:.3g}", percent(point["risk"]), tvd]
+
+    choice = cr.choose(
+        given.keyed,
+        asked.mechanism,
+        **(limits if limited else {"max_risk": 1.0}),
+        **_choosing(given, asked),
+        max_tvd=1.0 if asked.max_tvd is None else asked.max_tvd,  # a limit of 1 has releases simulated
+        progress=partial(report, "simulating releases"),
+    )
+    result = choice.to_dict()
+    marks = [mark for mark in result["alternatives"] if mark["role"] in ("stricter", "recommended", "looser")]
+    points = (result["trade_off"] or {}).get("points", [])
+    epsilon = result["epsilon"]
+    recommended = "No epsilon is recommended." if epsilon is None else f"Epsilon {epsilon:.3g} keeps the limits."
+    return {
+        "points": [
+            {**point, "texts": [f"epsilon {epsilon}", f"exposed {risk}", f"distortion {tvd}"]}
+            for point, (epsilon, risk, tvd) in ((point, write_point(point)) for point in points)
+        ],
+        "marks": [mark for mark in marks if mark["tvd"] is not None],
+        "rows": [[mark["role"], *write_point(mark)] for mark in marks],
+        "limit": asked.max_risk,
+        "sentence": NO_LIMIT if not limited else choice.headline if asked.max_tvd is not None else recommended,
+    }
+
+
+def find_riskiest(report: Report, given: Given, asked: requests.RiskiestSetting) -> dict[str, Any]:
+    """The riskiest cells, with their keys: raw data, for the curator. Each entry is a value and its text."""
+    report("reading the cells", None)
+    method: dict[str, Any] = (
+        {"mechanism": given.method(asked)} if given.perturbation is None else {"perturbation": given.perturbation}
+    )
+    riskiest = cr.explain(given.keyed, **method, top=asked.top).to_dict()["riskiest"]
+    numbers = {"people": "records", "values": "levels", "risk": "risk", "expected exposed": "people"}
+    writers: dict[str, Any] = {"risk": percent, "people": "{:.1f}".format}
+    keys = given.recipe.quasi_identifiers
+    return {
+        "about": f"At epsilon {claim(asked.epsilon)}." if given.perturbation is None else f"With {method_name(given)}.",
+        "words": list(keys),
+        "numbers": list(numbers),
+        "rows": [
+            [
+                *([cell["key"][name], cell["key"][name]] for name in keys),
+                *([cell[name], writers.get(name, "{:,}".format)(cell[name])] for name in numbers.values()),
+            ]
+            for cell in riskiest
+        ],
+    }
+
+
+def method_name(given: Given) -> str:
+    return "" if given.perturbation is None else given.perturbation.name
+
+
+def draw_glimpse(report: Report, given: Given, asked: requests.GlimpseSetting) -> dict[str, Any]:
+    """A few cells before and after one simulated release."""
+    report("reading the cells", None)
+    cells = given.keyed.cells(given.sensitive)
+    shown = glimpse(cells, given.mechanism(asked), asked.cells, asked.seed)
+    return {
+        "epsilon": claim(asked.epsilon),
+        "cells": [
+            {
+                "key": ", ".join(f"{column} {value}" for column, value in cell["key"].items()),
+                "before": _write_counts(cells.levels, cell["before"]),
+                "after": _write_counts(cells.levels, cell["after"]),
+                "scenario": cell["scenario"],
+            }
+            for cell in shown
+        ],
+        "scenarios": [
+            {"text": f"holds {held}, shows {shows}", "exposes": Scenario(number, 0.0, 0.0).exposes}
+            for number, (held, shows) in SCENARIOS.items()
+        ],
+    }
+
+
+def _write_counts(levels: Sequence[str], counts: Sequence[int]) -> list[str]:
+    most = 5
+    present = [f"{level} {number:,}" for level, number in zip(levels, counts, strict=True) if number > 0]
+    return [*present[:most], *([f"and {len(present) - most:,} more"] if len(present) > most else [])]
+
+
+def compare(report: Report, given: Given, asked: requests.CompareSetting) -> dict[str, Any]:
+    """Two settings side by side; a table with other quasi-identifiers or bins is counted first."""
+    changed = given.recipe.changed(asked.other.quasi_identifiers, asked.other.bins)
+    report("counting", None)
+    table = given.table if changed == given.recipe else tabulate_with_keys(changed, given.sensitive, report)
+    report("computing the risks", None)
+    sides = [(given.table, given.mechanism(asked)), (table, given.mechanism(asked.other, asked.neighbours))]
+    epsilons = sorted({*slider(COMPARED_POINTS), *(mechanism.epsilon for _, mechanism in sides)})
+    lines, at = [], []
+    for counted, mechanism in sides:
+        curve = cr.curve(
+            counted,
+            mechanism.name,
+            epsilon=epsilons,
+            delta=mechanism.delta,
+            neighbours=asked.neighbours,
+            measures=[asked.measure, "caused"],
+            forms=asked.form,
+            weights=asked.weights,
+        ).to_dict()["risks"]
+        risks = [row["risk"] for row in curve if row["measure"] == asked.measure]
+        exposed = {row["epsilon"]: row["exposed"] for row in curve if row["measure"] == "caused"}
+        place = epsilons.index(mechanism.epsilon)
+        lines.append({**make_line(risks), "at": [mechanism.epsilon, risks[place]]})
+        at.append((counted.n_cells, mechanism, risks[place], exposed[mechanism.epsilon]))
+    difference = round(at[1][3]) - round(at[0][3])
+    word = "more" if difference > 0 else "fewer"
+    change = (
+        f"{number_of(abs(difference), f'{word} person', f'{word} people')} than A" if difference else "as many as A"
+    )
+    changes = _describe_changes(given.recipe, changed)
+    return {
+        "epsilons": epsilons,
+        "epsilon_texts": [f"epsilon {epsilon:.3g}" for epsilon in epsilons],
+        "lines": lines,
+        "rows": [
+            ["cells", *(f"{cells:,}" for cells, *_ in at)],
+            ["epsilon", *(claim(mechanism.epsilon) for _, mechanism, *_ in at)],
+            ["risk", *(percent(risk) for *_, risk, _ in at)],
+            ["people exposed", *(people(exposed) for *_, exposed in at)],
+        ],
+        "labels": [f"A: {describe_setting(given, asked)}", f"B: {'; '.join([describe_setting(given, asked.other), *changes])}"],
+        "sentence": f"B exposes {change}: A {number_of(at[0][3], 'person')}, B {number_of(at[1][3], 'person')}.",
+    }
+
+
+def _describe_changes(recipe: Recipe, changed: Recipe) -> Iterator[str]:
+    gone = [name for name in recipe.quasi_identifiers if name not in changed.quasi_identifiers]
+    if gone:
+        yield f"without {', '.join(gone)}"
+    before, after = dict(recipe.bins), dict(changed.bins)
+    yield from (f"{name} in bins {text}" for name, text in after.items() if before.get(name) != text)
+    yield from (f"{name} without bins" for name in before if name in changed.quasi_identifiers and name not in after)
