@@ -136,7 +136,7 @@ def _describe_equal(
 ) -> dict[str, Any]:
     """The chart at equal risk: people given away by noise along epsilon, and by the perturbation."""
     name = "perturbation" if given.perturbation is None else given.perturbation.name
-    epsilons = slider(COMPARED_POINTS)
+    epsilons = slider(COMPARED_POINTS, asked.mechanism)
     curve = cr.curve(given.table, asked.mechanism, epsilon=epsilons, delta=delta, measures="caused").to_dict()["risks"]
     line = make_line([row["people"] for row in curve], lambda people: number_of(people, "person"))
     epsilon, figure = equal["epsilon"], equal["figure"]
@@ -150,7 +150,9 @@ def _describe_equal(
         ],
         "figure": figure,
         "labels": [noise, f"{name if len(name) < 22 else 'perturbation'} {round(figure):,}"],
-        "at": None if epsilon is None else [epsilon, float(np.interp(np.log(epsilon), np.log(epsilons), line["values"]))],
+        "at": None
+        if epsilon is None
+        else [epsilon, float(np.interp(np.log(epsilon), np.log(epsilons), line["values"]))],
         "epsilon_text": "" if epsilon is None else f"epsilon {epsilon:.3g}",
         "lead": f"People given away because of their own record: {TITLES[asked.mechanism]} noise along epsilon, and "
         f"{name} as a level line.",

@@ -76,14 +76,15 @@ class Given:
         return self.mechanism(asked) if self.perturbation is None else self.perturbation
 
 
-def slider(points: int) -> list[float]:
-    """Return the epsilons of a slider: evenly spaced in the logarithm, and short enough to be printed as they are.
+def slider(points: int, mechanism: str = "geometric") -> list[float]:
+    """Return the epsilons of a slider, as far as the mechanism's guarantee goes: evenly spaced in the logarithm, and
+    short enough to be printed as they are.
 
-    >>> slider(6)
-    [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]
+    >>> slider(6), slider(6, "gaussian")
+    ([0.001, 0.01, 0.1, 1.0, 10.0, 100.0], [0.001, 0.01, 0.1])
     """
-    spaced = np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, points)
-    return sorted({float(f"{epsilon:.3g}") for epsilon in spaced})
+    spaced = {float(f"{epsilon:.3g}") for epsilon in np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, points)}
+    return sorted(epsilon for epsilon in spaced if mechanism != "gaussian" or epsilon < 1)
 
 
 def most_percent(share: float) -> str:
@@ -108,7 +109,7 @@ def between(low: float | None, high: float | None) -> str:
 def find_positions(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
     """Every position of the slider: risks, people given away because of their own record, the worst case, a sentence.
     Intervals and certainty take longer: `find_figures` and `trace_certainty`."""
-    epsilons, deltas = slider(POINTS), given.deltas(asked.mechanism)
+    epsilons, deltas = slider(POINTS, asked.mechanism), given.deltas(asked.mechanism)
     curve = cr.curve(
         given.table,
         asked.mechanism,
@@ -166,7 +167,7 @@ def trace_certainty(report: Report, given: Given, asked: requests.Setting) -> di
         curve = cr.curve(
             given.table,
             asked.mechanism,
-            epsilon=slider(CERTAINTY_POINTS),
+            epsilon=slider(CERTAINTY_POINTS, asked.mechanism),
             delta=given.delta(asked.mechanism, asked.delta),
             measures="certainty",
             neighbours=asked.neighbours,
@@ -176,7 +177,7 @@ def trace_certainty(report: Report, given: Given, asked: requests.Setting) -> di
         return {"unknown": f"What an attacker could be sure of is not computed: {refusal}."}
     rows = [row for row in curve.to_dict()["risks"] if row["measure"] == "certainty"]
     at, shares = [row["epsilon"] for row in rows], [row["risk"] for row in rows]
-    values = np.interp(np.log(slider(POINTS)), np.log(at), shares).tolist()
+    values = np.interp(np.log(slider(POINTS, asked.mechanism)), np.log(at), shares).tolist()
     return {"unknown": None, "title": "named with 95% certainty", **make_line(values)}
 
 
@@ -397,24 +398,16 @@ def compare(report: Report, given: Given, asked: requests.CompareSetting) -> dic
     table = given.table if changed == given.recipe else tabulate_with_keys(changed, given.sensitive, report)
     report("computing the risks", None)
     sides = [(given.table, given.mechanism(asked)), (table, given.mechanism(asked.other, asked.neighbours))]
-    epsilons = sorted({*slider(COMPARED_POINTS), *(mechanism.epsilon for _, mechanism in sides)})
+    epsilons = min((slider(COMPARED_POINTS, mechanism.name) for _, mechanism in sides), key=len)
+    risk: dict[str, Any] = {"measures": asked.measure, "forms": asked.form, "weights": asked.weights}
     lines, at = [], []
     for counted, mechanism in sides:
-        curve = cr.curve(
-            counted,
-            mechanism.name,
-            epsilon=epsilons,
-            delta=mechanism.delta,
-            neighbours=asked.neighbours,
-            measures=[asked.measure, "caused"],
-            forms=asked.form,
-            weights=asked.weights,
-        ).to_dict()["risks"]
-        risks = [row["risk"] for row in curve if row["measure"] == asked.measure]
-        exposed = {row["epsilon"]: row["exposed"] for row in curve if row["measure"] == "caused"}
-        place = epsilons.index(mechanism.epsilon)
-        lines.append({**make_line(risks), "at": [mechanism.epsilon, risks[place]]})
-        at.append((counted.n_cells, mechanism, risks[place], exposed[mechanism.epsilon]))
+        others: dict[str, Any] = {"delta": mechanism.delta, "neighbours": asked.neighbours}
+        curve = cr.curve(counted, mechanism.name, epsilon=epsilons, **others, **risk).to_dict()["risks"]
+        result = cr.assess(counted, mechanism, **risk).to_dict()
+        found, exposed = result["risks"][0]["risk"], result["people"][given.sensitive]["mean"]
+        lines.append({**make_line([row["risk"] for row in curve]), "at": [mechanism.epsilon, found]})
+        at.append((counted.n_cells, mechanism, found, exposed))
     difference = round(at[1][3]) - round(at[0][3])
     word = "more" if difference > 0 else "fewer"
     change = (
@@ -431,7 +424,10 @@ def compare(report: Report, given: Given, asked: requests.CompareSetting) -> dic
             ["risk", *(percent(risk) for *_, risk, _ in at)],
             ["people exposed", *(people(exposed) for *_, exposed in at)],
         ],
-        "labels": [f"A: {describe_setting(given, asked)}", f"B: {'; '.join([describe_setting(given, asked.other), *changes])}"],
+        "labels": [
+            f"A: {describe_setting(given, asked)}",
+            f"B: {'; '.join([describe_setting(given, asked.other), *changes])}",
+        ],
         "sentence": f"B exposes {change}: A {number_of(at[0][3], 'person')}, B {number_of(at[1][3], 'person')}.",
     }
 
