@@ -170,15 +170,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "test_a_policy_about_delta_alone",
         "test_report_obeys",
     ),
-    "together/test_bayes.py": (
-        "test_what_is_drawn_is_near_what_is_enumerated[rows1",
-        "test_figures_to_meet",
-    ),
-    "together/test_refined.py": (
-        "test_integrals_in_four_dimensions",
-        "test_four_gaussian_tables_beside_a_simulation",
-        "test_whole_releases_by_hand[laplace",
-    ),
     "together/test_releasing.py": ("test_death_at_any_line",),
     "tables/test_tables_bins.py": ("test_a_thousand_edges",),
     "tables/test_tables_refusals.py": ("test_a_schema_of_many_columns_is_not_listed_in_full",),
@@ -310,11 +301,6 @@ FULL_BY_FILE: dict[str, tuple[str, ...]] = {
         "TestWorkspace::test_cells_of_one_large_table",
         "TestWorkspace::test_the_oldest_previews",
         "test_uploads_and_workers_are_gone_after_a_signal",
-    ),
-    "together/test_rules.py": (
-        "test_figures_of_adult[columns1",
-        "test_a_very_noisy_table_hinders_elimination",
-        "test_figures_of_six_labels",
     ),
     "perturbations/test_key_package.py": ("test_a_table_of_keys_is_published_as_often_as_its_rows_say",),
     "tables/test_tables_sources.py": ("test_counting_a_file_loads_no_pandas[a column a label]",),

@@ -17,10 +17,11 @@ from cellrisk.decide.requirement import Condition, Requirement, check_limits, de
 from cellrisk.decide.search import Admissible
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit
 from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import count_people
-from cellrisk.risk.sweep import Setting, find_limits
+from cellrisk.risk.sweep import find_limits
 from cellrisk.system.text import round_down
 from tests.near import near, same
 
@@ -373,7 +374,7 @@ def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
     at = cr.Geometric(epsilon=0.2)
     measured = cr.choose(bent, max_epsilon=1.0, form="exact").measured
     risk, tight = (risk_at(bent, 0.2, "local", form, "records") for form in ("exact", "tight"))
-    chance = measured.limits(Setting("geometric"))[0].chance
+    chance = measured.limits(make_mechanism("geometric", epsilon=1e-3))[0].chance
     assert risk > chance + 1e-3
     (said,) = Condition(Requirement(max_risk=0.1), measured).breaches(at)
     assert said == f"a risk of at most 10% (local risk, exact, by records); it is {100 * risk:.1f}%"
@@ -381,7 +382,7 @@ def test_what_a_mechanism_breaks(bent: cr.FrequencyTable) -> None:
         for beyond, broken in ((1e-9, 0), (-1e-9, 1)):
             limits = Requirement(**{name: edge * (1 + beyond)})
             assert len(Condition(limits, measured).breaches(at)) == broken
-    found = float(measured.at(Setting("geometric"), np.array([0.2]))[0, 0])
+    found = float(measured.at(make_mechanism("geometric", epsilon=1e-3), np.array([0.2]))[0, 0])
     assert Condition(Requirement(max_risk=found), measured).breaches(at) == []
     fewer = Requirement(max_risk=1.0, max_people=1)
     assert Condition(fewer, measured).breaches(at) == [
@@ -455,7 +456,7 @@ def look(
     conditions = (Condition(Requirement(**limits), measured),) if limits else ()  # type: ignore[arg-type]
     given: dict[str, Any] = {"max_ceiling": 0.75, "max_epsilon": 2.0, "max_caused": 0.1}
     found = [Reach(FigureLimit.read(**{name: given[name]})[0], largest) for name, largest in (reaches or {}).items()]
-    setting = Setting(mechanism, 0.0 if mechanism == "geometric" else 1e-3)  # type: ignore[arg-type]
+    setting = make_mechanism(mechanism, epsilon=1e-3, delta=0.0 if mechanism == "geometric" else 1e-3)  # type: ignore[arg-type]
     return SearchedRange(setting, measured, conditions, Admissible(intervals, 0.1, where), tuple(found), searched)
 
 

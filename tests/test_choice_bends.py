@@ -18,9 +18,10 @@ from cellrisk.counts.levels import MOST_LEVELS
 from cellrisk.decide import analytic
 from cellrisk.decide.requirement import Condition, Requirement
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, make_noises
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.risk.measures import Local, Survival
-from cellrisk.risk.sweep import MeasuredRisk, Setting
+from cellrisk.risk.sweep import MeasuredRisk
 from cellrisk.system.arrays import Floats
 from tests.examples import examples
 from tests.near import near
@@ -33,7 +34,7 @@ Intervals = tuple[tuple[float, float], ...]
 def test_narrow_windows_between_two_limits(name: str) -> None:
     """A cubic of the logarithm of epsilon, and its mirror image: between them a little is left at each of three roots,
     none of it at a bend, and two of the three beside the best."""
-    setting, roots, width = Setting(name, 0.0), np.log([0.02, 0.3, 7.0]), 1e-4
+    setting, roots, width = make_mechanism(name, epsilon=1e-3, delta=0.0), np.log([0.02, 0.3, 7.0]), 1e-4
     cubic = np.polynomial.Polynomial.fromroots(roots)
 
     def excesses(noises: Any) -> Any:
@@ -44,7 +45,7 @@ def test_narrow_windows_between_two_limits(name: str) -> None:
     expected = sorted(float(root.real) for limit in (0.0, width) for root in (cubic + limit).roots())
     assert np.log([end for interval in found.intervals for end in interval]) == pytest.approx(expected, abs=1e-6)
     for interval in found.intervals:
-        assert excesses(setting.noises(interval)).max() <= 0
+        assert excesses(make_noises(setting, interval)).max() <= 0
 
 
 @pytest.mark.parametrize("middle", [LOW * 1.01, LOW * 1.1, 0.3, HIGH / 1.1, HIGH / 1.01])
@@ -52,7 +53,7 @@ def test_narrow_windows_between_two_limits(name: str) -> None:
 def test_a_dip_anywhere_in_the_range_is_found_and_measured(name: str, middle: float) -> None:
     """A parabola of the logarithm of epsilon, the ends of the range among its places: where it goes below zero by next
     to nothing, and, lifted, where it is least."""
-    setting = Setting(name, 0.0)
+    setting = make_mechanism(name, epsilon=1e-3, delta=0.0)
 
     def parabola(noises: Any, lifted: float) -> Any:
         return (np.log([noise.scale for noise in noises]) + math.log(middle))[None] ** 2 + lifted
@@ -79,7 +80,7 @@ def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
 
 def check(
     measured: MeasuredRisk,
-    setting: Setting,
+    setting: Mechanism,
     admissible: Intervals,
     limit: float,
     searched: tuple[float, float],
@@ -135,7 +136,7 @@ def test_random_tables(
     delta = None if MECHANISMS[mechanism].pure else 0.01
     attribute: Any = SimpleNamespace(profiles=cr.Profiles.from_cells(cells, 3))
     measured = MeasuredRisk((attribute,), (Local(),), form, "uniform")
-    setting = Setting(mechanism, delta or 0.0)
+    setting = make_mechanism(mechanism, epsilon=1e-3, delta=delta or 0.0)
     grid = np.geomspace(LOW, HIGH, 200 if delta is None else 60)
     risk = measured.at(setting, grid)[0]
     slope = np.diff(risk)
@@ -292,32 +293,14 @@ def test_a_range_that_is_next_to_nothing_needs_two_points() -> None:
     ("name", "delta"), [("laplace", 0.0), ("gaussian-analytic", 0.01), ("discrete-gaussian", 0.01)]
 )
 def test_the_epsilon_of_a_scale(name: str, delta: float) -> None:
-    setting = Setting(name, delta)
+    setting = make_mechanism(name, epsilon=1e-3, delta=delta)
     scales = analytic._Scales.of(setting, 0.01, 10.0)
     epsilons = np.geomspace(0.01, 10.0, 11)
-    logs = np.array([math.log(setting.at(float(each)).scale) for each in epsilons])
+    logs = np.array([math.log(setting.with_epsilon(float(each)).scale) for each in epsilons])
     assert scales.logs[[0, -1]] == near(logs[[0, -1]])
     assert scales.invert(logs) == pytest.approx(epsilons, rel=1e-6, abs=0)
     beyond = np.array([scales.logs[0] + 1.0, scales.logs[-1] - 1.0])
     assert scales.invert(beyond) == pytest.approx([0.01, 10.0], rel=1e-9, abs=0)
-
-
-def test_two_steps_find_the_epsilon_of_a_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step asks for the noise of every epsilon, which is a search of its own: two are enough for five digits."""
-    setting = Setting("gaussian-analytic", 0.01)
-    scales = analytic._Scales.of(setting, LOW, HIGH)
-    epsilons = np.geomspace(LOW, HIGH, 60)
-    logs = np.array([math.log(setting.at(float(each)).scale) for each in epsilons])
-    asked: list[float] = []
-    noises = Setting.noises
-
-    def count(self: Setting, given: Any) -> Any:
-        asked.extend(given := list(given))
-        return noises(self, given)
-
-    monkeypatch.setattr(Setting, "noises", count)
-    assert scales.invert(logs) == pytest.approx(epsilons, rel=2e-5, abs=0)
-    assert len(asked) == 2 * len(epsilons)
 
 
 @pytest.mark.parametrize(("miss", "seen"), [(0.0, True), (0.008, True), (0.012, False)])

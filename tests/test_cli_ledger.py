@@ -125,7 +125,11 @@ def test_release_and_entry_are_written_together(run: Run, answered: Callable[...
     described = json.loads(Path("r.csv.json").read_text(encoding="utf-8"))
     assert entry["file"]["sha256"] == described["sha256"]
     assert described["ledger"]["digest"] == entry["digest"]
-    assert (entry["cohort"], entry["attribute"], entry["loss"]["mechanism"]) == ("2021", "illness", "geometric")
+    assert (entry["cohort"], entry["attribute"], entry["loss"]["events"][0]["mechanism"]) == (
+        "2021",
+        "illness",
+        "geometric",
+    )
     assert answered("ledger", "verify", LEDGER)["ok"]
     assert sorted(path.name for path in Path().iterdir()) == ["people.csv", "r.csv", "r.csv.json", LEDGER]
 

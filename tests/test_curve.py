@@ -12,7 +12,8 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.errors import CellriskError, InvalidInput, UnknownName
-from cellrisk.risk.sweep import Setting, find_limits, read_epsilons, usual_delta
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.risk.sweep import find_limits, read_epsilons, usual_delta
 from tests.near import near
 from tests.shared_data import needs_shared_data, read
 
@@ -61,7 +62,7 @@ def test_the_papers_asymptotes() -> None:
 def test_limits_with_a_threshold(small: cr.FrequencyTable) -> None:
     from cellrisk.risk.measures import Local
 
-    setting = Setting("laplace", threshold=2.5)
+    setting = make_mechanism("laplace", epsilon=1e-3, threshold=2.5)
     limits = find_limits(small.profiles("y"), Local(), ("exact",), setting)["exact", "uniform"]
     assert limits.chance == pytest.approx(
         float(cr.assess(small, cr.Laplace(epsilon=1e-12, threshold=2.5)).value("local", "exact", "uniform", "y")),
@@ -178,7 +179,7 @@ def test_refusals(small: cr.FrequencyTable, arguments: dict[str, object], says: 
 
 def test_types_refuse() -> None:
     with pytest.raises(UnknownName, match="unknown mechanism"):
-        Setting("uniform")
+        cr.mechanism("uniform", epsilon=1.0)
     with pytest.raises(InvalidInput, match="a list of numbers; got 2 dimensions"):
         read_epsilons([[1.0], [2.0]])
 

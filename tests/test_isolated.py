@@ -98,6 +98,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for name, write in WRITERS.items():
         write(folder / name)
     (folder / "set.toml").write_text(SET, encoding="utf-8")
+    (folder / "matplotlibrc").write_text("text.usetex: True\nbackend: module://planted\n", encoding="utf-8")
+    (folder / "planted.py").write_text(f"open({str(mark)!r}, 'a').write('planted')", encoding="utf-8")
     return folder, mark
 
 

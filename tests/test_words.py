@@ -12,7 +12,7 @@ import pytest
 
 import cellrisk as cr
 from cellrisk.noise.mechanisms import MECHANISMS
-from cellrisk.repeat.accounting.operators import COMPOSERS
+from cellrisk.repeat.accounting.composition import COMPOSERS
 from cellrisk.risk.attacks import GUESSES
 from cellrisk.risk.measures import MEASURES
 from cellrisk.system import words

@@ -1,9 +1,9 @@
-"""Losses that the tests of this room share."""
+"""Losses that the tests of accounting share."""
 
 from __future__ import annotations
 
 from cellrisk.noise.mechanisms import mechanism
-from cellrisk.repeat.accounting.loss import Loss
+from cellrisk.repeat.accounting.loss import Event, Loss
 
 
 def loss_of(name: str, epsilon: float, delta: float | None = None, neighbours: str = "add-remove") -> Loss:
@@ -11,21 +11,22 @@ def loss_of(name: str, epsilon: float, delta: float | None = None, neighbours: s
     return Loss.of(mechanism(name, epsilon=epsilon, delta=delta, neighbours=neighbours))
 
 
+def events_of(losses: list[Loss]) -> tuple[Event, ...]:
+    """The events of all losses, as `compose` hands them to its operators."""
+    return tuple(event for loss in losses for event in loss.events)
+
+
 def pure(epsilon: float) -> Loss:
     """A guarantee without a known mechanism."""
-    return Loss(flavour="pure", epsilon=epsilon)
+    return Loss.pure(epsilon)
 
 
 def approximate(epsilon: float, delta: float) -> Loss:
-    return Loss(flavour="approximate", epsilon=epsilon, delta=delta)
-
-
-def probabilistic(epsilon: float, delta: float) -> Loss:
-    return Loss(flavour="probabilistic", epsilon=epsilon, delta=delta)
+    return Loss.approximate(epsilon, delta)
 
 
 def concentrated(rho: float) -> Loss:
-    return Loss(flavour="concentrated", rho=rho)
+    return Loss.zcdp(rho)
 
 
 ONE_OF_EACH = {
@@ -37,5 +38,4 @@ ONE_OF_EACH = {
     "discrete-gaussian": loss_of("discrete-gaussian", 0.3, 1e-6),
     "pure": pure(0.3),
     "approximate": approximate(0.3, 1e-6),
-    "probabilistic": probabilistic(0.3, 1e-6),
 }

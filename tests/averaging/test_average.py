@@ -77,12 +77,12 @@ def test_agrees_with_simulated_averages(mechanism: cr.Mechanism, number: int) ->
 def test_gaussians_composed_exactly_agree_with_averaging(name: str, number: int, delta: float | None) -> None:
     """In every measure and form: the rule's noise has scale sigma/sqrt T, which is what averaging leaves."""
     mechanism = cr.mechanism(name, epsilon=0.5, delta=0.02)
-    found = average(make(CELLS), mechanism, releases=number, operator="gaussian", total_delta=delta)
+    found = average(make(CELLS), mechanism, releases=number, operator="pld", total_delta=delta)
     rule = found.rules[-1]
     assert rule.mechanism is not None
     assert math.isclose(rule.mechanism.scale, mechanism.scale / math.sqrt(number), rel_tol=1e-11)
     assert {row.larger(len(found.rules) - 1) for row in found.rows} == {"equal"}
-    assert "by gaussian composition" in found.headline
+    assert "by pld composition" in found.headline or number == 1
     assert "which is the same: noise of standard deviation" in found.headline
 
 
@@ -148,7 +148,7 @@ def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
     basic, exact = found.rules
     assert (basic.operator, basic.epsilon, basic.delta, basic.mechanism) == ("basic", 2.0, 0.04, None)
     assert "holds for epsilon below 1 only" in basic.why
-    assert exact.operator == "gaussian"
+    assert exact.operator == "pld"
     assert exact.mechanism is not None
     assert found.row().rules[0] is None
     assert found.row().larger(0) is None
@@ -164,9 +164,9 @@ def test_where_the_mechanism_cannot_be_set_the_answer_says_so() -> None:
 
 def test_what_is_assumed_is_said() -> None:
     even = average(
-        make(CELLS), cr.Geometric(epsilon=0.5), releases=2, measures="local", operator="advanced", total_delta=1e-3
+        make(CELLS), cr.Geometric(epsilon=0.5), releases=2, measures="local", operator="rdp", total_delta=1e-3
     )
-    assert [rule.operator for rule in even.rules] == ["basic", "advanced"]
+    assert [rule.operator for rule in even.rules] == ["basic", "rdp"]
     said = " ".join(even.statements)
     assert "of releases that are clamped he sees less" in said
     assert "meets the threshold exactly is not below it" in said
@@ -186,12 +186,12 @@ def test_output_is_tidy_and_says_whom_it_is_for() -> None:
     assert sorted(frame.attacker.unique()) == ["any", "averaging", "one release", "rule"]
     document = json.loads(json.dumps(found.to_dict()))
     assert document["releases"] == 5
-    assert [rule["operator"] for rule in document["rules"]] == ["basic", "gaussian"]
+    assert [rule["operator"] for rule in document["rules"]] == ["basic", "pld"]
     assert document["risks"][0]["larger"][1] == "equal"
     text = str(found)
     assert text.startswith(found.headline)
     assert "For the curator" in text
-    assert "rule, gaussian" in text
+    assert "rule, pld" in text
     assert "Dirichlet prior" in text
     assert found.row("marginal_shrinkage", weights=None) == found.row("marginal_shrinkage")
 

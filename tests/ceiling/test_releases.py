@@ -16,15 +16,14 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, LaplaceNoise
 from cellrisk.repeat.accounting.ceilings import (
     DeltaCurve,
-    _ask_curves,
     _bend,
-    _disclose,
     bound_success,
     compose_ceiling,
     find_ceiling,
+    find_curves,
 )
+from cellrisk.repeat.accounting.distributions import Moved, Parts
 from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.accounting.pieces import GaussianPiece, LaplacePiece, PurePiece
 from cellrisk.risk.ceilings import Labels, Likelihoods, find_success, succeed
 from tests.near import near
 
@@ -133,7 +132,7 @@ def test_two_laplace_releases() -> None:
 @pytest.mark.parametrize("mechanism", ONE_OF_EACH, ids=lambda mechanism: mechanism.name)
 def test_one_release_by_its_curve_is_that_of_its_noise(mechanism: cr.Mechanism, neighbours: str) -> None:
     mechanism = type(mechanism)(mechanism.epsilon, delta=mechanism.delta, neighbours=neighbours)
-    curves = _ask_curves([Loss.of(mechanism)])
+    curves = find_curves([Loss.of(mechanism)])
     for priors in ((0.5, 0.5), (0.47, 0.53), (0.4, 0.35, 0.25), (0.2,) * 5):
         labels = Labels.of(priors)
         require_close_above(curves.guess_right(labels), find_success(mechanism.noise, labels))
@@ -151,7 +150,7 @@ def test_gaussian_releases_are_one() -> None:
     assert found.even_two == pytest.approx(0.5 * math.erfc(-0.5 / sigma), abs=1e-13)
     assert found.even == near(find_success(GaussianNoise(sigma), Labels.even(4)))
     assert found.advantage == near(math.erf(0.5 / (math.sqrt(2) * sigma)))
-    curves = _ask_curves(losses_of(*mechanisms))
+    curves = find_curves(losses_of(*mechanisms))
     require_close_above(curves.guess_right(Labels.even(2)), found.even_two)
     require_close_above(curves.guess_right(Labels.even(4)), found.even)
     replaced = [cr.AnalyticGaussian(0.5, delta=1e-5, neighbours="replace")] * 2
@@ -175,7 +174,7 @@ def test_advantage_is_the_total_variation_of_a_record_left_out() -> None:
 def test_guarantees_about_replaced_and_added_records_together() -> None:
     """One guarantee is about a replaced record, so that only two labels are compared: a guarantee about an added one
     counts twice. Of two answers that may be false, the surer one is believed."""
-    unknown = [Loss(flavour="pure", epsilon=0.5, neighbours="replace"), Loss(flavour="pure", epsilon=0.4)]
+    unknown = [Loss.pure(0.5, "replace"), Loss.pure(0.4)]
     found = compose_ceiling(unknown)
     require_close_above(found.even_two, 1 / (1 + math.exp(-0.8)))
     assert found.advantage is not None
@@ -221,52 +220,89 @@ def test_every_release_adds() -> None:
         before = after
 
 
+class TestRhoAlone:
+    """A rho bounds the ceiling of every mechanism that has it: Gaussian noise of sigma = 1/sqrt(2 rho) is one."""
+
+    @pytest.mark.parametrize("labels", [2, 3, 7])
+    @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 8.0])
+    def test_no_gaussian_beats_it(self, rho: float, labels: int) -> None:
+        for neighbours, counts in (("add-remove", 1.0), ("replace", 2.0)):  # so many have noise, and share the rho
+            exact = find_success(GaussianNoise(math.sqrt(counts / (2.0 * rho))), Labels.even(labels))
+            found = compose_ceiling([Loss.zcdp(rho, neighbours)], labels=labels)
+            assert exact <= found.even <= 1.0
+            assert not found.exact
+        apart = math.erf(0.5 * math.sqrt(rho))  # a record left out: the total variation of two such Gaussians
+        assert compose_ceiling([Loss.zcdp(rho)]).advantage >= apart
+
+    def test_a_little_rho_tells_little(self) -> None:
+        """Pinsker: half of sqrt(rho/2) above a coin toss, rho that of a swap."""
+        assert compose_ceiling([Loss.zcdp(1e-6, "replace")]).even_two <= 0.5 + 0.5 * math.sqrt(1e-6)
+        assert compose_ceiling([Loss.zcdp(1e-6)]).even_two <= 0.5 + 0.5 * math.sqrt(4e-6)
+
+    def test_beside_known_noise_it_adds(self) -> None:
+        alone = compose_ceiling(losses_of(cr.Geometric(0.5))).even_two
+        both = compose_ceiling([Loss.zcdp(0.01), *losses_of(cr.Geometric(0.5))]).even_two
+        assert alone < both < 1.0
+
+
+def test_a_set_and_its_tables_one_by_one_have_one_ceiling() -> None:
+    tables = losses_of(*[cr.Geometric(0.5)] * 6)
+    one_by_one, as_set = compose_ceiling(tables, labels=3), compose_ceiling([Loss.join(tables)], labels=3)
+    assert (one_by_one.even_two, one_by_one.even) == (as_set.even_two, as_set.even)
+    require_close_above(as_set.even_two, enumerate_releases([randomised(0.5)] * 6, (0.5, 0.5)), 1e-12)
+    gaussians = losses_of(*[cr.DiscreteGaussian(0.5, delta=1e-6)] * 3)
+    assert compose_ceiling([Loss.join(gaussians)]).even_two == compose_ceiling(gaussians).even_two
+
+
 class TestGuaranteesAlone:
     @pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0])
     def test_pure(self, epsilon: float) -> None:
         """Two even labels: 1 - e^-epsilon/2, of a mechanism that tosses a fair coin without the record."""
-        found = compose_ceiling([Loss(flavour="pure", epsilon=epsilon)])
+        found = compose_ceiling([Loss.pure(epsilon)])
         require_close_above(found.even_two, 1 - math.exp(-epsilon) / 2, 1e-11)
         assert not found.exact
-        replaced = compose_ceiling([Loss(flavour="pure", epsilon=epsilon, neighbours="replace")])
+        replaced = compose_ceiling([Loss.pure(epsilon, "replace")])
         require_close_above(replaced.even_two, 1 / (1 + math.exp(-epsilon)), 1e-11)
 
     @pytest.mark.parametrize("labels", [2, 3, 6])
     @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (0.5, 0.02), (2.0, 1e-3)])
     def test_a_mechanism_that_keeps_the_guarantee_is_below(self, labels: int, epsilon: float, delta: float) -> None:
         """With probability delta the label is told; else it, or any of the others, with odds as far as they may go."""
-        flavour = "approximate" if delta else "pure"
-        bound = compose_ceiling([Loss(flavour=flavour, epsilon=epsilon, delta=delta)], labels=labels)
+        stated = (
+            (lambda *more: Loss.approximate(epsilon, delta, *more))
+            if delta
+            else (lambda *more: Loss.pure(epsilon, *more))
+        )
+        bound = compose_ceiling([stated()], labels=labels)
         most = math.exp(epsilon) / labels  # without the record every label is named equally often
         told = min(most, 1 - math.exp(-epsilon) * (1 - 1 / labels))
         assert bound.even >= delta + (1 - delta) * told - 1e-12
-        swap = compose_ceiling(
-            [Loss(flavour=flavour, epsilon=epsilon, delta=delta, neighbours="replace")], labels=labels
-        )
+        swap = compose_ceiling([stated("replace")], labels=labels)
         response = math.exp(epsilon) / (math.exp(epsilon) + labels - 1)  # randomised response with K answers
         assert swap.even >= delta + (1 - delta) * response - 1e-12
         assert swap.advantage is not None
 
     def test_the_bounds_are_reached(self) -> None:
         """K labels: e^epsilon/K as long as it is not too much, and randomised response under replace."""
-        found = compose_ceiling([Loss(flavour="pure", epsilon=0.5)], labels=6)
+        found = compose_ceiling([Loss.pure(0.5)], labels=6)
         require_close_above(found.even, math.exp(0.5) / 6, 1e-11)
-        swap = compose_ceiling([Loss(flavour="pure", epsilon=0.5, neighbours="replace")], labels=2)
+        swap = compose_ceiling([Loss.pure(0.5, "replace")], labels=2)
         require_close_above(swap.even, 1 / (1 + math.exp(-0.5)), 1e-11)
 
     @pytest.mark.parametrize("mechanism", ONE_OF_EACH, ids=lambda mechanism: mechanism.name)
     @pytest.mark.parametrize("labels", [2, 5])
     def test_what_is_known_of_the_noise_only_helps(self, mechanism: cr.Mechanism, labels: int) -> None:
         known, also = Loss.of(mechanism), Loss.of(cr.Geometric(0.4))
-        bare = Loss(flavour=known.flavour, epsilon=known.epsilon, delta=known.delta)
+        epsilon = known.epsilon or 0.0
+        bare = Loss.approximate(epsilon, known.delta) if known.delta else Loss.pure(epsilon)
         for rest in ([], [also]):
             assert compose_ceiling([known, *rest], labels=labels).even <= (
                 compose_ceiling([bare, *rest], labels=labels).even + 1e-12
             )
 
     def test_a_guarantee_about_replacing_says_nothing_of_leaving_out(self) -> None:
-        losses = [Loss(flavour="pure", epsilon=0.5, neighbours="replace"), Loss.of(cr.Geometric(0.5))]
-        curves = _ask_curves(losses)
+        losses = [Loss.pure(0.5, "replace"), Loss.of(cr.Geometric(0.5))]
+        curves = find_curves(losses)
         assert curves.removed is None
         found = compose_ceiling(losses, labels=3)
         assert 1 / 3 < found.even < 1
@@ -274,26 +310,28 @@ class TestGuaranteesAlone:
 
     def test_a_swap_fails_where_one_of_two_steps_does(self) -> None:
         """(epsilon, delta) there and back: delta + e^epsilon delta; independent guarantees fail as 1 - prod(1 - d)."""
-        one, other = ((Loss(flavour="approximate", epsilon=e, delta=d)) for e, d in ((0.5, 1e-3), (2.0, 2e-2)))
-        assert _disclose([one, other]) == near(1 - (1 - 1e-3) * (1 - 2e-2))
+        one, other = ((Loss.approximate(e, d)) for e, d in ((0.5, 1e-3), (2.0, 2e-2)))
+        curves = find_curves([one, other])
+        assert curves.removed is not None
+        assert curves.removed.disclosed == near(1 - (1 - 1e-3) * (1 - 2e-2))
         twice = [(1 + math.exp(0.5)) * 1e-3, (1 + math.exp(2.0)) * 2e-2]
-        assert _disclose([one, other], swapped=True) == near(1 - (1 - twice[0]) * (1 - twice[1]))
-        replaced = Loss(flavour="approximate", epsilon=0.5, delta=1e-3, neighbours="replace")
-        assert _disclose([replaced, Loss(flavour="pure", epsilon=1.0)], swapped=True) == near(1e-3)
-        assert _disclose([Loss(flavour="approximate", epsilon=5.0, delta=0.1), one], swapped=True) == 1.0
+        assert curves.swapped.disclosed == near(1 - (1 - twice[0]) * (1 - twice[1]))
+        replaced = Loss.approximate(0.5, 1e-3, "replace")
+        assert find_curves([replaced, Loss.pure(1.0)]).swapped.disclosed == near(1e-3)
+        assert find_curves([Loss.approximate(5.0, 0.1), one]).swapped.disclosed == near(1.0)
 
     def test_nobody_guesses_right_more_than_always(self) -> None:
-        certain = [Loss(flavour="approximate", epsilon=0.1, delta=0.999)] * 9
+        certain = [Loss.approximate(0.1, 0.999)] * 9
         for labels in (2, 3):
             assert 1 - 1e-9 < compose_ceiling(certain, labels=labels).even <= 1.0
 
     def test_deltas_that_tell_everything(self) -> None:
-        loss = Loss(flavour="approximate", epsilon=3.0, delta=0.2)  # (1 + e^3) 0.2 is above 1: a swap is not protected
+        loss = Loss.approximate(3.0, 0.2)  # (1 + e^3) 0.2 is above 1: a swap is not protected
         found = compose_ceiling([loss] * 3)
         removed = 1 - 0.8**3
         assert removed < (found.advantage or 0) <= 1
         assert found.even_two <= 1
-        assert compose_ceiling([Loss(flavour="approximate", epsilon=0.1, delta=0.999)] * 9).even_two == near(1.0)
+        assert compose_ceiling([Loss.approximate(0.1, 0.999)] * 9).even_two == near(1.0)
 
 
 def random_worlds(generator: np.random.Generator) -> Likelihoods:
@@ -338,22 +376,22 @@ def test_no_way_of_naming_labels_beats_the_bound(seed: int) -> None:
     swap = max(float(np.abs(np.log(one / other)).max()) for one, other in itertools.permutations(worlds, 2))
     priors = tuple(generator.dirichlet(np.ones(labels)))
     success = guess_among(worlds, priors)
-    assert success <= compose_ceiling([Loss(flavour="pure", epsilon=epsilon)], priors=priors).success + 1e-12
-    replaced = Loss(flavour="pure", epsilon=swap, neighbours="replace")
+    assert success <= compose_ceiling([Loss.pure(epsilon)], priors=priors).success + 1e-12
+    replaced = Loss.pure(swap, "replace")
     assert success <= compose_ceiling([replaced], priors=priors).success + 1e-12
 
 
 class TestCurves:
     PIECES = (
-        ((PurePiece(0.7), 1),),
-        ((PurePiece(0.3), 2), (LaplacePiece(0.9), 1)),
-        ((GaussianPiece(0.5), 1),),
-        ((LaplacePiece(30.0), 2),),
+        ((Moved("pure", 0.7), 1),),
+        ((Moved("pure", 0.3), 2), (Moved("laplace", 0.9), 1)),
+        ((Moved("gaussian", 0.5), 1),),
+        ((Moved("laplace", 30.0), 2),),
     )
 
     @pytest.mark.parametrize("pieces", PIECES, ids=str)
     def test_a_curve_becomes_two_worlds_and_is_found_in_them_again(self, pieces: tuple) -> None:
-        curve = DeltaCurve(pieces)
+        curve = DeltaCurve(Parts(pieces))
         worlds = curve.likelihoods(1)
         assert worlds.without.sum() == pytest.approx(1.0, abs=1e-9)
         assert worlds.with_person.sum() == pytest.approx(1.0, abs=1e-9)
@@ -373,7 +411,7 @@ class TestCurves:
         answers = list(itertools.product([True, False], repeat=len(losses)))
         one = [math.prod(p if each else 1 - p for p, each in zip(true, answer, strict=True)) for answer in answers]
         other = [math.prod(1 - p if each else p for p, each in zip(true, answer, strict=True)) for answer in answers]
-        curve = DeltaCurve(((PurePiece(losses[0]), len(losses)),), disclosed)
+        curve = DeltaCurve(Parts(((Moved("pure", losses[0]), len(losses)),), (disclosed,)))
         for epsilon in (0.0, 0.2, 0.5, 2.0):
             told = [p - math.exp(epsilon) * q for p, q in zip(one, other, strict=True)]
             delta = disclosed + (1.0 - disclosed) * sum(each for each in told if each > 0)
@@ -381,7 +419,7 @@ class TestCurves:
             assert delta - 1e-9 <= found <= delta + 1e-4
 
     def test_few_points_are_above_many(self) -> None:
-        curve = DeltaCurve(((LaplacePiece(0.9), 3),))
+        curve = DeltaCurve(Parts(((Moved("laplace", 0.9), 3),)))
         labels = Labels.even(4)
         fine, coarse = (succeed(curve.likelihoods(distinct), labels) for distinct in (1, 100_000))
         assert fine <= coarse <= fine + 1e-3
@@ -418,18 +456,14 @@ class TestCurves:
         """pi = 0.02: delta at ln 49, and not at 0."""
         exact = enumerate_releases([randomised(1.5)] * 2, (0.02, 0.98))
         require_close_above(compose_ceiling(losses_of(cr.Geometric(1.5)) * 2, priors=(0.02, 0.98)).success, exact)
-        assert DeltaCurve(((PurePiece(1.0), 1),)).guess_right(0.0) == 1.0
+        assert DeltaCurve(Parts(((Moved("pure", 1.0), 1),))).guess_right(0.0) == 1.0
 
 
 class TestRefusals:
-    def test_concentrated(self) -> None:
-        losses = [Loss(flavour="concentrated", rho=0.1), Loss.of(cr.Geometric(1.0))]
-        with pytest.raises(InvalidInput, match=r"says nothing of the distribution .* got 1 of 2"):
-            compose_ceiling(losses)
-
     def test_what_is_no_loss(self) -> None:
-        with pytest.raises(InvalidInput, match="only losses have a ceiling together; got float"):
+        with pytest.raises(InvalidInput) as refused:
             compose_ceiling([1.0])  # type: ignore[list-item]
+        assert refused.value.code == "no-loss"
 
     def test_noise_with_too_many_outcomes(self) -> None:
         wide = Loss.of(cr.DiscreteGaussian(1e-5, delta=1e-6))
@@ -440,9 +474,10 @@ class TestRefusals:
         def fail() -> None:
             raise ImportError
 
-        monkeypatch.setattr("cellrisk.repeat.accounting.ceilings.load_distributions", fail)
-        with pytest.raises(InvalidInput, match="needs dp-accounting; pip install"):
-            compose_ceiling(losses_of(cr.Geometric(1.0), cr.Geometric(1.0)))
+        monkeypatch.setattr("cellrisk.repeat.accounting.distributions.load_distributions", fail)
+        with pytest.raises(InvalidInput, match="dp-accounting is not installed"):
+            compose_ceiling(losses_of(cr.Laplace(1.0), cr.Geometric(1.0)))
+        assert compose_ceiling(losses_of(cr.Geometric(1.0), cr.Geometric(1.0))).even > 0.7
         assert compose_ceiling(losses_of(cr.Geometric(1.0))).even > 0.7
         assert compose_ceiling(losses_of(*[cr.AnalyticGaussian(1.0, delta=1e-5)] * 2)).even > 0.5
 

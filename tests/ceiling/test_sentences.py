@@ -372,9 +372,9 @@ def test_noise_that_is_rounded_afterwards_is_bounded(name: str, neighbours: str)
 def test_guarantees_alone(seed: int) -> None:
     """Of one: (e^epsilon - 1 + 2 delta)/(e^epsilon + 1). Of several: their worst, added up over all outcomes."""
     draw = random.Random(200 + seed)
-    words = {"neighbours": draw.choice(["add-remove", "replace"]), "flavour": "approximate"}
+    words = {"neighbours": draw.choice(["add-remove", "replace"])}
     given = [(draw.uniform(0.2, 2.0), 10 ** draw.uniform(-4, -1)) for _ in range(1 + seed % 3)]
-    found = compose_ceiling([Loss(epsilon=epsilon, delta=delta, **words) for epsilon, delta in given])
+    found = compose_ceiling([Loss.approximate(epsilon, delta, **words) for epsilon, delta in given])
     exact = distance([guarantee(*each) for each in given])
     if len(given) == 1:
         ((epsilon, delta),) = given
@@ -407,6 +407,45 @@ def test_the_public_statement_promises_what_the_counts_keep(seed: int) -> None:
     require_factor(text, made)
     require_true(text, [made])
     assert "That holds against every attack, with any knowledge, for ever" in text
+
+
+EXCEPT = "for ever, except for what is named below as not covered by the guarantee;"
+BESIDE = "(coin toss: 50%). What the guarantee does not cover is not in this figure."
+
+
+def test_the_public_statement_excepts_what_the_guarantee_does_not_cover() -> None:
+    """Values that were not declared, and whether records were refused: data that are published without noise."""
+    declared = cr.tabulate(PEOPLE, ["sex", "age"], "job", levels=LEVELS, outside="drop")
+    refused, observed = table(), cr.tabulate(PEOPLE, ["sex", "age"], "job", levels={"job": [*"ab"]}, outside="drop")
+    for given, covered in ((declared, True), (refused, False), (observed, False)):
+        text = " ".join(strip(cr.report(given, cr.Geometric(1.0), public=True).to_html()).split())
+        assert (EXCEPT in text, BESIDE in text) == (not covered, not covered)
+        assert text.count("for ever;") == covered
+        assert ("Not covered by the guarantee none" in re.sub(r"\W+", " ", text)) is covered
+    tables = [{"qid": "sex"}, {"qid": "age"}]
+    found = cr.assess_together(PEOPLE, tables, "job", epsilon=1.0, levels={"job": [*"ab"]})
+    text = " ".join(strip(cr.report(found, public=True).to_html()).split())
+    assert (EXCEPT in text, BESIDE in text) == (True, True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tables_of_several_attributes_are_taken_together(seed: int) -> None:
+    """They are about the same people: an attacker sees all of them, and their losses add up."""
+    made = draw_mechanism(random.Random(450 + seed))
+    both_ways = {"age": [*"yo"], "sex": [*"fmx"], "job": [*"ab"]}
+    several = cr.tabulate(PEOPLE, "age", ["sex", "job"], levels=both_ways, outside="drop")
+    text = " ".join(strip(cr.report(several, made, public=True).to_html()).split())
+    require_true(text, [made, made], slack=0.01)
+    ((epsilon, delta, factor, _, _),) = FACTOR.findall(text)
+    assert made.epsilon < float(epsilon) <= 2 * made.epsilon + 1e-9
+    here, there = observe([count(made)] * (4 if made.neighbours == "replace" else 2))
+    for one, other in ((here, there), (there, here)):
+        assert math.fsum(np.maximum(one - float(factor.replace(",", "")) * other, 0.0)) <= float(delta or 0.0) + 1e-12
+    assert "Together the tables keep" in text
+    for result in (cr.assess(several, made), cr.choose(several, made.name, max_epsilon=1.0, delta=made.delta or None)):
+        cost = 2 * (made.epsilon if isinstance(result, cr.Assessment) else 1.0)
+        assert f"the 2 tables cost epsilon {cost:.3g}"[:-1] in str(result)
+    assert "The worst case above is for one of them alone." in cr.report(several, made).to_html()
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 5.0, 12.0, 100.0, 1000.0])

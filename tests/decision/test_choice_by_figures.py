@@ -26,8 +26,9 @@ from cellrisk.decide.figure_limits import (
 )
 from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.noise.perturbations import read_perturbation
-from cellrisk.risk.sweep import Setting
 from cellrisk.system.arrays import Floats
 from tests.near import near
 
@@ -43,7 +44,7 @@ def make_table(cells: list[list[int]]) -> cr.FrequencyTable:
     return cr.tabulate(frame, "q", "y", levels={"y": list(range(len(cells[0])))}, count="n")
 
 
-def find_largest(limit: FigureLimit, attributes: Any, setting: Setting, low: float, high: float) -> float | None:
+def find_largest(limit: FigureLimit, attributes: Any, setting: Mechanism, low: float, high: float) -> float | None:
     """The largest epsilon up to which every smaller one, from ``low`` on, keeps the limit."""
     kept = limit.find_kept(attributes, setting, low, high)
     assert all(start <= end for start, end in kept)
@@ -170,7 +171,7 @@ def test_the_scan_of_certainty_looks_between_points_near_the_limit(
 
     monkeypatch.setattr("cellrisk.decide.figure_limits.certain_shares", rise)
     table = make_table(MIXED)
-    largest = find_largest(CertainLimit(0.5), table.attributes, Setting("geometric"), 1e-3, 100.0)
+    largest = find_largest(CertainLimit(0.5), table.attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0)
     assert largest is not None
     assert largest < risen
 
@@ -190,7 +191,7 @@ def scan_certainty(
 
     monkeypatch.setattr("cellrisk.decide.figure_limits.certain_shares", answer)
     attributes = make_table(cells).attributes
-    return find_largest(CertainLimit(0.5), attributes, Setting("geometric"), *searched), asked
+    return find_largest(CertainLimit(0.5), attributes, make_mechanism("geometric", epsilon=1e-3), *searched), asked
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_certainty_that_cannot_be_told_is_no_limit() -> None:
     """Of a table with too many different cells, which labels stand in which cell is not held."""
     attributes = [replace(each, vectors=None) for each in make_table(MIXED).attributes]
     with pytest.raises(CellriskError, match="no certainty can be told"):
-        find_largest(CertainLimit(0.5), attributes, Setting("geometric"), 1e-3, 100.0)
+        find_largest(CertainLimit(0.5), attributes, make_mechanism("geometric", epsilon=1e-3), 1e-3, 100.0)
 
 
 def test_the_ceiling_has_closed_forms() -> None:
@@ -409,7 +410,7 @@ def test_a_limit_on_epsilon_at_the_ends_of_the_range() -> None:
     """It is kept up to itself, or up to the end of the range; not at all where the range begins above it."""
     for most, largest in ((0.5, 0.5), (0.01, 0.01), (10.0, 10.0), (20.0, 10.0), (0.009, None)):
         (limit,) = FigureLimit.read(max_epsilon=most)
-        assert find_largest(limit, [], Setting("geometric", 0.0), 0.01, 10.0) == largest
+        assert find_largest(limit, [], make_mechanism("geometric", epsilon=1e-3, delta=0.0), 0.01, 10.0) == largest
 
 
 @pytest.mark.parametrize(
@@ -431,7 +432,7 @@ def test_how_far_limits_reach_on_any_table(
     limits: dict[str, float], name: str, largest: float | None, binds: bool
 ) -> None:
     """Two equally likely values are told apart 1/(1 + e^-epsilon) of the time: 3 times in 4 at ln 3."""
-    setting = Setting(name, 1e-5 if name == "gaussian" else 0.0)  # type: ignore[arg-type]
+    setting = make_mechanism(name, epsilon=1e-3, delta=1e-5 if name == "gaussian" else 0.0)  # type: ignore[arg-type]
     reach = ReachWithoutData.of(FigureLimit.read(**limits), setting)  # type: ignore[arg-type]
     assert reach == ReachWithoutData(None if largest is None else pytest.approx(largest, rel=2e-7, abs=0), binds)
 
@@ -514,7 +515,7 @@ def test_who_is_named_for_certain_after_rounding() -> None:
 
 def test_a_limit_that_is_kept_only_farther_on_is_not_kept() -> None:
     """The cell (2, 0) is above 0.1 at ln 3 and below it at 5: nothing up to 5 keeps the limit from the start."""
-    attributes, setting = make_table([[2, 0]]).attributes, Setting("geometric", 0.0)
+    attributes, setting = make_table([[2, 0]]).attributes, make_mechanism("geometric", epsilon=1e-3, delta=0.0)
     (limit,) = FigureLimit.read(max_caused=0.1)
     assert find_largest(limit, attributes, setting, math.log(3.0), 5.0) is None
     assert find_largest(limit, attributes, setting, math.log(3.0), 1.2) is None

@@ -14,10 +14,10 @@ import cellrisk as cr
 from cellrisk.cli import main
 from cellrisk.errors import CellriskError, InvalidInput
 from cellrisk.noise.distributions import NoNoise
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
 from cellrisk.risk import curves
 from cellrisk.risk.certainty import NegativeBinomial, find_certainty
 from cellrisk.risk.figure_lines import FIGURES, FigureLines
-from cellrisk.risk.sweep import Setting
 from tests.near import near, same
 
 CERTAINTIES = [0.8, 0.95]
@@ -222,7 +222,7 @@ def test_one_label_is_refused() -> None:
 
 def test_types_refuse(small: cr.FrequencyTable) -> None:
     with pytest.raises(InvalidInput, match="no figure"):
-        FigureLines(Setting("laplace"), "y", "homogeneity", 14, np.array([1.0]))
+        FigureLines(make_mechanism("laplace", epsilon=1e-3), "y", "homogeneity", 14, np.array([1.0]))
     with pytest.raises(InvalidInput, match="one line"):
         curves.RiskCurve(small, (), {})
 

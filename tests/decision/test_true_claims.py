@@ -21,7 +21,7 @@ import pytest
 from scipy.special import gammaln, ndtr
 
 import cellrisk as cr
-from cellrisk.risk.sweep import Setting
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
 
 matplotlib.use("Agg")
 
@@ -34,7 +34,7 @@ SPANS = rf"from {NUMBER} to {NUMBER}(?:, and from {NUMBER} to {NUMBER})*"
 
 @lru_cache(maxsize=4096)
 def scale_of(mechanism: str, delta: float, epsilon: float) -> float:
-    return Setting(mechanism, delta).at(epsilon).scale  # type: ignore[arg-type]
+    return make_mechanism(mechanism, epsilon=1e-3, delta=delta).with_epsilon(epsilon).scale  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,9 @@ def judge(oracle: Oracle, limits: dict[str, float]) -> Callable[[float, str | No
 def test_the_oracle_is_the_figures_that_are_printed() -> None:
     for seed in range(5):
         oracle, how, _ = draw_case(seed)
-        mechanism = Setting(how["mechanism"], oracle.delta, threshold=oracle.threshold).at(0.7)
+        mechanism = make_mechanism(
+            how["mechanism"], epsilon=1e-3, delta=oracle.delta, threshold=oracle.threshold
+        ).with_epsilon(0.7)
         found = cr.assess(make_table(oracle.counts), mechanism, measures="local")
         risk, caused = oracle.sums(0.7)
         assert found.value() == pytest.approx(risk, rel=1e-8, abs=1e-12)

@@ -82,9 +82,9 @@ def test_a_command_waits_as_long_as_the_library(in_file: Where) -> None:
 
 
 def test_tables_of_a_set_are_told_on_one_line_each() -> None:
-    table = BookedTable(("age", "se\nx"), Loss(flavour="pure", epsilon=0.5), name="the\nold", where="age from 18")
+    table = BookedTable(("age", "se\nx"), Loss.pure(0.5), name="the\nold", where="age from 18")
     assert table.describe() == '"the old": age, se x; age from 18, at 0.5-DP'
-    assert BookedTable(("age",), Loss(flavour="pure", epsilon=0.5)).describe() == "age, at 0.5-DP"
+    assert BookedTable(("age",), Loss.pure(0.5)).describe() == "age, at 0.5-DP"
 
 
 # Files that a ledger names.

@@ -44,7 +44,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
             purpose=PURPOSE,
             file=folder / "released.csv",
         )
-        ledger.add(attribute=None, quasi_identifiers=["age"], loss=Loss(flavour="concentrated", rho=1 / 3))
+        ledger.add(attribute=None, quasi_identifiers=["age"], loss=Loss.zcdp(1 / 3))
         ledger.add(attribute="job", quasi_identifiers=[], loss=mechanism("discrete-gaussian", epsilon=1.5, delta=1e-7))
         ledger.add(attribute="ill", quasi_identifiers=[], loss=mechanism("gaussian-pdp", epsilon=0.1, delta=1e-7))
         return ledger.entries()
@@ -143,7 +143,7 @@ def test_the_registry_gets_one_record_a_release(entries: tuple[Entry, ...]) -> N
     loss = entries[4].loss
     assert loss is not None
     assert parameters == {"epsilon": 1.5, "delta": 1e-7, "rho": getattr(loss.mechanism, "rho", None)}
-    assert fourth["dp_variant"]["variant_name"] == "Custom"
+    assert fourth["dp_variant"]["variant_name"] == "Approximate DP"
     assert "1.0e-07" in write_registry(entries)  # without the full stop, YAML 1.1 would read a text
 
 

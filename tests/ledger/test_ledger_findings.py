@@ -26,7 +26,7 @@ TIME = "2024-03-31T12:00:00.000000+00:00"
 
 
 def pure(epsilon: float) -> Loss:
-    return Loss(flavour="pure", epsilon=epsilon)
+    return Loss.pure(epsilon)
 
 
 def make_entries(*told: tuple[Any, ...]) -> tuple[Entry, ...]:
@@ -212,7 +212,7 @@ def test_what_keeps_a_limit_by_addition_is_not_composed_further(monkeypatch: pyt
     exact.check_limit(Limit(cohort="a", epsilon=1.0, operator="basic"))
     assert asked == [("basic", 0.0, "pure")]
     asked.clear()
-    approximate = Loss(flavour="approximate", epsilon=0.1, delta=1e-9)
+    approximate = Loss.approximate(0.1, 1e-9)
     with pytest.raises(InvalidInput, match=r"^the limit of cohort 'a' cannot be kept: no such epsilon$"):
         LedgerState(make_entries(("a",), ("a", approximate))).check_limit(Limit(cohort="a", epsilon=5.0))
     assert asked == [("basic", 0.0, "pure"), ("tightest", 0.0, "pure")]

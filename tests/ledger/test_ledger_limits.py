@@ -40,7 +40,7 @@ def test_a_release_past_the_limit_is_refused_and_not_written(where: Where) -> No
             ):
                 attempt()
         assert len(ledger.entries(kind="release")) == 3
-        assert ledger.limit("everyone") == Limit(cohort="everyone", epsilon=0.3, flavour="pure")
+        assert ledger.limit("everyone") == Limit(cohort="everyone", epsilon=0.3)
         ledger.set_limit("everyone", epsilon=0.4)
         ledger.check(LAPLACE)
         add(ledger)
@@ -104,7 +104,7 @@ def test_limits_of_cohorts_inside_cohorts(tmp_path: Path, seed: int) -> None:
                 attempt = partial(ledger.set_limit, cohort, epsilon=float(epsilon * 3))
             else:
                 expected = people.release(cohort, epsilon / 4)
-                attempt = partial(add, ledger, Loss(flavour="pure", epsilon=float(epsilon / 4)), cohort)
+                attempt = partial(add, ledger, Loss.pure(float(epsilon / 4)), cohort)
             answers.append(("limit" if kind == "limit" else "release", expected))
             if expected:
                 attempt()
@@ -146,7 +146,7 @@ def test_a_part_carries_the_releases_on_the_whole(in_file: Where) -> None:
 
 def test_a_limit_with_delta_is_kept_by_the_tightest_composition(in_file: Where) -> None:
     """Forty releases of 0.1: 4 by addition, far less at delta 1e-6."""
-    total = compose([Loss.of(LAPLACE)] * 41, delta=1e-6, flavour="approximate").epsilon
+    total = compose([Loss.of(LAPLACE)] * 41, delta=1e-6).epsilon
     assert total < 4
     with in_file.open() as ledger:
         ledger.set_limit("everyone", epsilon=total * (1 - 1e-9), delta=1e-6)
@@ -174,21 +174,17 @@ def test_a_limit_by_addition_is_kept_to_its_last_digit(in_file: Where) -> None:
 @pytest.mark.parametrize(
     ("limit", "loss", "reason"),
     [
-        ({"epsilon": 5}, GAUSSIAN, "approximate, which does not imply pure DP"),
-        ({"epsilon": 5}, Loss(flavour="concentrated", rho=0.1), "concentrated, which does not imply pure DP"),
-        ({"epsilon": 5}, mechanism("gaussian-pdp", epsilon=0.5, delta=1e-6), "probabilistic, which does not imply"),
-        ({"epsilon": 5, "delta": 1e-6, "flavour": "probabilistic"}, GAUSSIAN, "does not imply probabilistic DP"),
+        ({"epsilon": 5}, GAUSSIAN, "1 of 2 releases has a delta, and the limit has none"),
+        ({"epsilon": 5}, Loss.zcdp(0.1), "1 of 2 releases has a delta, and the limit has none"),
         ({"epsilon": 5}, mechanism("laplace", epsilon=0.1, neighbours="replace"), "different neighbours"),
-        ({"epsilon": 5, "delta": 1e-6, "operator": "gaussian"}, LAPLACE, "continuous Gaussian"),
-        ({"epsilon": 5, "delta": 1e-9}, Loss(flavour="approximate", epsilon=0.1, delta=1e-6), "no operator"),
+        ({"epsilon": 5, "delta": 1e-9}, Loss.approximate(0.1, 1e-6), "no operator"),
     ],
 )
 def test_a_loss_that_can_never_keep_the_limit_is_refused_with_its_reason(
     in_file: Where, limit: dict[str, Any], loss: Mechanism | Loss, reason: str
 ) -> None:
     with in_file.open() as ledger:
-        gaussian_only = limit.get("operator") == "gaussian"
-        add(ledger, GAUSSIAN if gaussian_only else LAPLACE)
+        add(ledger, LAPLACE)
         ledger.set_limit("everyone", **limit)
         for attempt in (lambda: add(ledger, loss), lambda: ledger.check(loss)):
             with pytest.raises(InvalidInput, match=f"limit of cohort 'everyone' cannot be kept: .*{reason}"):
@@ -199,7 +195,7 @@ def test_a_loss_that_can_never_keep_the_limit_is_refused_with_its_reason(
 def test_a_limit_that_what_is_spent_can_never_keep_is_refused(in_file: Where) -> None:
     with in_file.open() as ledger:
         add(ledger, GAUSSIAN)
-        with pytest.raises(InvalidInput, match="cannot be kept: 1 of 1 release is approximate"):
+        with pytest.raises(InvalidInput, match="cannot be kept: 1 of 1 release has a delta, and the limit has none"):
             ledger.set_limit("everyone", epsilon=100)
         ledger.set_limit("everyone", epsilon=100, delta=1e-5)
         assert len(ledger.entries()) == 3

@@ -441,7 +441,7 @@ def describe(**ledger: Any) -> str:
 
 def make_entry(path: Path, description: str | None = None, n_tables: int = 0) -> Entry:
     file = ReleasedFile(path.name, str(path), "ab" * 32, 5, description=description)
-    table = BookedTable(("age",), Loss(flavour="pure", epsilon=1.0))
+    table = BookedTable(("age",), Loss.pure(1.0))
     common: dict[str, Any] = {"time": "", "kind": "release", "cohort": "everyone"}
     return Entry(number=4, digest=DIGESTS[4], file=file, tables=(table,) * n_tables, **common)
 

@@ -110,7 +110,7 @@ def test_a_reservation_brings_its_cohort_with_it(in_file: Where, released: Relea
 def test_a_release_that_was_not_reserved_is_refused(in_file: Where, released: Release, output: Path) -> None:
     others: list[dict[str, Any]] = [
         {**FIELDS, "loss": cr.Geometric(epsilon=0.05)},
-        {**FIELDS, "loss": Loss(flavour="pure", epsilon=0.1)},
+        {**FIELDS, "loss": Loss.pure(0.1)},
         {**FIELDS, "attribute": "income"},
         {**FIELDS, "quasi_identifiers": ["age"]},
     ]

@@ -28,7 +28,7 @@ from tests.ledger.conftest import Where
 from tests.ledger.deaths import FIELDS
 
 TOKEN = "1b" * 16
-LOSS = Loss(flavour="pure", epsilon=0.5)
+LOSS = Loss.pure(0.5)
 
 
 # Reading.
@@ -650,6 +650,6 @@ def test_what_a_ledger_says_of_itself(in_file: Where) -> None:
         assert str(ledger) == f"Ledger {in_file.file}: 2 entries, 1 of them releases, on 1 cohort."
         assert (ledger.place, ledger.writable) == (str(in_file.file), True)
         ledger.add_figure(epsilon=0.25, attribute=None, quasi_identifiers="age")
-        assert ledger.losses("everyone")[-1] == Loss(flavour="pure", epsilon=0.25, neighbours="add-remove")
+        assert ledger.losses("everyone")[-1] == Loss.pure(0.25)
         assert ledger.limit("everyone") is None
         assert ledger.set_limit("everyone", epsilon=2).limit == ledger.limit("everyone")

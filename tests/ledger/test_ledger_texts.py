@@ -32,7 +32,7 @@ from cellrisk.repeat.ledger.entry import (
     write_time,
 )
 
-PURE = Loss(flavour="pure", epsilon=0.5)
+PURE = Loss.pure(0.5)
 TIME = "2024-03-31T12:00:00.000000+00:00"
 COMMON = {"cohort": "everyone", "time": TIME, "cellrisk": "0.2.0"}
 FILE = {"name": "a.csv", "sha256": "ab" * 32, "bytes": 12, "place": "cd" * 32, "description": "ef" * 32}
@@ -42,7 +42,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "limit": {
         **COMMON,
         "kind": "limit",
-        "limit": {"epsilon": 2.0, "delta": 0.0, "operator": "tightest", "flavour": "pure"},
+        "limit": {"epsilon": 2.0, "delta": 0.0, "operator": "tightest"},
     },
     "release": {
         **COMMON,
@@ -87,7 +87,7 @@ def test_every_part_of_an_entry_is_read() -> None:
     assert release.file is not None
     assert release.file.to_dict() == FILE
     assert ReleasedFile("a", "/a", "ab" * 32, 0).to_dict() == {"name": "a", "sha256": "ab" * 32, "bytes": 0}
-    assert read(BODIES["limit"]).limit == Limit(cohort="everyone", epsilon=2.0, flavour="pure")
+    assert read(BODIES["limit"]).limit == Limit(cohort="everyone", epsilon=2.0)
     cohort = read(BODIES["cohort"])
     assert (cohort.part_of, cohort.loss, cohort.scale, cohort.file, cohort.tables) == ("all", None, None, None, ())
 
@@ -203,23 +203,17 @@ def test_headlines() -> None:
     assert read({**BODIES["cohort"], "part_of": None}).headline == "Cohort 'everyone'."
 
 
-def test_limits_in_words_and_flavours() -> None:
+def test_limits_in_words() -> None:
     plain = Limit(cohort="a", epsilon=1)
-    loose = Limit(cohort="a", epsilon=1, delta=1e-6, operator="basic", flavour="probabilistic")
-    assert (plain.target, Limit(cohort="a", epsilon=1, delta=0.1).target, loose.target) == (
-        *("pure", "approximate", "probabilistic"),
-    )
+    loose = Limit(cohort="a", epsilon=1, delta=1e-6, operator="basic")
     assert loose.describe() == "at most epsilon 1 at delta 1e-06 by basic composition for each person of 'a'"
-    assert plain.to_dict() == {"epsilon": 1.0, "delta": 0.0, "operator": "tightest", "flavour": "pure"}
-    assert Limit(cohort="a", epsilon=1, flavour="pure").describe() == "at most epsilon 1 for each person of 'a'"
+    assert plain.to_dict() == {"epsilon": 1.0, "delta": 0.0, "operator": "tightest"}
+    assert Limit(cohort="a", epsilon=1).describe() == "at most epsilon 1 for each person of 'a'"
     for wrong, message in (
         ({"epsilon": 0}, "epsilon must"),
         ({"delta": -0.1}, "delta must"),
         ({"delta": 1}, "delta must"),
         ({"operator": "x"}, "unknown operator"),
-        ({"flavour": "x"}, "unknown flavour of a limit"),
-        ({"flavour": "pure", "delta": 0.1}, r"is 0, and only there; got flavour pure with delta 0\.1; leave"),
-        ({"flavour": "approximate"}, "is 0, and only there; got flavour approximate with delta 0; leave"),
     ):
         named: Any = {"cohort": "a", "epsilon": 1, **wrong}
         with pytest.raises(CellriskError, match=message):

@@ -49,7 +49,7 @@ SECTIONS = [
     "Sign-off",
     "2. The tables by themselves",
     "3. What each table adds, and what would help",
-    "4. Three ways to put the tables together",
+    "4. Two ways to put the tables together",
     "5. Differences of tables, and common margins",
     "6. Usefulness of what is published",
     "7. Assumptions",
@@ -144,8 +144,8 @@ def test_numbers_are_those_of_together(folder: Path, capsys: pytest.CaptureFixtu
         assert [name, *without] in [[row[0], *row[5:]] for row in page.rows if len(row) == 7]
     for each in told["rules"]:
         row = next(row for row in page.rows if row[0] == each["rule"].capitalize())
-        numbers = [say_people(each[name]) for name in ("right", "named")] + [f"{each['sd']:,.1f}"]
-        assert row[1:4] == numbers
+        numbers = [say_people(each[name]) for name in ("right", "named")] + [f"{each['sd']:,.1f} (+-"]
+        assert [*row[1:3], row[3][: len(numbers[2])]] == numbers
         assert row[4:7] == [say_people(each["caused"]), say_people(each["chance"]), f"{each['raw']:,}"]
     (difference,) = told["differences"]
     assert difference["sentence"] in page.text

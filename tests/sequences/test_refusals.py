@@ -21,9 +21,9 @@ ANALYTIC = cr.AnalyticGaussian(epsilon=0.5, delta=1e-3)
 CLASSICAL = cr.Gaussian(epsilon=0.6, delta=1e-3)
 PROBABILISTIC = cr.ProbabilisticGaussian(epsilon=0.5, delta=1e-3)
 DISCRETE = cr.DiscreteGaussian(epsilon=0.5, delta=1e-3)
-UNKNOWN = Loss(flavour="approximate", epsilon=0.5, delta=1e-3)
-PURE_UNKNOWN = Loss(flavour="pure", epsilon=0.5)
-CONCENTRATED = Loss(flavour="concentrated", rho=0.1)
+UNKNOWN = Loss.approximate(0.5, 1e-3)
+PURE_UNKNOWN = Loss.pure(0.5)
+CONCENTRATED = Loss.zcdp(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[list[Step], dict[str, Any], str]] = {
     "discrete gaussian after a loss that is not concentrated": (
         [Step(UNKNOWN), Step(DISCRETE, "pay")],
         {"operator": "basic"},
-        "cannot be assessed by discrete-gaussian: zcdp composition has no answer.*gaussian-analytic",
+        "cannot be assessed by discrete-gaussian: a loss with a delta and no known mechanism.*gaussian-analytic",
     ),
     "an unknown mechanism": (
         [Step(UNKNOWN, "job")],

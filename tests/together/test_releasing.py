@@ -124,7 +124,8 @@ def test_what_one_set_costs() -> None:
     assert make(tables=[women, men, {"qid": "age"}]).loss.epsilon == near(2.0)
     mixed = make(tables=[{"qid": "sex"}, {"qid": "town", "mechanism": "discrete-gaussian", "delta": 1e-6}])
     rho = cr.DiscreteGaussian(epsilon=1.0, delta=1e-6).rho
-    assert (mixed.loss.flavour, mixed.loss.rho) == ("concentrated", near(0.5 + rho))
+    assert mixed.loss.total_rho == near(0.5 + rho)
+    assert [event.kind for event in mixed.loss.events] == ["geometric", "discrete-gaussian"]
 
 
 def test_the_command_with_a_ledger_that_knows_the_set_as_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ from cellrisk.cli.recording import (
     WrittenLedgerOptions,
     tell_head,
 )
-from cellrisk.errors import InvalidInput
+from cellrisk.errors import InvalidInput, argument
 from cellrisk.system import words
 from cellrisk.system.checks import read_number, require_within
 from cellrisk.system.text import aligned, number_of
@@ -69,11 +69,8 @@ class LossOptions(MechanismOptions):
     """What one release costs: by its mechanism, or as another tool states it."""
 
     mechanism: Annotated[words.MechanismName | None, word("How the noise is made", words.MechanismName)] = None  # type: ignore[assignment]
-    delta: Annotated[Number, number("For approximate and probabilistic DP.")] = None
+    delta: Annotated[Number, number("For approximate DP.")] = None
     rho: Annotated[Number, number("For concentrated DP, in place of epsilon.")] = None
-    flavour: Annotated[
-        Text, option("pure, probabilistic, approximate or concentrated, where no mechanism is named.", "NAME")
-    ] = None
 
     @property
     def given(self) -> bool:
@@ -86,24 +83,20 @@ class LossOptions(MechanismOptions):
         if self.mechanism is not None:
             if self.rho is not None:
                 raise InvalidInput("--rho goes without --mechanism", fix="leave one of them out")
-            found = Loss.of(self.one())
-            if self.flavour not in (None, found.flavour):
-                raise InvalidInput(
-                    f"{self.mechanism} gives {found.flavour} DP",
-                    got=f"--flavour {self.flavour}",
-                    fix="leave --flavour out, or --mechanism",
-                )
-            return found
+            return Loss.of(self.one())
         if self.threshold != MechanismOptions.threshold:
             raise InvalidInput("--threshold goes with --mechanism", fix="name the mechanism, or leave it out")
-        usual = "concentrated" if self.rho is not None else "approximate" if self.delta else "pure"
-        return Loss(
-            flavour=self.flavour or usual,
-            epsilon=self.epsilon,
-            delta=self.delta or 0.0,
-            rho=self.rho,
-            neighbours=self.neighbours,
-        )
+        if self.rho is not None:
+            if self.epsilon is not None or self.delta:
+                raise InvalidInput("zCDP states a rho alone", fix=f"leave {argument('epsilon')} out")
+            return Loss.zcdp(self.rho, self.neighbours)
+        if self.epsilon is None:
+            raise InvalidInput(
+                "is missing", option="epsilon", fix=f"give {argument('epsilon', 1)}, or {argument('rho', 0.1)}"
+            )
+        if self.delta:
+            return Loss.approximate(self.epsilon, self.delta, self.neighbours)
+        return Loss.pure(self.epsilon, self.neighbours)
 
 
 def create_command(ledger: WrittenLedgerOptions, output: OutputOptions) -> None:

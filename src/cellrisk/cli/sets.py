@@ -57,8 +57,8 @@ def together_command(
 ) -> None:
     """What several tables about the same people give away, if they are released together.
 
-    It prints what three ways of combining the tables reveal, each table alone, the table that adds most, how often
-    anybody could be right at most, and what the set costs. Elimination, one of the three ways, rules out every value
+    It prints what two ways of combining the tables reveal, each table alone, the table that adds most, how often
+    anybody could be right at most, and what the set costs. Elimination, one of them, rules out every value
     that a table shows as zero. The word assess may be left out.
     """
     from cellrisk.decide.figure_limits import FigureLimit
@@ -114,7 +114,7 @@ def split_command(
     """How to share a total epsilon, or rho, among the tables of a set.
 
     It compares even shares, the shares with the least error, and those that give away the fewest people because of
-    their own records. It also prints a number of people that no shares can go below.
+    their own records, as far as a search finds them.
     """
     from cellrisk.repeat.together.set_file import read_set_file
     from cellrisk.repeat.together.splitting import split_budget

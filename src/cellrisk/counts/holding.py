@@ -84,17 +84,9 @@ def expect(table: ir.Table, records: int) -> None:
 def held_in_database(expression: ir.Table) -> Iterator[ir.Table]:
     """The expression computed once, for the length of the block, without a trace in the database.
 
-    In PostgreSQL it is a temporary table. Elsewhere, or where the account may make none, counts without keys come over
-    into an embedded engine; what has keys stays where it is, and is computed again each time.
+    Counts without keys come over into an embedded engine; what has keys stays where it is, and is computed again.
     """
     backend: Any = expression.get_backend()
-    if backend.name == "postgres":
-        from cellrisk.counts.databases.postgres import hold, may_hold
-
-        if may_hold(backend):
-            with hold(backend, expression) as table:
-                yield table
-            return
     if any(name.startswith("q") for name in expression.columns):
         check_lists(backend)
         yield expression

@@ -17,6 +17,7 @@ from cellrisk.counts.embedded import open_embedded
 from cellrisk.counts.engine import plain_refusals
 from cellrisk.counts.files import PARQUET_SUFFIXES, find_files, is_address
 from cellrisk.counts.frames import find_frame_reader, list_types
+from cellrisk.counts.grouped import GroupedRows
 from cellrisk.counts.resources import Resources
 from cellrisk.counts.schema import NO_COUNT, AskedColumns, Schema
 from cellrisk.counts.stored import find_stored
@@ -78,11 +79,45 @@ def open_source(
         elif is_address(source) and find_stored(source) is None:
             from cellrisk.counts.databases.database import open_database
 
-            opened = open_database(source, table, columns)
+            opened = open_grouped(open_database(source, table, columns), resources)
         else:
             opened = open_embedded(source, columns, table, resources, by_declaration)
         with opened as expression:
             yield read_nothing_as_text(expression)
+
+
+@contextmanager
+def open_grouped(opened: AbstractContextManager[GroupedRows], resources: Resources) -> Iterator[ir.Table]:
+    """The records behind grouped rows, in the embedded engine."""
+    from cellrisk.counts.engine import embedded_engine, make_view
+
+    with embedded_engine(resources) as (connection, _):
+        with opened as rows:
+            connection.con.register("batches", rows.batches)
+            connection.con.execute("CREATE TEMP TABLE grouped AS FROM batches")
+            connection.con.unregister("batches")
+        names = [name for name in connection.con.table("grouped").columns if name != "n"]
+        chosen = ", ".join(
+            as_decimal(connection.con, name)
+            if rows.kinds.get(name) == "number"
+            else f"{name}::TIMESTAMPTZ AS {name}"
+            if rows.kinds.get(name) == "instant"
+            else name
+            for name in names
+        )
+        yield make_view(connection, f"SELECT {chosen} FROM grouped, range(n)")
+
+
+def as_decimal(connection: Any, name: str) -> str:
+    """Text of numbers as decimals, if all of them fit."""
+    digits, scale, odd = connection.execute(
+        f"SELECT max(length(split_part(ltrim({name}, '-'), '.', 1))), "
+        f"max(length(rtrim(split_part({name}, '.', 2), '0'))),"
+        f" count(*) FILTER (NOT regexp_full_match({name}, '-?[0-9]+([.][0-9]+)?')) FROM grouped"
+    ).fetchall()[0]
+    if odd or (digits or 0) + (scale or 0) > 38:
+        return name
+    return f"{name}::DECIMAL(38, {scale or 0}) AS {name}"
 
 
 def read_nothing_as_text(table: ir.Table) -> ir.Table:

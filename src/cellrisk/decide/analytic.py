@@ -19,7 +19,7 @@ from numpy.polynomial import chebyshev
 
 from cellrisk.decide.search import Admissible, Excesses, collect
 from cellrisk.noise.distributions import DiscreteGaussianNoise, GaussianNoise, GeometricNoise, LaplaceNoise, Noise
-from cellrisk.risk.sweep import Setting
+from cellrisk.noise.mechanisms import Mechanism, make_noises
 from cellrisk.system.arrays import Floats
 
 RESOLUTION = 1e-10
@@ -31,10 +31,10 @@ NEARLY_REAL = 1e-2
 DENSE = 512
 
 
-def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: float, high: float) -> Admissible:
+def find_epsilons(excesses: Excesses, setting: Mechanism, n_levels: int, low: float, high: float) -> Admissible:
     """The epsilons from ``low`` to ``high`` at which no excess is above zero."""
     scales = _Scales.of(setting, low, high)
-    kind = type(setting.at(low).noise)
+    kind = type(setting.with_epsilon(low).noise)
     pieces = _cut(scales.logs[-1], scales.logs[0], kind, n_levels)
     places = np.concatenate([piece.places for piece in pieces])
     found = excesses(kind.at_scales(map(math.exp, places)))
@@ -50,7 +50,7 @@ def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: floa
     epsilon = np.unique(np.concatenate([[low], np.clip(scales.invert(inside), low, high), [high]]))
 
     def excess(epsilons: Floats) -> Floats:
-        return np.asarray(excesses(setting.noises(epsilons)).max(axis=0))
+        return np.asarray(excesses(make_noises(setting, epsilons)).max(axis=0))
 
     return collect(excess, epsilon, excess(epsilon))
 
@@ -59,12 +59,12 @@ def find_epsilons(excesses: Excesses, setting: Setting, n_levels: int, low: floa
 class _Scales:
     """The logarithm of the noise's scale along the logarithm of epsilon: it falls."""
 
-    setting: Setting
+    setting: Mechanism
     epsilons: Floats
     logs: Floats
 
     @staticmethod
-    def of(setting: Setting, low: float, high: float) -> _Scales:
+    def of(setting: Mechanism, low: float, high: float) -> _Scales:
         epsilons = np.linspace(math.log(low), math.log(high), 65)
         return _Scales(setting, epsilons, _find_logs(setting, [low, *map(math.exp, epsilons[1:-1]), high]))
 
@@ -78,9 +78,9 @@ class _Scales:
         return np.exp(found)
 
 
-def _find_logs(setting: Setting, epsilons: Iterable[float]) -> Floats:
+def _find_logs(setting: Mechanism, epsilons: Iterable[float]) -> Floats:
     """The logarithm of the noise's scale at each epsilon."""
-    return np.array([math.log(noise.scale) for noise in setting.noises(epsilons)])
+    return np.array([math.log(noise.scale) for noise in make_noises(setting, epsilons)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,11 +28,11 @@ from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.ceilings import Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief
-from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures
+from cellrisk.risk.figures import Attacker, DecisionFigures, find_figures, say_tables
 from cellrisk.risk.measures import Survival
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, Setting, read_settings
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Limits, MeasuredRisk, read_settings
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress
 from cellrisk.system.results import Result
@@ -121,7 +121,7 @@ class Choice(Result):
         """The figures to decide by at the epsilon chosen, for each sensitive attribute; none where none was chosen."""
         if self.epsilon is None:
             return ()
-        mechanism, attack = self.options[0].setting.at(self.epsilon), self.measured.attack
+        mechanism, attack = self.options[0].setting.with_epsilon(self.epsilon), self.measured.attack
         found = tuple(
             find_figures(attribute, mechanism, people, attack, self.attacker)
             for attribute, people in zip(self.measured.attributes, self.alternatives[1].people, strict=True)
@@ -272,7 +272,7 @@ class Choice(Result):
     def _paragraphs(self) -> list[str]:
         parts = [] if self.epsilon is None and not self.options[1:] else [make_sentence(self.why)]
         for each, limits in zip(self.figures, self.measured.people.limits(self.options[0].setting), strict=False):
-            shown = self.options[0].setting.at(self.options[0].shown or 0.0)  # as in the headline
+            shown = self.options[0].setting.with_epsilon(self.options[0].shown or 0.0)  # as in the headline
             parts.append(replace(each, mechanism=shown).sentence(limits.chance))
         if len(self.options) > 1:
             rows = [[option.setting.describe(), *_numbers(option)] for option in self.options]
@@ -293,6 +293,8 @@ class Choice(Result):
             parts.append(aligned(["", "epsilon", "risk", *people, *caused, "ceiling", *tvd, "verdict"], rows))
         if self.policies:
             parts.append(self.policies.describe())
+        if self.epsilon is not None:
+            parts += say_tables(self.options[0].setting.with_epsilon(self.epsilon), len(self.measured.attributes))
         return [*parts, f"{CURATOR_NOTE} {self.choice_note}"]
 
 
@@ -431,7 +433,7 @@ def choose(
 def choose_within(
     table: FrequencyTable,
     conditions: tuple[Condition, ...],
-    settings: Sequence[Setting],
+    settings: Sequence[Mechanism],
     tvd_limit: TvdLimit | None = None,
     policies: Policies = Policies(),  # noqa: B008 (it cannot be changed)
     searched: tuple[float, float | None] = (LEAST_EPSILON, None),
@@ -477,9 +479,9 @@ def choose_within(
     )
 
 
-def _range(setting: Setting, least: float, largest: float | None) -> tuple[float, float]:
-    setting.at(least)
-    high = min(LARGEST_EPSILON, setting.largest_epsilon) if largest is None else setting.at(largest).epsilon
+def _range(setting: Mechanism, least: float, largest: float | None) -> tuple[float, float]:
+    setting.with_epsilon(least)
+    high = min(LARGEST_EPSILON, setting.largest_epsilon) if largest is None else setting.with_epsilon(largest).epsilon
     if not least < high:
         raise InvalidInput("the range of epsilons is empty", got=f"{least:g} to {high:g}", fix="widen it")
     return float(least), float(high)
@@ -492,7 +494,7 @@ def say_broken(limits: Sequence[str]) -> str:
 
 def weigh(
     measured: MeasuredRisk,
-    setting: Setting,
+    setting: Mechanism,
     epsilon: float,
     conditions: Sequence[Condition] = (),
     trade_off: TradeOff | None = None,
@@ -506,7 +508,7 @@ def weigh(
     excesses = find_excesses(conditions, setting) if conditions else None
     found = []
     for role, value in zip(ROLES, (epsilon / FACTOR, epsilon, looser), strict=True):
-        mechanism = setting.at(value)
+        mechanism = setting.with_epsilon(value)
         people = tuple(
             count_people(attribute.profiles, mechanism, measured.attack) for attribute in measured.attributes
         )
@@ -557,6 +559,6 @@ def _numbers(option: Option) -> list[str]:
     return [as_given(option.shown), percent(option.risk)]
 
 
-def _name_noise(setting: Setting) -> str:
+def _name_noise(setting: Mechanism) -> str:
     """After "with"."""
     return f"{setting.name} noise" if setting.pure else f"{setting.name} noise (delta {claim(setting.delta)})"

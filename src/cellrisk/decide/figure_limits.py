@@ -27,7 +27,7 @@ from cellrisk.risk.ceilings import WORST_CASE, Labels, find_success
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, certain_shares, read_certainties
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON
 from cellrisk.system.arrays import Floats
 from cellrisk.system.text import as_given
 
@@ -131,7 +131,7 @@ class FigureLimit(ABC):
         return None
 
     @abstractmethod
-    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Mechanism, low: float, high: float) -> Intervals:
         """Every epsilon from ``low`` to ``high`` that keeps this limit, as ascending intervals, ends included."""
 
     def breach(self, attributes: Sequence[Attribute], method: Mechanism | Perturbation) -> str | None:
@@ -175,7 +175,7 @@ class CausedLimit(FigureLimit):
         survival = Survival((mechanism.noise,), mechanism.threshold)
         return float(self._shares(attributes, survival).max())
 
-    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Mechanism, low: float, high: float) -> Intervals:
         """As for a risk, the interpolant's error is bounded: beyond the limit by 1e-10 or more is never overlooked."""
 
         def excesses(noises: tuple[Noise, ...]) -> Floats:
@@ -217,7 +217,7 @@ class CertainLimit(FigureLimit):
             )
         return max(self._share(each, self._believe(each), mechanism.noise, mechanism.threshold) for each in attributes)
 
-    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Mechanism, low: float, high: float) -> Intervals:
         """Scanned, and not proved: certainty jumps where a released count becomes enough for it.
 
         A rise above the limit and back between neighbours of the scan can be overlooked. With three labels or more it
@@ -225,11 +225,11 @@ class CertainLimit(FigureLimit):
         """
         return intersect(*(self._find_kept(attribute, setting, low, high) for attribute in attributes))
 
-    def _find_kept(self, attribute: Attribute, setting: Setting, low: float, high: float) -> Intervals:
+    def _find_kept(self, attribute: Attribute, setting: Mechanism, low: float, high: float) -> Intervals:
         belief = self._believe(attribute)
 
         def share(epsilon: float) -> float:
-            return self._share(attribute, belief, setting.at(epsilon).noise, setting.threshold)
+            return self._share(attribute, belief, setting.with_epsilon(epsilon).noise, setting.threshold)
 
         counts = len(attribute.vectors or ()) * attribute.n_levels
         per_decade = SCANNED_CLOSELY if counts <= FEW_COUNTS else SCANNED
@@ -276,11 +276,11 @@ class CeilingLimit(FigureLimit):
             return find_ceiling(mechanism)[0]
         return find_success(mechanism.noise, Labels.even(2))
 
-    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Mechanism, low: float, high: float) -> Intervals:
         """The ceiling rises with epsilon, so that halving finds its edge. No data are used."""
 
         def keeps(epsilon: float) -> bool:
-            return find_success(setting.at(epsilon).noise, Labels.even(2)) <= self.most
+            return find_success(setting.with_epsilon(epsilon).noise, Labels.even(2)) <= self.most
 
         if keeps(high):
             return ((low, high),)
@@ -307,7 +307,7 @@ class EpsilonLimit(FigureLimit):
     def why_not(self, perturbation: Perturbation) -> str | None:
         return NO_EPSILON
 
-    def find_kept(self, attributes: Sequence[Attribute], setting: Setting, low: float, high: float) -> Intervals:
+    def find_kept(self, attributes: Sequence[Attribute], setting: Mechanism, low: float, high: float) -> Intervals:
         return intersect(((low, high),), ((0.0, float(self.most)),))
 
 
@@ -355,7 +355,7 @@ def join_figure_limits(limits: Sequence[FigureLimit]) -> tuple[FigureLimit, ...]
 
 
 def find_reaches(
-    limits: Sequence[FigureLimit], attributes: Sequence[Attribute], setting: Setting, searched: tuple[float, float]
+    limits: Sequence[FigureLimit], attributes: Sequence[Attribute], setting: Mechanism, searched: tuple[float, float]
 ) -> tuple[Reach, ...]:
     """How far each limit lets epsilon go in a range.
 
@@ -368,7 +368,7 @@ def find_reaches(
         kept = limit.find_kept(attributes, setting, low, high)
         begins = bool(kept) and kept[0][0] == low
         deeper = not begins and low > SMALLEST_EPSILON
-        if deeper and limit.find(attributes, setting.at(SMALLEST_EPSILON)) <= limit.most:
+        if deeper and limit.find(attributes, setting.with_epsilon(SMALLEST_EPSILON)) <= limit.most:
             kept, begins = (*limit.find_kept(attributes, setting, SMALLEST_EPSILON, low), *kept), True
         found.append(Reach(limit, kept[0][1] if begins else None, kept))
     return tuple(found)
@@ -384,7 +384,7 @@ class ReachWithoutData:
     """Whether one of them ends it, and not the end of what is searched."""
 
     @classmethod
-    def of(cls, limits: Sequence[FigureLimit], setting: Setting) -> ReachWithoutData:
+    def of(cls, limits: Sequence[FigureLimit], setting: Mechanism) -> ReachWithoutData:
         end = min(LARGEST_EPSILON, setting.largest_epsilon)
         reaches = find_reaches(limits, (), setting, (SMALLEST_EPSILON, end))
         reached = [each.largest for each in reaches if each.largest is not None]

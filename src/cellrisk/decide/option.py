@@ -13,7 +13,8 @@ from cellrisk.decide.figure_limits import Reach
 from cellrisk.decide.requirement import Condition, describe_conditions
 from cellrisk.decide.search import SMALLEST_EPSILON, Admissible, Intervals, intersect
 from cellrisk.decide.tradeoff import TradeOff
-from cellrisk.risk.sweep import Limits, MeasuredRisk, Setting
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.sweep import Limits, MeasuredRisk
 from cellrisk.system.text import DIGITS, percent, round_down, show_down, show_spans, show_up
 
 INSTEAD = (
@@ -30,7 +31,7 @@ BIND = (
 class Option:
     """The answer for one mechanism and delta."""
 
-    setting: Setting
+    setting: Mechanism
     epsilon: float | None
     """The largest admissible epsilon; None where none will do, and where no limit binds."""
     risk: float | None
@@ -81,7 +82,7 @@ class Option:
 class SearchedRange:
     """What was found for one mechanism, from which the answer and its reasons follow."""
 
-    setting: Setting
+    setting: Mechanism
     measured: MeasuredRisk
     conditions: tuple[Condition, ...]
     found: Admissible
@@ -181,7 +182,7 @@ class SearchedRange:
         for each in self.reaches:
             if each.largest is None:
                 least = min(low, SMALLEST_EPSILON)
-                figure = each.limit.find(self.measured.attributes, self.setting.at(least))
+                figure = each.limit.find(self.measured.attributes, self.setting.with_epsilon(least))
                 return f"already at epsilon {least:g}, {each.limit.say(figure)}"
             if each.largest < low:
                 return f"every epsilon keeps the limit on {each.limit.about} only up to {show_down(each.largest)}"
@@ -206,5 +207,5 @@ def say_again(again: Intervals, end: float | None) -> str:
     return f"; {larger} {show_spans(again)} keep every limit, but some smaller ones do not"
 
 
-def find_worst(measured: MeasuredRisk, setting: Setting, epsilon: float) -> float:
+def find_worst(measured: MeasuredRisk, setting: Mechanism, epsilon: float) -> float:
     return float(measured.at(setting, np.array([epsilon])).max())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cellrisk.decide.policy import Policy, RiskDefinition
     from cellrisk.decide.requirement import Condition, Requirement
     from cellrisk.noise.perturbations import Perturbation
-    from cellrisk.risk.sweep import Setting
+
 
 NO_POLICY = "No policy was in force."
 
@@ -267,7 +267,7 @@ class Policies:
             "assess judge it, for the curator."
         )
 
-    def largest_epsilon(self, setting: Setting) -> float:
+    def largest_epsilon(self, setting: Mechanism) -> float:
         """The largest epsilon that the limits on the ceiling and on epsilon allow, on any table."""
         from cellrisk.decide.figure_limits import ReachWithoutData
         from cellrisk.decide.search import SMALLEST_EPSILON

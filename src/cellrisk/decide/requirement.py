@@ -13,7 +13,7 @@ from cellrisk.noise.distributions import Noise
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.risk.measures import Survival
-from cellrisk.risk.sweep import MeasuredRisk, Setting
+from cellrisk.risk.sweep import MeasuredRisk
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number
 from cellrisk.system.text import as_given, percent
@@ -104,7 +104,7 @@ class Condition:
     requirement: Requirement
     measured: MeasuredRisk
 
-    def excesses(self, setting: Setting) -> Excesses:
+    def excesses(self, setting: Mechanism) -> Excesses:
         """How far each attribute's risk is above each limit, under many noises of one mechanism at once."""
         required, measured = self.requirement, self.measured
         records = measured.attributes[0].profiles.n_records
@@ -129,8 +129,7 @@ class Condition:
         required, measured = self.requirement, self.measured
         survival = Survival((method.noise,), method.threshold)
         if isinstance(method, Mechanism):
-            setting = Setting(method.name, method.delta, method.neighbours, method.threshold)
-            broken = self.excesses(setting)((method.noise,)).max() > 0
+            broken = self.excesses(method)((method.noise,)).max() > 0
             told = f"{required.describe()} ({measured.name}); it is {percent(float(measured.under(survival).max()))}"
             return [told] if broken else []
         if measured.attack != "homogeneity":
@@ -148,7 +147,7 @@ class Condition:
         return found
 
 
-def find_excesses(conditions: Sequence[Condition], setting: Setting) -> Excesses:
+def find_excesses(conditions: Sequence[Condition], setting: Mechanism) -> Excesses:
     """How far the risks are above the limits of every condition, under many noises at once: (limits, noises)."""
     found = [each.excesses(setting) for each in conditions]
     return lambda noises: np.concatenate([excesses(noises) for excesses in found])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cellrisk.risk.sweep import MeasuredRisk, Setting
+from cellrisk.noise.mechanisms import Mechanism
+from cellrisk.risk.sweep import MeasuredRisk
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import require_whole_number, require_within
 from cellrisk.system.progress import Progress
@@ -88,7 +89,7 @@ class TradeOff:
 def find_trade_off(
     table: FrequencyTable,
     measured: MeasuredRisk,
-    setting: Setting,
+    setting: Mechanism,
     searched: tuple[float, float],
     limit: TvdLimit,
     progress: Progress | None = None,
@@ -100,7 +101,10 @@ def find_trade_off(
 
     def simulate(epsilon: float) -> float:
         """The mean TVD at an epsilon, of the sensitive attribute that fares worst."""
-        found = [utility(table, setting.at(epsilon), ways=limit.way, sensitive=name, **how) for name in table.sensitive]
+        found = [
+            utility(table, setting.with_epsilon(epsilon), ways=limit.way, sensitive=name, **how)
+            for name in table.sensitive
+        ]
         return max(float(each.mean_tvd(limit.way)[0]) for each in found)
 
     epsilon = np.geomspace(*searched, POINTS)

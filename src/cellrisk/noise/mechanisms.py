@@ -30,6 +30,8 @@ from cellrisk.system.words import MechanismName, Neighbours, list_words, require
 
 NEIGHBOURS: tuple[Neighbours, ...] = list_words(Neighbours)
 LARGEST_EPSILON = 1e100
+LARGEST_CLASSICAL = math.nextafter(1.0, 0.0)
+"""The classical Gaussian mechanism holds for epsilon below 1."""
 LARGEST_THRESHOLD = 1e12
 """More than any count; half-integers far above it have no place among the floating-point numbers."""
 USUAL_MECHANISM: MechanismName = "geometric"
@@ -99,6 +101,23 @@ class Mechanism(ABC):
         if epsilon > LARGEST_EPSILON:
             raise InvalidInput("epsilon is too large", got=epsilon, allowed=f"up to {LARGEST_EPSILON:g}")
 
+    def with_epsilon(self, epsilon: float) -> Mechanism:
+        """Return the same mechanism with another epsilon; refused if the mechanism does not take that epsilon.
+
+        >>> Laplace(epsilon=1.0).with_epsilon(2.0).scale
+        0.5
+        """
+        return replace(self, epsilon=epsilon)
+
+    @property
+    def largest_epsilon(self) -> float:
+        """The largest epsilon with a guarantee; infinity if there is none."""
+        return math.inf
+
+    def describe(self) -> str:
+        """Return the name, and delta if there is one: the mechanism whatever its epsilon."""
+        return self.name if self.pure else f"{self.name}, delta {claim(self.delta)}"
+
     @property
     def l1(self) -> float:
         """How far one person can move the counts, in absolute differences."""
@@ -136,6 +155,11 @@ class Mechanism(ABC):
     def by_chance(self) -> str:
         """What is said of a share that is left as epsilon falls to 0: chance, unless the noise keeps a finite scale."""
         return "by chance" if math.isinf(self.limit_noise.scale) else "as epsilon falls to 0 with delta fixed"
+
+    @property
+    def lower_end(self) -> str:
+        """What the risk as epsilon falls to 0 is called."""
+        return "chance" if math.isinf(self.limit_noise.scale) else "its limit as epsilon falls to 0"
 
     @property
     def scale(self) -> float:
@@ -238,6 +262,10 @@ class Gaussian(Mechanism):
                 fix="use gaussian-analytic, which gives (epsilon, delta)-DP at any epsilon",
             )
 
+    @property
+    def largest_epsilon(self) -> float:
+        return LARGEST_CLASSICAL
+
     def noise_at(self, epsilon: float) -> Noise:
         return GaussianNoise(self.l2 * math.sqrt(2.0 * math.log(1.25 / self.delta)) / epsilon)
 
@@ -336,6 +364,11 @@ class Described(NamedTuple):
     neighbours: Neighbours
     threshold: float
 
+    def with_epsilon(self, epsilon: float) -> Mechanism:
+        """Return that mechanism with an epsilon; without a delta it has delta 0."""
+        delta = 0.0 if self.delta is None else self.delta
+        return MECHANISMS[self.name](epsilon, delta=delta, neighbours=self.neighbours, threshold=self.threshold)
+
 
 def describe_mechanism(
     given: Mechanism | MechanismName,
@@ -419,12 +452,7 @@ def mechanism(
         raise InvalidInput(
             f"no epsilon was given for {said.name}", fix=f"give it beside the name, epsilon=1.0, or with it: {made}"
         )
-    return MECHANISMS[said.name](
-        epsilon=said.epsilon,
-        delta=0.0 if said.delta is None else said.delta,
-        neighbours=said.neighbours,
-        threshold=said.threshold,
-    )
+    return said.with_epsilon(said.epsilon)
 
 
 def make_noises(like: Mechanism, epsilons: Iterable[float]) -> tuple[Noise, ...]:

@@ -15,7 +15,7 @@ from cellrisk.noise.mechanisms import mechanism as read_mechanism
 from cellrisk.risk.attacks import Confidence, choose_risks, find_confidence, people_risk
 from cellrisk.risk.caused import caused_shares
 from cellrisk.risk.certainty import USUAL_BELIEF, USUAL_CERTAINTY, Belief, count_by_certainty
-from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures
+from cellrisk.risk.figures import GIVEN_AWAY, Attacker, DecisionFigures, find_figures, say_tables
 from cellrisk.risk.measures import FORMS, MEASURES, WEIGHTS, Survival, average_risks
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Fitted, Priors, takes_priors
@@ -236,6 +236,11 @@ class Assessment(Result):
             rows += [(f"{whose}{name}", share, percent(share)) for name, share in shares.items()]
         return draw_bars(rows)
 
+    @property
+    def of_several(self) -> list[str]:
+        """What the tables of several sensitive attributes cost together; empty for one."""
+        return say_tables(self.mechanism, len(self.figures))
+
     def _paragraphs(self) -> list[str]:
         parts = [_describe_mechanism(self.mechanism)]
         for figures in self.figures:
@@ -254,7 +259,7 @@ class Assessment(Result):
             confidence = _describe_confidence(exposure, self.mechanism)
             table = _risk_table(self.risks, self.limits, name, self.mechanism.by_chance)
             parts.append("\n".join([title, table, *self.fitted[name].describe(), confidence]))
-        return [*parts, CURATOR_NOTE]
+        return [*parts, *self.of_several, CURATOR_NOTE]
 
 
 @takes_priors

@@ -19,7 +19,7 @@ from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import MEASURES
 from cellrisk.risk.people import People, count_people
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import Limits, Setting, find_limits, read_epsilons, read_settings
+from cellrisk.risk.sweep import Limits, covered, find_limits, read_epsilons, read_settings, survival_at
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import Progress, StepCounter
 from cellrisk.system.results import Result
@@ -50,7 +50,7 @@ MOST_NUMBERS = 1_000_000
 class Line:
     """One risk along epsilon."""
 
-    setting: Setting
+    setting: Mechanism
     sensitive: str
     attack: str
     measure: str
@@ -110,7 +110,7 @@ class RiskCurve(Result):
 
     table: FrequencyTable
     lines: tuple[Line, ...]
-    people: Mapping[tuple[Setting, str], tuple[float, People]]
+    people: Mapping[tuple[Mechanism, str], tuple[float, People]]
     """People exposed, for each setting and attribute, at the epsilon of its lines that is nearest to 1."""
     figures: tuple[FigureLines, ...] = ()
     """Caused, certainty and ceiling, where they were asked for: one entry for each setting and attribute."""
@@ -138,7 +138,7 @@ class RiskCurve(Result):
     def leading(self) -> list[Line]:
         """The first of the preferred lines for each setting and attribute: local, tight, by records."""
         order = {"tight": 0, "exact": 1, "published": 2}
-        found: dict[tuple[Setting, str], Line] = {}
+        found: dict[tuple[Mechanism, str], Line] = {}
         places = list(MEASURES)
         for line in sorted(
             self.lines, key=lambda line: (places.index(line.measure), order[line.form], line.weights == "uniform")
@@ -298,7 +298,7 @@ def curve(
     attacker = Attacker.of(certainty, belief)
     epsilons = read_epsilons(epsilon)
     settings = read_settings(mechanism, delta, neighbours, threshold, table.n_records)
-    within = {setting: setting.covered(epsilons) for setting in settings}
+    within = {setting: covered(setting, epsilons) for setting in settings}
     points = len(table.sensitive) * sum(len(each) for each in within.values())
     _refuse_too_many(points, asked, figures, attacker)
     report = StepCounter(progress, points * (len(asked.measures) + len(figures)))
@@ -309,7 +309,7 @@ def curve(
         for measure in asked.make(fitted.measure):
             for setting in settings:
                 limits = find_limits(profiles, measure, asked.forms, setting)
-                survival = setting.survival(within[setting])
+                survival = survival_at(setting, within[setting])
                 parts = []
                 for few in survival.groups:
                     parts.append(measure.average(profiles, few, asked.forms))
@@ -325,7 +325,7 @@ def curve(
     people = {}
     for setting, name in dict.fromkeys((line.setting, line.sensitive) for line in lines):
         usual = next(line for line in lines if line.setting == setting).nearest(1.0)
-        people[setting, name] = usual, count_people(table.profiles(name), setting.at(usual), attack)
+        people[setting, name] = usual, count_people(table.profiles(name), setting.with_epsilon(usual), attack)
     found = tuple(
         find_figure_lines(table.attribute(name), setting, within[setting], figures, attack, attacker, report)
         for setting in (settings if figures else ())

@@ -11,6 +11,7 @@ import numpy as np
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import Noise
+from cellrisk.noise.mechanisms import Mechanism, make_noises
 from cellrisk.risk.attacks import people_risk
 from cellrisk.risk.caused import Caused, caused_shares, count_caused_on_average
 from cellrisk.risk.ceilings import Labels, advantage_cap, find_success, odds_bound, require_labels, say_bounds, say_most
@@ -18,7 +19,7 @@ from cellrisk.risk.certainty import Belief, NamedPeople, find_certainty, why_unk
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.figures import Attacker
 from cellrisk.risk.measures import Survival
-from cellrisk.risk.sweep import NO_NOISE, Limits, Setting, find_limits
+from cellrisk.risk.sweep import NO_NOISE, Limits, find_limits, survival_at
 from cellrisk.system.arrays import Floats
 from cellrisk.system.progress import StepCounter
 from cellrisk.system.text import number_of, percent, whole_people
@@ -102,7 +103,7 @@ class CeilingLine:
 class FigureLines:
     """The figures of one sensitive attribute under one mechanism, along epsilon; None or empty where not asked for."""
 
-    setting: Setting
+    setting: Mechanism
     sensitive: str
     attack: str
     records: int
@@ -240,7 +241,7 @@ def _list(values: Sequence[str]) -> str:
 
 def find_figure_lines(
     attribute: Attribute,
-    setting: Setting,
+    setting: Mechanism,
     epsilons: Floats,
     figures: Sequence[str],
     attack: str,
@@ -268,12 +269,14 @@ def find_figure_lines(
     return FigureLines(setting, attribute.name, attack, records, epsilons, caused, certainty, belief, ceilings)
 
 
-def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, attack: str) -> CausedLine:
+def _trace_caused(attribute: Attribute, setting: Mechanism, epsilons: Floats, attack: str) -> CausedLine:
     profiles = attribute.profiles
     measure = people_risk(attack)
-    exposed = profiles.n_records * measure.average(profiles, setting.survival(epsilons), ("tight",))["tight", "records"]
+    exposed = (
+        profiles.n_records * measure.average(profiles, survival_at(setting, epsilons), ("tight",))["tight", "records"]
+    )
     points = tuple(
-        count_caused_on_average(profiles, setting.at(float(epsilon)), float(people), attack)
+        count_caused_on_average(profiles, setting.with_epsilon(float(epsilon)), float(people), attack)
         for epsilon, people in zip(epsilons, exposed, strict=True)
     )
     ends = Survival((setting.limit_noise, NO_NOISE), setting.threshold)
@@ -284,7 +287,7 @@ def _trace_caused(attribute: Attribute, setting: Setting, epsilons: Floats, atta
 
 def _trace_certainty(
     attribute: Attribute,
-    setting: Setting,
+    setting: Mechanism,
     epsilons: Floats,
     attacker: Attacker,
     belief: Belief,
@@ -295,7 +298,7 @@ def _trace_certainty(
 
     chance, raw = name(setting.limit_noise), name(NO_NOISE)
     points = []
-    for noise in setting.noises(epsilons):
+    for noise in make_noises(setting, epsilons):
         points.append(name(noise))
         report.add(1)
     return tuple(
@@ -304,9 +307,9 @@ def _trace_certainty(
     )
 
 
-def _trace_ceiling(n_levels: int, setting: Setting, epsilons: Floats) -> CeilingLine:
+def _trace_ceiling(n_levels: int, setting: Mechanism, epsilons: Floats) -> CeilingLine:
     labels, _ = require_labels(n_levels, None)
-    mechanisms = [setting.at(float(epsilon)) for epsilon in epsilons]
+    mechanisms = [setting.with_epsilon(float(epsilon)) for epsilon in epsilons]
     two, every = Labels.even(2), Labels.even(labels)
     even_two = np.array([find_success(each.noise, two) for each in mechanisms])
     return CeilingLine(

@@ -22,7 +22,7 @@ from cellrisk.risk.certainty import (
 )
 from cellrisk.risk.certainty.named_people import say_named
 from cellrisk.risk.people import People
-from cellrisk.system.text import about_people, number_of, of_people, percent
+from cellrisk.system.text import about_people, claim, number_of, of_people, percent
 
 if TYPE_CHECKING:
     from cellrisk.counts.table import Attribute
@@ -131,6 +131,17 @@ class DecisionFigures:
         if self.belief is not None:
             found["belief"] = self.belief.to_dict()
         return found
+
+
+def say_tables(mechanism: Mechanism, tables: int) -> list[str]:
+    """What to say where several sensitive attributes are so many tables about the same people."""
+    if tables < 2:
+        return []
+    delta = "" if mechanism.pure else f" and delta {claim(tables * mechanism.delta)}"
+    return [
+        f"Each sensitive attribute is a table of its own about the same people: the {tables} tables cost epsilon "
+        f"{claim(tables * mechanism.epsilon)}{delta} together. The worst case above is for one of them alone."
+    ]
 
 
 def find_figures(

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cellrisk.counts.profiles import Profiles
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import Noise, NoNoise
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises, mechanism
+from cellrisk.noise.distributions import NoNoise
+from cellrisk.noise.mechanisms import MECHANISMS, Mechanism, describe_mechanism, make_noises
 from cellrisk.risk.attacks import choose_risks, people_risk
 from cellrisk.risk.measures import Measure, Survival
 from cellrisk.risk.priors import Priors
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_array, read_list
-from cellrisk.system.text import claim
 from cellrisk.system.words import MechanismName, Neighbours
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
 LEAST_EPSILON, LARGEST_EPSILON = 1e-3, 1e2
 DEFAULT_POINTS = 201
-LARGEST_CLASSICAL = math.nextafter(1.0, 0.0)
 NO_NOISE = NoNoise()
 
 
@@ -41,69 +38,19 @@ class Limits:
     """As epsilon grows without bound: the raw table's own risk."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A mechanism with everything fixed but epsilon.
+def survival_at(mechanism: Mechanism, epsilons: Iterable[float]) -> Survival:
+    """What the mechanism's noise does to counts at each epsilon."""
+    return Survival(make_noises(mechanism, epsilons), mechanism.threshold)
 
-    >>> Setting("laplace").at(2.0).scale
-    0.5
-    """
 
-    name: MechanismName
-    delta: float = 0.0
-    neighbours: Neighbours = "add-remove"
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        _ = self.strongest  # refuses what no epsilon would make good
-
-    @cached_property
-    def strongest(self) -> Mechanism:
-        """The mechanism at the smallest epsilon that is looked at."""
-        return mechanism(
-            self.name, epsilon=LEAST_EPSILON, delta=self.delta, neighbours=self.neighbours, threshold=self.threshold
-        )
-
-    def at(self, epsilon: float) -> Mechanism:
-        return replace(self.strongest, epsilon=epsilon)
-
-    @property
-    def largest_epsilon(self) -> float:
-        """Where the mechanism's guarantee ends; infinity where it does not."""
-        return LARGEST_CLASSICAL if self.name == "gaussian" else math.inf
-
-    @property
-    def limit_noise(self) -> Noise:
-        """The noise as epsilon falls to 0."""
-        return self.strongest.limit_noise
-
-    @property
-    def lower_end(self) -> str:
-        """What the risk as epsilon falls to 0 is called."""
-        return "chance" if math.isinf(self.limit_noise.scale) else "its limit as epsilon falls to 0"
-
-    def covered(self, epsilons: Floats) -> Floats:
-        """Those epsilons, ascending, for which the mechanism has a guarantee; refuses where there are none."""
-        self.at(float(epsilons[0]))
-        return epsilons[epsilons <= self.largest_epsilon]
-
-    @property
-    def pure(self) -> bool:
-        return MECHANISMS[self.name].pure
-
-    def describe(self) -> str:
-        return self.name if self.pure else f"{self.name}, delta {claim(self.delta)}"
-
-    def noises(self, epsilons: Iterable[float]) -> tuple[Noise, ...]:
-        """The noise at each epsilon."""
-        return make_noises(self.strongest, epsilons)
-
-    def survival(self, epsilons: Iterable[float]) -> Survival:
-        return Survival(self.noises(epsilons), self.threshold)
+def covered(mechanism: Mechanism, epsilons: Floats) -> Floats:
+    """Those epsilons, ascending, for which the mechanism has a guarantee; refused if there are none."""
+    mechanism.check_epsilon(float(epsilons[0]))
+    return epsilons[epsilons <= mechanism.largest_epsilon]
 
 
 def find_limits(
-    profiles: Profiles, measure: Measure, forms: Sequence[str], setting: Setting | Mechanism
+    profiles: Profiles, measure: Measure, forms: Sequence[str], setting: Mechanism
 ) -> dict[tuple[str, str], Limits]:
     """The risk as epsilon falls to 0, under the mechanism's ``limit_noise``, and under no noise at all.
 
@@ -148,10 +95,11 @@ def read_settings(
     neighbours: Neighbours | None,
     threshold: float | None,
     records: int,
-) -> tuple[Setting, ...]:
+) -> tuple[Mechanism, ...]:
     """Each mechanism with each delta where it takes one; the usual delta where none is given.
 
-    A mechanism that is an object brings its own delta, neighbours and threshold; its epsilon is not looked at.
+    A mechanism that is an object brings its own delta, neighbours and threshold. Its epsilon is not used: all are
+    returned at the least epsilon, and `Mechanism.with_epsilon` gives any other.
     """
     given = list_mechanisms(mechanisms)
     if not given:
@@ -166,7 +114,7 @@ def read_settings(
             raise InvalidInput("the list of deltas is empty", allowed="one number between 0 and 1, or more")
     for_pure = deltas if all(pure) and delta is not None else [0.0]  # a mechanism refuses what it does not take
     settings = [
-        Setting(each.name, value, each.neighbours, each.threshold)
+        each._replace(delta=value).with_epsilon(LEAST_EPSILON)
         for made, each, is_pure in zip(given, said, pure, strict=True)
         for value in (for_pure if is_pure else [each.delta] if isinstance(made, Mechanism) else deltas)
     ]
@@ -198,7 +146,7 @@ class MeasuredRisk:
     form: str
     weights: str
     attack: str = "homogeneity"
-    _known_limits: dict[Setting, tuple[Limits, ...]] = field(default_factory=dict, init=False, repr=False)
+    _known_limits: dict[Mechanism, tuple[Limits, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def of(
@@ -223,9 +171,9 @@ class MeasuredRisk:
         attack = "" if self.attack == "homogeneity" else f"{self.attack} attack, "
         return f"{attack}{self.measures[0].name.replace('_', ' ')} risk, {self.form}{weighting}"
 
-    def at(self, setting: Setting, epsilons: Floats) -> Floats:
+    def at(self, setting: Mechanism, epsilons: Floats) -> Floats:
         """(attributes, epsilons): the risk of each attribute at each epsilon."""
-        return self.under(setting.survival(epsilons))
+        return self.under(survival_at(setting, epsilons))
 
     def under(self, survival: Survival) -> Floats:
         """(attributes, noises): the risk of each attribute under each noise."""
@@ -236,7 +184,7 @@ class MeasuredRisk:
             ]
         )
 
-    def limits(self, setting: Setting) -> tuple[Limits, ...]:
+    def limits(self, setting: Mechanism) -> tuple[Limits, ...]:
         """The two ends of each attribute's risk, found once for each setting."""
         if setting not in self._known_limits:
             self._known_limits[setting] = tuple(

@@ -33,8 +33,7 @@ EngineName = Literal["duckdb", "spark"]
 NoisyCells = Literal["domain", "observed"]
 """Where noise is added: to the whole domain, or to the cells that hold somebody."""
 
-Operator = Literal["tightest", "basic", "advanced", "zcdp", "rdp", "gaussian", "pld"]
-Flavour = Literal["pure", "probabilistic", "approximate"]
+Operator = Literal["tightest", "basic", "rdp", "pld"]
 OverallKind = Literal["max", "sum"]
 
 Word = TypeVar("Word", bound=str)

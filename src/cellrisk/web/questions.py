@@ -13,7 +13,7 @@ import cellrisk as cr
 from cellrisk.decide.policies import Policies
 from cellrisk.decide.policy import DELTA_FROM_RECORDS
 from cellrisk.errors import CellriskError
-from cellrisk.noise.mechanisms import MECHANISMS
+from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS
 from cellrisk.noise.perturbations import Perturbation
 from cellrisk.publish.simulation import SCENARIOS, Scenario
 from cellrisk.publish.simulation.releases import glimpse
@@ -84,7 +84,7 @@ def slider(points: int, mechanism: str = "geometric") -> list[float]:
     ([0.001, 0.01, 0.1, 1.0, 10.0, 100.0], [0.001, 0.01, 0.1])
     """
     spaced = {float(f"{epsilon:.3g}") for epsilon in np.geomspace(LEAST_EPSILON, LARGEST_EPSILON, points)}
-    return sorted(epsilon for epsilon in spaced if mechanism != "gaussian" or epsilon < 1)
+    return sorted(epsilon for epsilon in spaced if mechanism != "gaussian" or epsilon <= LARGEST_CLASSICAL)
 
 
 def most_percent(share: float) -> str:

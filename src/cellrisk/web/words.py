@@ -133,7 +133,7 @@ def _describe_entry(entry: Any) -> dict[str, Any]:
 def _describe_cohort(ledger: Any, name: str) -> dict[str, Any]:
     """Return what a cohort has spent, composed as its limit says if it has one."""
     limit = ledger.limit(name)
-    asked = () if limit is None else (limit.operator, limit.delta, limit.target)
+    asked = () if limit is None else (limit.operator, limit.delta)
     most = None if limit is None else limit.epsilon
     try:
         spent = ledger.spent(name, *asked)

@@ -1,31 +1,41 @@
-"""Databases: a table on a server, counted there through Ibis; profiles, histograms and small aggregates come back.
+"""Tables in a database: one query groups and counts there, and its rows come here as Arrow batches.
 
-Nothing of the user's is changed, and no message carries more of an address than its host and database: an exception of
-a driver, which may quote the password or the data, never leaves this module with its text.
+The query is made by SQLAlchemy. Values come over in forms that lose nothing: whole numbers, floating-point numbers and
+truth values as they are, text by its bytes, and everything else as text. The transaction only reads, and no message
+carries more of an address than its host and database: a driver's exception may quote the password or the data.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from cellrisk.counts.grouped import GroupedRows
 from cellrisk.counts.schema import locate, unknown_table
-from cellrisk.errors import CellriskError, InvalidInput
+from cellrisk.errors import CellriskError, InvalidInput, argument
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
+    import pyarrow as pa
 
-OTHER_NAMES = {"postgresql": "postgres", "mariadb": "mysql"}
+DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+"""Drivers that are chosen if an address names none; for other databases the choice is SQLAlchemy's."""
+CONNECT_SECONDS = 30
+ROWS = 50_000
+"""Rows that are fetched at a time."""
+SETTINGS = ("DateStyle = 'ISO'", "IntervalStyle = 'postgres'", "TimeZone = 'UTC'", "extra_float_digits = 3")
+"""Texts of dates and numbers must not depend on how a PostgreSQL server is set up."""
+ALLOWED = "text, numbers, truth values, dates and times"
+INSTALL = "run: pip install 'cellrisk[postgres]'"
 EXPORT = "export the table to Parquet or CSV and read that"
 TRY_AGAIN = "try again"
-FOLDS = ("mssql", "mysql", "singlestoredb")
-"""Engines that by default compare text without regard to case, accents or blanks at its end."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ class DatabaseName:
     """Where a database is, as far as a message may say."""
 
     engine: str
-    """The name of the engine in Ibis."""
+    """The kind of database: postgres, or SQLAlchemy's name of the dialect."""
     host: str
     database: str
 
@@ -43,46 +53,239 @@ class DatabaseName:
 
 
 @contextmanager
-def open_database(address: str, table: str | None, columns: Sequence[str]) -> Iterator[ir.Table]:
-    """The columns in use of a table in a database, as a table expression that runs there, inside the block.
+def open_database(address: str, table: str | None, columns: Sequence[str]) -> Iterator[GroupedRows]:
+    """Group a table by the columns in use inside its database, and give the rows as c0, c1, ... and their number n.
 
-    address: postgresql://user:password@host:port/database, or an address of another engine that Ibis knows, where its
-    driver is installed. table: its name, with its schema and a full stop before it where it has one.
+    address: postgresql://user:password@host:port/database, or another that SQLAlchemy knows, if its driver is
+    installed. table: the name of a table or view, with its schema and a full stop in front if it has one.
     """
-    place = read_address(address)
+    name = read_address(address)
     if not isinstance(table, str) or not table:
         raise InvalidInput(
-            "a database's address needs the name of a table", got=place, fix="name one with table= or --table"
+            "a database's address needs the name of a table",
+            got=name,
+            fix=f"name one with {argument('table')}",
+            code="no-table",
         )
-    with plain_refusals_of_drivers(place), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis and the drivers among themselves
-        backend = connect(address, place)
-        try:
-            if place.engine == "postgres":
-                from cellrisk.counts.databases.postgres import read_snapshot
+    failures: list[BaseException] = []
+    with plain_refusals_of_drivers(name, table, failures), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SQLAlchemy tells of types that it does not know
+        with open_connection(address, name) as connection:
+            found = find_table(connection, table, columns, name)
+            forms = [read_form(connection, found.c[column]) for column in columns]
+            check_collations(connection, found, columns)
+            with open_batches(connection, found, forms, failures) as batches:
+                yield GroupedRows(batches, {f"c{place}": form.kind for place, form in enumerate(forms) if form.kind})
 
-                with read_snapshot(backend, table, columns, str(place)) as expression:
-                    yield expression
-            else:
-                with open_elsewhere(find_columns(backend, table, columns, place), columns) as expression:
-                    yield expression
-        finally:
-            with suppress(Exception):
-                backend.disconnect()
+
+@contextmanager
+def open_connection(address: str, name: DatabaseName) -> Iterator[Any]:
+    """A connection in a transaction that only reads and, in PostgreSQL, sees one moment; it is rolled back."""
+    import sqlalchemy as sa
+
+    url = sa.make_url(address)
+    url = url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
+    options: dict[str, Any] = {}
+    if url.drivername == "postgresql+psycopg":
+        options = {"connect_timeout": CONNECT_SECONDS, "client_encoding": "utf8"}
+        options |= {"fallback_application_name": "cellrisk"}
+    try:
+        engine = sa.create_engine(
+            url,
+            poolclass=sa.NullPool,
+            hide_parameters=True,
+            connect_args={key: value for key, value in options.items() if key not in url.query},
+        )
+    except ImportError as error:
+        raise InvalidInput(
+            f"reading {name.engine} databases needs a driver that is not installed",
+            fix=INSTALL if name.engine == "postgres" else f"install the package that brings {error.name}",
+            code="no-driver",
+        ) from None
+    try:
+        connection = engine.connect()
+    except Exception as error:
+        original = getattr(error, "orig", None) or error
+        if getattr(original, "sqlstate", None):  # the server answered, and refused the first query
+            raise
+        raise explain_connection(original, name) from None
+    with connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            for setting in SETTINGS:
+                connection.exec_driver_sql(f"SET LOCAL {setting}")
+        yield connection
+        with suppress(Exception):
+            connection.rollback()
+
+
+def find_table(connection: Any, table: str, columns: Sequence[str], where: DatabaseName) -> Any:
+    """Find a table or view by its bare name, or else as schema.table, with the types of the columns in use."""
+    import sqlalchemy as sa
+
+    inspector = sa.inspect(connection)
+    dots = [place for place, letter in enumerate(table) if letter == "."]
+    candidates = [(None, table), *((table[:dot], table[dot + 1 :]) for dot in dots)]
+    for schema, name in candidates:
+        if name and inspector.has_table(name, schema=schema):
+            described = {column["name"]: column["type"] for column in inspector.get_columns(name, schema=schema)}
+            locate(columns, list(described), f"table '{table}'")
+            quoted = [sa.column(sa.quoted_name(column, True), described[column]) for column in columns]
+            return sa.table(sa.quoted_name(name, True), *quoted, schema=schema and sa.quoted_name(schema, True))
+    names: list[str] = []
+    for schema in (None, *inspector.get_schema_names()):
+        if schema not in (inspector.default_schema_name, "information_schema"):
+            own = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
+            names += own if schema is None else [f"{schema}.{name}" for name in own]
+    raise unknown_table(table, names, str(where))
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the values of a column come over."""
+
+    expression: Any
+    """What the database groups by."""
+    type: pa.DataType
+    kind: str = ""
+    """How a text becomes a label, if it is not a text in the database."""
+
+    def array(self, values: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.array(map(as_text, values) if pa.types.is_string(self.type) else values, self.type)
+
+
+def as_text(value: Any) -> str | None:
+    """Write a value as DuckDB writes one of its kind; the NaN of a decimal number is missing.
+
+    >>> as_text(Decimal("1.50")), as_text(dt.datetime(2020, 1, 2, 3, 4, 5, 500000)), as_text(Decimal("NaN"))
+    ('1.50', '2020-01-02 03:04:05.5', None)
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else str(value)
+    text = str(value)
+    return re.sub(r"(\.\d*?)0+(?=$|[-+Z])", r"\1", text) if isinstance(value, dt.datetime | dt.time) else text
+
+
+def read_form(connection: Any, column: Any) -> Form:
+    """Choose the form in which a column comes over, by its declared type; refuse types that have no plain values.
+
+    PostgreSQL compares text by its bytes here, whatever the collation, and a char(n) loses the blanks that pad it. It
+    writes times, network addresses and enumerations as text itself, because Python has no date before the year 1 and
+    a month is as long as 30 days to the database.
+    """
+    import pyarrow as pa
+    import sqlalchemy as sa
+    from sqlalchemy.dialects import postgresql
+
+    kind, postgres = column.type, connection.dialect.name == "postgresql"
+    while isinstance(kind, postgresql.DOMAIN):
+        kind = kind.data_type
+    instant = getattr(kind, "timezone", False) and isinstance(kind, sa.DateTime)
+    if isinstance(kind, sa.Boolean):
+        return Form(column, pa.bool_())
+    if isinstance(kind, sa.Integer) and not getattr(kind, "unsigned", False):
+        return Form(column, pa.int64())
+    if isinstance(kind, sa.Float):
+        return Form(column, pa.float32() if postgres and isinstance(kind, sa.REAL) else pa.float64())
+    if isinstance(kind, postgresql.OID):
+        return Form(sa.cast(column, sa.BigInteger), pa.int64())
+    if isinstance(kind, sa.Numeric | sa.Integer | postgresql.MONEY):
+        money = isinstance(kind, postgresql.MONEY)
+        return Form(sa.cast(column, sa.Numeric) if money else sa.type_coerce(column, kind), pa.string(), "number")
+    times = (sa.Date, sa.Time, sa.DateTime, sa.Interval, postgresql.INTERVAL)
+    others = (sa.Uuid, postgresql.INET, postgresql.CIDR, postgresql.MACADDR, postgresql.MACADDR8, postgresql.BIT)
+    if isinstance(kind, (sa.String, *times, *others)):
+        form = sa.cast(column, sa.Text).collate("C") if postgres else sa.type_coerce(column, kind)
+        return Form(form, pa.string(), "instant" if instant else "")
+    array = isinstance(kind, sa.ARRAY)
+    named = kind.item_type if array else kind
+    shown = "unknown" if isinstance(named, sa.types.NullType) else named.compile(connection.dialect).lower()
+    raise InvalidInput(
+        f"column '{column.name}' holds {shown}{' array' if array else ''} values", allowed=ALLOWED, code="column-type"
+    )
+
+
+def check_collations(connection: Any, table: Any, columns: Sequence[str]) -> None:
+    """Refuse columns in which a database takes texts of different bytes for equal: it would merge groups or values."""
+    import sqlalchemy as sa
+
+    if connection.dialect.name == "postgresql":
+        return  # `read_form` chooses the collation
+    for name in columns:
+        if isinstance(table.c[name].type, sa.String):
+            column = table.c[name]
+            exact = sa.func.count(sa.distinct(sa.cast(column, sa.LargeBinary)))
+            texts, different = connection.execute(sa.select(sa.func.count(sa.distinct(column)), exact)).one()
+            if texts != different:
+                raise InvalidInput(
+                    f"column '{name}' has a collation under which different texts are equal",
+                    fix=f"give it a binary collation, or {EXPORT}",
+                    code="collation",
+                )
+
+
+@contextmanager
+def open_batches(
+    connection: Any, table: Any, forms: Sequence[Form], failures: list[BaseException]
+) -> Iterator[pa.RecordBatchReader]:
+    """Run the query and stream its rows. The first batch is fetched at once: that is when the database counts, and
+    when a signal must end it. What fails later is noted, because the reader of a stream hides the reason."""
+    import pyarrow as pa
+    import sqlalchemy as sa
+
+    grouped = [form.expression for form in forms]
+    query = sa.select(*(each.label(f"c{place}") for place, each in enumerate(grouped)), sa.func.count().label("n"))
+    query = query.select_from(table).group_by(*grouped)
+    result = connection.execute(query, execution_options={"stream_results": True, "max_row_buffer": ROWS})
+    parts, cursor = result.partitions(ROWS), result.cursor
+    names = [*(f"c{place}" for place in range(len(forms))), "n"]
+    schema = pa.schema(list(zip(names, [*(form.type for form in forms), pa.int64()], strict=True)))
+
+    def make(rows: Sequence[Any]) -> pa.RecordBatch:
+        *values, numbers = zip(*rows, strict=True)
+        arrays = [form.array(column) for form, column in zip(forms, values, strict=True)]
+        return pa.record_batch([*arrays, pa.array(numbers, pa.int64())], schema=schema)
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        try:
+            if first:
+                yield make(first)
+            yield from map(make, parts)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    try:
+        first: Sequence[Any] = next(parts, [])
+        yield pa.RecordBatchReader.from_batches(schema, stream())
+    finally:
+        with suppress(Exception):  # SQLAlchemy leaves it open if the connection was lost
+            cursor.close()
 
 
 def read_address(address: str) -> DatabaseName:
-    """Engine, host and database of an address; a refusal quotes nothing of it but the engine.
+    """Dialect, host and database of an address; a refusal quotes nothing of it but the dialect.
 
     >>> print(read_address("postgresql://me:secret@localhost:5432/census"))
     database 'census' on localhost
     """
     try:
+        import sqlalchemy as sa
+    except ModuleNotFoundError:
+        raise InvalidInput(
+            "reading databases needs SQLAlchemy, which is not installed", fix=INSTALL, code="no-driver"
+        ) from None
+    try:
         parts = urlsplit(address)
         scheme, host, port = parts.scheme, parts.hostname or "", parts.port
     except ValueError:
         scheme, host, port, parts = "", "", None, SplitResult("", "", "", "", "")
-    engine = OTHER_NAMES.get(scheme.partition("+")[0], scheme.partition("+")[0])
     # A '/', '#' or '?' in a password ends the host too early: then an '@' is left over, and so are parts of it.
     rest = f"{parts.path}{parts.query}{parts.fragment}"
     if not scheme or (parts.netloc and "@" in rest) or (port is None and parts.netloc.endswith(":")):
@@ -90,175 +293,141 @@ def read_address(address: str) -> DatabaseName:
             "the database's address cannot be read",
             allowed="for instance postgresql://user:password@host:5432/database",
             fix="write /, #, ?, @, : and % in a user name or password as %2F, %23, %3F, %40, %3A and %25",
+            code="address",
         )
-    known = engines()
-    if engine not in known:
+    dialect = None
+    with suppress(sa.exc.ArgumentError, sa.exc.NoSuchModuleError):
+        dialect = sa.URL.create(DRIVERS.get(scheme, scheme)).get_dialect().name
+    if dialect is None:
         raise InvalidInput(
             "addresses of that kind are not read",
             got=f"an address that starts with {scheme}://",
-            allowed=", ".join(f"{'postgresql' if name == 'postgres' else name}://" for name in known),
+            allowed="postgresql://, sqlite://, duckdb://, or another dialect of SQLAlchemy that is installed",
+            code="address",
         )
-    if engine in ("sqlite", "duckdb"):
-        return DatabaseName(engine, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
-    return DatabaseName(engine, host, unquote(parts.path.strip("/").partition("/")[0]))
-
-
-def engines() -> list[str]:
-    """The engines that Ibis knows, installed or not."""
-    from importlib.metadata import entry_points
-
-    return sorted({entry.name for entry in entry_points(group="ibis.backends")} - {"polars", "datafusion", "pyspark"})
-
-
-def connect(address: str, place: DatabaseName) -> Any:
-    """A connection through Ibis, or one line on why there is none."""
-    import ibis
-
-    parts = urlsplit(address)
-    plain = f"{place.engine}://{address.partition('://')[2]}"
-    try:
-        if place.engine == "postgres":
-            from cellrisk.counts.databases.postgres import settings
-
-            return ibis.connect(plain, **settings(parts))
-        return ibis.connect(plain)
-    except ImportError:
-        extra = "cellrisk[postgres]" if place.engine == "postgres" else f"ibis-framework[{place.engine}]"
-        raise InvalidInput(
-            f"reading {place.engine} databases needs a driver that is not installed", fix=f"pip install '{extra}'"
-        ) from None
-    except CellriskError:
-        raise
-    except Exception as error:
-        raise explain_connection(error, place) from None
-
-
-def find_columns(backend: Any, table: str, columns: Sequence[str], place: DatabaseName) -> ir.Table:
-    """The columns in use of a table, on any engine of Ibis."""
-    from ibis.common.exceptions import TableNotFound
-
-    schema, _, name = table.rpartition(".")
-    candidates: list[tuple[str, str | tuple[str, ...] | None]] = [(table, None)]
-    if schema:
-        candidates.append((name, tuple(schema.split(".")) if "." in schema else schema))
-    found = None
-    for candidate, database in candidates:
-        with suppress(TableNotFound):
-            found = backend.table(candidate, database=database)
-            break
-    if found is None:
-        names = backend.list_tables(database=candidates[-1][1])
-        raise unknown_table(table, [f"{schema}.{each}" if schema else each for each in names], str(place))
-    locate(columns, found.columns, f"table '{table}'")
-    return found.select(*columns)
+    if dialect == "sqlite":
+        return DatabaseName(dialect, "", Path(unquote(f"{parts.netloc}{parts.path}")).name)
+    dialect = "postgres" if dialect == "postgresql" else dialect
+    return DatabaseName(dialect, host, unquote(parts.path.strip("/").partition("/")[0]))
 
 
 @contextmanager
-def open_elsewhere(used: ir.Table, columns: Sequence[str]) -> Iterator[ir.Table]:
-    """The table on an engine that is known through Ibis alone."""
-    if used.get_backend().name in FOLDS:
-        check_texts(used, columns)
-    yield used.select(**{f"c{place}": used[name] for place, name in enumerate(columns)})
-
-
-def check_texts(table: ir.Table, columns: Sequence[str]) -> None:
-    """Refuses columns in which the engine takes texts of different bytes for equal: it would merge cells or levels."""
-    texts = [name for name in columns if table[name].type().is_string()]
-    if not texts:
-        return
-    numbers = {f"n{place}": table[name].nunique() for place, name in enumerate(texts)}
-    exact = {f"m{place}": table[name].cast("binary").nunique() for place, name in enumerate(texts)}
-    found = table.aggregate(**numbers, **exact).to_pyarrow().to_pylist()[0]
-    for place, name in enumerate(texts):
-        if found[f"n{place}"] != found[f"m{place}"]:
-            raise InvalidInput(
-                f"column '{name}' has a collation under which different texts are equal",
-                fix=f"give it a binary collation, or {EXPORT}",
-            )
-
-
-@contextmanager
-def plain_refusals_of_drivers(place: DatabaseName) -> Iterator[None]:
-    """Turns a driver's exception into one line without credentials or data, also further back in its chain."""
+def plain_refusals_of_drivers(name: DatabaseName, table: str, failures: Sequence[BaseException] = ()) -> Iterator[None]:
+    """Turn a driver's exception into one line without credentials or data, also further back in its chain."""
     try:
         yield
     except CellriskError as refusal:
         forget(refusal.__context__)
+        if failures:
+            raise explain_failure(failures[0], name, table) from None
         raise
-    except UnicodeDecodeError as error:
-        forget(error)
-        raise InvalidInput(f"the {place} holds text that is not UTF-8", fix=EXPORT) from None
     except Exception as error:
-        if type(error).__module__ == "builtins" and not isinstance(error, OSError):
+        reason = failures[0] if failures else error
+        if not failures and type(error).__module__ == "builtins" and not isinstance(error, OSError | UnicodeError):
             raise
-        explained = explain_database_failure(error, place)
+        explained = explain_failure(reason, name, table)
         forget(error)
+        forget(reason)
         raise explained from None
 
 
 def forget(error: BaseException | None) -> None:
-    """Empties an exception and those before it: a message, a connection and the variables on its way may tell."""
+    """Empty an exception and those before it: a message, a connection and the variables on its way may tell."""
     while error is not None:
         if not isinstance(error, CellriskError):
             error.args = (type(error).__name__,)
             error.__traceback__ = None
-            for name in set(vars(error)) - {"__notes__"}:
+            for name, value in list(vars(error).items()):
                 with suppress(AttributeError):
-                    setattr(error, name, None)
+                    setattr(error, name, [] if isinstance(value, list) else None)
         error = error.__cause__ or error.__context__
 
 
-def explain_connection(error: Exception, place: DatabaseName) -> InvalidInput:
+def explain_connection(error: BaseException, name: DatabaseName) -> InvalidInput:
     """Why there is no connection, from the driver's words but not in them."""
     text = re.sub(r'"[^"]*"', "", str(error).lower())  # without the names in it, which may be any word
-    for words, reason, fix in (
-        (("password", "authentication", "access denied", "login failed", "role "), REFUSED, "check user and password"),
-        (("resolve", "translate host", "name or service", "unknown host", "getaddrinfo"), NO_HOST, "check the host"),
-        (("refused", "no such file"), NO_SERVER, "check host and port, and that the server runs"),
-        (
-            ("timeout", "timed out", "unreachable"),
-            NO_ANSWER,
-            "check host and port, and that a firewall lets it through",
-        ),
-        (("does not exist", "unknown database", "cannot open database"), NO_DATABASE, "check its name"),
-        (("too many", "slots"), "it has no connection left", TRY_AGAIN),
-        (("ssl", "certificate"), "no secure connection could be agreed", "check sslmode and the certificates"),
-        (("pg_hba",), "the server admits no such connection from here", "ask its administrator"),
-        (("starting up", "shutting down"), "the server is starting or stopping", TRY_AGAIN),
-        (("invalid connection option", "unexpected keyword", "invalid sslmode"), "an option is not known", OPTIONS),
-    ):
-        if any(word in text for word in words):
-            return InvalidInput(f"no connection to {place}: {reason}", fix=fix)
-    return InvalidInput(f"no connection to {place} ({type(error).__name__})", fix="check the address")
+    for words, reason, fix in CONNECTION_FAILURES:
+        if re.search(words, text):
+            return InvalidInput(f"no connection to {name}: {reason}", fix=fix, code="no-connection")
+    return InvalidInput(
+        f"no connection to {name} ({type(error).__name__})", fix="check the address", code="no-connection"
+    )
 
 
-REFUSED = "the server refused this user or password"
-NO_HOST = "there is no host of that name"
-NO_SERVER = "nothing answers at that host and port"
-NO_ANSWER = "the server did not answer in time"
-NO_DATABASE = "the server has no such database"
-OPTIONS = "check what follows ? in the address"
+CONNECTION_FAILURES = (
+    (
+        "password|authentication|access denied|login failed|role ",
+        "the server refused this user or password",
+        "check user and password",
+    ),
+    ("resolve|translate host|name or service|unknown host|getaddrinfo", "there is no host of that name", "check it"),
+    (
+        "refused|no such file",
+        "nothing answers at that host and port",
+        "check host and port, and that the server runs",
+    ),
+    (
+        "timeout|timed out|unreachable",
+        "the server did not answer in time",
+        "check host and port, and that a firewall lets it through",
+    ),
+    (
+        "does not exist|unknown database|cannot open database",
+        "the server has no such database",
+        "check its name",
+    ),
+    ("too many|slots", "it has no connection left", TRY_AGAIN),
+    ("ssl|certificate", "no secure connection could be agreed", "check sslmode and the certificates"),
+    ("pg_hba", "the server admits no such connection from here", "ask its administrator"),
+    ("starting up|shutting down", "the server is starting or stopping", TRY_AGAIN),
+    ("connection option|unexpected keyword|sslmode", "an option is not known", "check what follows ? in the address"),
+)
 
 
-def explain_database_failure(error: Exception, place: DatabaseName) -> InvalidInput:
+def explain_failure(error: BaseException, name: DatabaseName, table: str) -> BaseException:
     """What can be said of a failure in the middle, without the driver's words."""
-    kind, module = type(error).__name__, type(error).__module__.partition(".")[0]
-    if module == "ibis":
-        return InvalidInput(f"a {place.engine} database cannot count this table by itself ({kind})", fix=EXPORT)
-    state = str(getattr(error, "sqlstate", None) or "")
-    for start, reason, fix in (
-        ("42501", "this account may not read the table or one of its columns", "ask its owner for SELECT"),
-        ("57014", "the server stopped the query", "raise its statement_timeout, or use fewer quasi-identifiers"),
-        ("57P", "the server ended the connection", TRY_AGAIN),
-        ("08", "the connection was lost", TRY_AGAIN),
-        ("40", "the server stopped the query because the table was being changed", TRY_AGAIN),
-        ("55", "the table is locked or being changed", TRY_AGAIN),
-        ("53", "the server is out of memory, disk or connections", "use fewer or coarser quasi-identifiers"),
-        ("54", "the query is too large for the server", "use fewer quasi-identifiers or levels"),
-        ("42P01", "the table was dropped or renamed while it was read", TRY_AGAIN),
-    ):
+    if isinstance(error, CellriskError | KeyboardInterrupt | MemoryError):
+        return error
+    if isinstance(error, UnicodeDecodeError):
+        return InvalidInput(f"the {name} holds text that is not UTF-8", fix=EXPORT, code="encoding")
+    original = getattr(error, "orig", None) or error
+    state = str(getattr(original, "sqlstate", None) or "")
+    for start, code, reason, fix in FAILURES:
         if state.startswith(start):
-            return InvalidInput(f"{place}: {reason}", fix=fix)
-    if isinstance(error, OSError) or (not state and kind in ("OperationalError", "InterfaceError", "AdminShutdown")):
-        return InvalidInput(f"{place}: the connection was lost", fix=TRY_AGAIN)
-    return InvalidInput(f"{place}: the query failed ({kind}{', ' + state if state else ''})", fix=EXPORT)
+            return InvalidInput(f"{name}: {reason.format(table=table)}", fix=fix, code=code)
+    kind = type(original).__name__
+    lost = not state and kind in ("OperationalError", "InterfaceError", "AdminShutdown")
+    if isinstance(original, OSError) or lost:
+        return InvalidInput(f"{name}: the connection was lost", fix=TRY_AGAIN, code="connection-lost")
+    return InvalidInput(
+        f"{name}: the query failed ({kind}{', ' + state if state else ''})", fix=EXPORT, code="query-failed"
+    )
+
+
+ASK_OWNER = "ask its owner for SELECT"
+CORRECT_VIEW = "let the view give NULL for such a record, or leave it out"
+FAILURES = (
+    (
+        "42501",
+        "no-right",
+        "this account may not read table '{table}' or one of its columns",
+        "ask its owner for SELECT",
+    ),
+    ("22012", "failing-view", "table '{table}' divides a value of a record by zero", CORRECT_VIEW),
+    ("22003", "failing-view", "table '{table}' computes a number that is too large for its type", CORRECT_VIEW),
+    ("2200", "failing-view", "table '{table}' computes a value of a record that its type cannot hold", CORRECT_VIEW),
+    ("22P0", "failing-view", "table '{table}' converts a text of a record to a type it does not fit", CORRECT_VIEW),
+    ("22", "failing-view", "table '{table}' computes something that fails on a record", CORRECT_VIEW),
+    ("2F", "failing-view", "table '{table}' calls a function that fails on a record", CORRECT_VIEW),
+    ("P0", "failing-view", "table '{table}' calls a function that fails on a record", CORRECT_VIEW),
+    ("25006", "failing-view", "table '{table}' calls a function that writes", "give a table that can be read alone"),
+    ("57014", "stopped", "the server stopped the query", "raise its statement_timeout, or use fewer columns"),
+    ("57P", "connection-lost", "the server ended the connection", TRY_AGAIN),
+    ("08", "connection-lost", "the connection was lost", TRY_AGAIN),
+    ("40", "changed", "the server stopped the query because the table was being changed", TRY_AGAIN),
+    ("55", "changed", "the table is locked or being changed", TRY_AGAIN),
+    ("53", "resources", "the server is out of memory, disk or connections", "use fewer or coarser quasi-identifiers"),
+    ("54", "resources", "the query is too large for the server", "use fewer quasi-identifiers"),
+    ("42P01", "changed", "the table was dropped or renamed while it was read", TRY_AGAIN),
+)
+"""The start of an SQLSTATE, a code, what it means, and what to do."""

@@ -1,8 +1,4 @@
-"""Ibis tables: counted where they are, through their own backend.
-
-What lives in this process is read by the embedded engine: DuckDB, SQLite, and streams of the others. PostgreSQL and
-Spark are counted as when they are given by address or as a frame; any other engine as far as Ibis can express it.
-"""
+"""Ibis tables: DuckDB, SQLite and Spark are read by their own connections, any other engine as a stream of batches."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cellrisk.counts.databases.database import DatabaseName, open_elsewhere, plain_refusals_of_drivers
+from cellrisk.counts.databases.database import DatabaseName, plain_refusals_of_drivers
 from cellrisk.counts.embedded import open_embedded, open_planned
 from cellrisk.counts.engine import read_parquet
 from cellrisk.counts.resources import Resources
@@ -22,8 +18,6 @@ from cellrisk.errors import InvalidInput
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-HERE = ("polars", "datafusion")
-"""Engines in this process, whose records come as a stream."""
 WHERE = "the Ibis table"
 
 
@@ -36,10 +30,10 @@ def open_expression(
         raise InvalidInput("the Ibis table is not bound to any data", fix="take the table from a connection")
     locate(columns, source.columns, WHERE)
     backend: Any = source.get_backend()
-    with plain_refusals_of_drivers(DatabaseName(backend.name, "", "")), warnings.catch_warnings():
+    with plain_refusals_of_drivers(DatabaseName(backend.name, "", ""), ""), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Ibis and the drivers among themselves
         used = source.select(*columns)
-        if backend.name not in HERE:
+        if backend.name in ("duckdb", "sqlite", "pyspark"):
             backend._run_pre_execute_hooks(used)  # brings tables in memory to the engine
         with open_on(backend, used, columns, resources, by_declaration) as table:
             yield table
@@ -51,8 +45,6 @@ def open_on(
     """The way that fits the engine."""
     if backend.name == "duckdb":
         return open_embedded(backend.con.sql(backend.compile(used)), columns, None, resources)
-    if backend.name in HERE:
-        return open_embedded(used.to_pyarrow_batches(), columns, None, resources)
     if backend.name == "sqlite":
         rows = f"({backend.compile(used)})"
         declared: dict[str, str] | None = {} if by_declaration else None  # Ibis looks at values to tell a type
@@ -63,11 +55,7 @@ def open_on(
         from cellrisk.counts.spark.reading import open_spark
 
         return open_spark(backend._session.sql(backend.compile(used)), columns)
-    if backend.name == "postgres":
-        from cellrisk.counts.databases.postgres import read_query
-
-        return read_query(backend, backend.compile(used), columns)
-    return open_elsewhere(used, columns)
+    return open_embedded(used.to_pyarrow_batches(), columns, None, resources)
 
 
 def read_sqlite(

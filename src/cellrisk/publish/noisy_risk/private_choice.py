@@ -32,7 +32,7 @@ from cellrisk.publish.noisy_risk import Book, describe_policies, read_declared, 
 from cellrisk.publish.noisy_risk.figure_noise import calibrate_figure, check_epsilon
 from cellrisk.publish.noisy_risk.sensitivity import MOST_UNITS, UNIT, count_units, find_sensitivity, sum_cells
 from cellrisk.publish.releasing.waiting import draw_survivals
-from cellrisk.risk.sweep import Setting
+from cellrisk.risk.sweep import LEAST_EPSILON
 from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.results import Result
 from cellrisk.system.text import aligned, as_given, claim
@@ -280,10 +280,10 @@ def choose_privately(
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
     policies = Policies.in_force(policy)
     points = read_grid(grid)
-    setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
+    setting = said.with_epsilon(LEAST_EPSILON)
     if policies:
         points = within_policies(policies, setting, points, usual=grid is None)
-    made = [setting.at(point) for point in points]
+    made = [setting.with_epsilon(point) for point in points]
     loss = check_epsilon("private", private)
     breaches = policies.breaches_of_figure(made[-1], loss)
     if breaches:
@@ -322,7 +322,9 @@ def choose_privately(
     )
 
 
-def within_policies(policies: Policies, setting: Setting, points: tuple[float, ...], usual: bool) -> tuple[float, ...]:
+def within_policies(
+    policies: Policies, setting: Mechanism, points: tuple[float, ...], usual: bool
+) -> tuple[float, ...]:
     """The grid as far as limits on epsilon and on the ceiling allow; refuses one that was given and goes beyond."""
     largest = policies.largest_epsilon(setting)
     kept = tuple(point for point in points if point <= largest)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from cellrisk.errors import InvalidInput
-from cellrisk.noise.distributions import GaussianNoise
-from cellrisk.repeat.accounting.distributions import WHOLE, convolve, find_deltas, largest_loss, reveals_all, why_not
-from cellrisk.repeat.accounting.loss import Loss
-from cellrisk.repeat.accounting.pieces import GaussianPiece, Piece, kind_of, load_distributions, take_apart
+from cellrisk.noise.distributions import (
+    DiscreteGaussianNoise,
+    GaussianNoise,
+    GeometricNoise,
+    LaplaceNoise,
+    Noise,
+)
+from cellrisk.repeat.accounting.distributions import WHOLE, Parts, renyi_orders
+from cellrisk.repeat.accounting.loss import NOISE, Event, Loss
 from cellrisk.risk.ceilings import (
     LONG,
     Ceiling,
     Labels,
     Likelihoods,
-    advantage_cap,
     ceiling,
     find_success,
     require_labels,
+    rounded_likelihoods,
     succeed,
 )
 from cellrisk.system.arrays import Floats
@@ -31,35 +36,68 @@ from cellrisk.system.checks import read_list
 
 POINTS, FEWEST = 10_000, 200
 """Points of a curve that are looked at, and how many are kept at least."""
+RENYI_POINTS = 400
 NUMBERS_AT_ONCE = 4_000_000
+MOST_ATOMS = 200_000
+"""Likelihood ratios that are listed at most; beyond them, privacy loss distributions are used."""
+SAME = 12
+"""Digits to which two log ratios that were added up in different orders are one."""
+KINDS: dict[str, type[Noise]] = {
+    "laplace": LaplaceNoise,
+    "geometric": GeometricNoise,
+    "gaussian": GaussianNoise,
+    "discrete-gaussian": DiscreteGaussianNoise,
+}
 
 
 @dataclass(frozen=True)
 class DeltaCurve:
-    """delta(epsilon) of releases between two worlds, from privacy loss distributions; an upper bound everywhere.
+    """delta(epsilon) of releases between two worlds, an upper bound everywhere.
 
-    The two worlds may change places: noise is symmetric, and a guarantee holds both ways.
+    From privacy loss distributions; where a guarantee is a rho alone, from Renyi divergences. The two worlds may change
+    places: noise is symmetric, and a guarantee holds both ways.
     """
 
-    pieces: tuple[tuple[Piece, int], ...]
-    disclosed: float = 0.0
-    """The probability that a guarantee without a known mechanism, at its worst, tells everything."""
+    parts: Parts
+
+    @cached_property
+    def disclosed(self) -> float:
+        """The probability that a guarantee alone, at its worst, tells everything: 1 - prod(1 - delta)."""
+        deltas = self.parts.deltas
+        return 1.0 if 1.0 in deltas else -math.expm1(math.fsum(math.log1p(-delta) for delta in deltas))
 
     def at(self, epsilons: Floats) -> Floats:
         """delta at epsilons from 0 on, ascending: 1 - (1 - disclosed)(1 - delta of the rest)."""
-        rest = find_deltas(self._distribution, self.pieces, epsilons)
+        if self.parts.concentrated:
+            rest = self._convert(epsilons)
+        else:
+            rest = self.parts.find_deltas(self._distribution, epsilons)
         return np.asarray(rest + self.disclosed * (1.0 - rest))
+
+    def _convert(self, epsilons: Floats) -> Floats:
+        """The least over orders a of exp((a - 1)(D(a) - epsilon)) (1 - 1/a)^a/(a - 1) (Canonne, Kamath, Steinke 2020,
+        Proposition 12), and at epsilon 0 Pinsker's sqrt(KL/2) too, from the lowest order: D rises with a."""
+        orders = renyi_orders()[::10]
+        divergences = self.parts.diverge(orders)
+        constant = orders * np.log1p(-1.0 / orders) - np.log(orders - 1.0)
+        logs = ((orders - 1.0) * (divergences - epsilons[:, None]) + constant).min(axis=1)
+        pinsker = math.sqrt(0.5 * float(divergences[0]))
+        return np.asarray(np.minimum(np.exp(np.minimum(logs, 0.0)), pinsker))
 
     @cached_property
     def _distribution(self) -> Any:
-        return convolve(self.pieces)
+        return self.parts.convolve()
 
     @cached_property
     def _points(self) -> tuple[Floats, Floats]:
         """Epsilons as far as they matter, and their deltas."""
-        squares = math.fsum(times * piece.reach**2 for piece, times in self.pieces)
-        end = min(largest_loss(self.pieces), LONG, squares + 10.0 * math.sqrt(squares))
-        epsilons = np.linspace(0.0, end, POINTS + 1)
+        if self.parts.concentrated:
+            squares, points = 2.0 * float(self.parts.diverge(np.array([2.0]))[0]), RENYI_POINTS
+        else:
+            squares = math.fsum(times * one.amount**2 for one, times in self.parts.moved)
+            points = POINTS
+        end = min(self.parts.largest_loss, LONG, squares + 10.0 * math.sqrt(squares))
+        epsilons = np.linspace(0.0, end, points + 1)
         return epsilons, self.at(epsilons)
 
     @cached_property
@@ -88,7 +126,7 @@ class DeltaCurve:
         distinct priors there are, the fewer points are taken.
         """
         sparse = max(POINTS * 2 * distinct // NUMBERS_AT_ONCE, 1)
-        epsilons, delta = (each[:: min(sparse, POINTS // FEWEST)] for each in self._points)
+        epsilons, delta = (points[:: min(sparse, POINTS // FEWEST)] for points in self._points)
         epsilons, delta = _bend(epsilons, delta)
         slopes = np.append(np.diff(delta) / np.diff(np.exp(epsilons)), 0.0)
         rare = np.diff(slopes)  # of z_1, z_2, ... in the world where they are rare
@@ -102,22 +140,18 @@ class DeltaCurve:
 def _bend(epsilons: Floats, delta: Floats) -> tuple[Floats, Floats]:
     """The lower convex hull of a curve from epsilon 0 on, in z = e^epsilon; it bends at 0 too, where it meets its own
     mirror image: delta(0) <= (z - 1 + 2 delta(z))/(z + 1) at every z."""
-    z = np.exp(epsilons)
-    delta = delta.copy()
+    z, delta = np.exp(epsilons), delta.copy()
     delta[0] = min(float(delta[0]), float(np.min((z[1:] - 1.0 + 2.0 * delta[1:]) / (z[1:] + 1.0))))
     kept: list[int] = []
-    for place in range(len(z)):
-        while len(kept) > 1 and _is_above(z, delta, kept[-2], kept[-1], place):
-            kept.pop()
-        kept.append(place)
+    for point in range(len(z)):
+        while len(kept) > 1:
+            before, last = kept[-2:]
+            rise = (delta[last] - delta[before]) * (z[point] - z[last])
+            if rise < (delta[point] - delta[last]) * (z[last] - z[before]):
+                break
+            kept.pop()  # on or above the line between the two others
+        kept.append(point)
     return epsilons[kept], delta[kept]
-
-
-def _is_above(z: Floats, delta: Floats, before: int, here: int, after: int) -> bool:
-    """Whether a point of the curve is on or above the line between two others."""
-    return bool(
-        (delta[here] - delta[before]) * (z[after] - z[here]) >= (delta[after] - delta[here]) * (z[here] - z[before])
-    )
 
 
 def bound_success(likelihoods: Likelihoods, labels: Labels, *, swapped: bool) -> float:
@@ -140,25 +174,36 @@ def bound_success(likelihoods: Likelihoods, labels: Labels, *, swapped: bool) ->
     order = np.argsort(-slopes, axis=None, kind="stable")
     widths, gains = widths[order], gains[order]
     room = 1.0 - (np.cumsum(widths) - widths)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where(widths > 0, np.clip(room / widths, 0.0, 1.0), 1.0)
     return min(float(np.sum(taken * gains)), 1.0)
 
 
 def compose_ceiling(
-    losses: Sequence[Loss], *, labels: int | None = None, priors: Sequence[float] | None = None
+    losses: Sequence[Loss],
+    *,
+    labels: int | None = None,
+    priors: Sequence[float] | None = None,
+    rounded: bool = False,
 ) -> Ceiling:
     """How often does an attacker who knows all other records guess a value correctly from several releases, at most?
 
-    Another value moves two counts of each release by 1. Two labels: (1 - pi) + pi delta(ln((1 - pi)/pi)), delta the
-    curve of one label against the other, each release twice. More labels: E[max_k pi_k R_k], R the likelihood ratio of
-    one count through all releases. Both are exact but for the rounding of privacy loss distributions, which is to the
-    safe side and below 1e-4; for Gaussian noise, or one release, nothing is rounded. Where a loss has no known
-    mechanism, its guarantee is taken at its worst, and the answer is the smaller of two bounds, from the curve of two
-    labels and from that of a record that is left out. ``advantage`` is delta(0) of the latter, and of the former if a
-    loss is that of a replaced record.
+    Another value moves two counts of each table by 1. Geometric noise: the likelihood ratios of one count, listed
+    through all tables, R with E[max_k pi_k R_k]; Gaussian noise: all tables are one with 1/sigma^2 = sum 1/sigma_t^2;
+    both exact. Other noise goes through privacy loss distributions: two labels (1 - pi) + pi delta(ln((1 - pi)/pi)),
+    delta the curve of one label against the other; more labels from R again; rounded to the safe side, by less than
+    1e-4. A guarantee alone is taken at its worst, and the answer is the smaller of two bounds, from the curve of two
+    labels and from that of a record that is left out; a rho alone bounds those curves by its Renyi divergences.
+    ``advantage`` is delta(0) of the latter curve, and of the former if a loss is that of a replaced record.
 
-    A concentrated loss is refused: it does not say what its noise was.
+    Parameters
+    ----------
+    losses
+        Those of the releases. A set of tables and the same tables one by one have the same events, and one ceiling.
+    labels, priors
+        As in `ceiling`.
+    rounded
+        Whether Laplace noise was rounded to whole numbers, as `release` would, and its ratios are listed too.
 
     >>> from cellrisk.noise.mechanisms import mechanism
     >>> found = compose_ceiling([Loss.of(mechanism("geometric", epsilon=0.5))] * 2, labels=3)
@@ -167,35 +212,32 @@ def compose_ceiling(
     """
     losses = tuple(read_list("losses", losses, "losses"))
     count, believed = require_labels(labels, priors)
-    _require_known_losses(losses)
+    if not all(isinstance(loss, Loss) for loss in losses):
+        raise InvalidInput("only losses have a ceiling together", fix="make each with Loss.of", code="no-loss")
     if not losses:
         prior = 1.0 / count if believed is None else max(believed)
         return Ceiling(count, 0.5, 1.0 / count, prior, 0.0, 1.0, priors=believed, releases=0)
-    if len(losses) == 1 and losses[0].mechanism is not None:
+    if len(losses) == 1 and losses[0].mechanism is not None and not rounded:
         return ceiling(losses[0].mechanism, labels=count, priors=believed)
-    ask = _ask_gaussian(losses) if all(kind_of(loss) is GaussianPiece for loss in losses) else _ask_curves(losses)
-    even = ask.guess_right(Labels.even(count))
+    attack = _choose_attack(losses, rounded)
+    even = attack.guess_right(Labels.even(count))
     return Ceiling(
         labels=count,
-        even_two=ask.guess_right(Labels.even(2)),
+        even_two=attack.guess_right(Labels.even(2)),
         even=even,
-        success=even if believed is None else ask.guess_right(Labels.of(believed)),
-        advantage=ask.advantage,
+        success=even if believed is None else attack.guess_right(Labels.of(believed)),
+        advantage=attack.advantage,
         odds=bound_odds(losses),
         priors=believed,
         releases=len(losses),
-        exact=ask.exact,
-        neighbours="replace" if ask.replaced else "add-remove",
+        exact=attack.exact,
+        neighbours="replace" if attack.replaced else "add-remove",
     )
 
 
 @lru_cache(maxsize=512)
 def find_ceiling(losses: tuple[Loss, ...], labels: int = 2) -> tuple[Ceiling | None, str]:
-    """The ceiling of several releases, computed once; or None, and why it is not known.
-
-    >>> find_ceiling((Loss(flavour="concentrated", rho=0.1),))[0] is None
-    True
-    """
+    """The ceiling of several releases, computed once; or None, and why it is not known."""
     try:
         return compose_ceiling(losses, labels=labels), ""
     except InvalidInput as refusal:
@@ -203,23 +245,29 @@ def find_ceiling(losses: tuple[Loss, ...], labels: int = 2) -> tuple[Ceiling | N
 
 
 @dataclass(frozen=True)
-class _GaussianReleases:
-    """Releases with Gaussian noise alone: together one release, whose precision is the sum of theirs."""
+class _Listed:
+    """Releases whose likelihood ratios can be listed, or that are one release with Gaussian noise."""
 
-    noise: GaussianNoise
+    known: Likelihoods | GaussianNoise
     replaced: bool
     exact: bool = True
 
     def guess_right(self, labels: Labels) -> float:
-        return find_success(self.noise, labels)
+        if isinstance(self.known, GaussianNoise):
+            return find_success(self.known, labels)
+        return min(succeed(self.known, labels), 1.0)
 
     @property
     def advantage(self) -> float:
-        return 2.0 * self.guess_right(Labels.even(2)) - 1.0 if self.replaced else advantage_cap(self.noise)
+        if self.replaced:
+            return 2.0 * self.guess_right(Labels.even(2)) - 1.0
+        if isinstance(self.known, GaussianNoise):
+            return math.erf(0.5 / (math.sqrt(2.0) * self.known.scale))
+        return min(float(np.maximum(self.known.with_person - self.known.without, 0.0).sum()), 1.0)
 
 
 @dataclass(frozen=True)
-class _CurvesOfReleases:
+class _Curves:
     """Releases by the curves of their privacy loss: between two labels, and between a record and none."""
 
     swapped: DeltaCurve
@@ -230,7 +278,7 @@ class _CurvesOfReleases:
     """Whether the noise of all releases is known."""
 
     def guess_right(self, labels: Labels) -> float:
-        if reveals_all(self.swapped.pieces):
+        if self.swapped.parts.reveals_all:
             return 1.0
         bounds = []
         distinct = len(labels.priors)
@@ -246,83 +294,87 @@ class _CurvesOfReleases:
 
     @property
     def advantage(self) -> float:
-        if reveals_all(self.swapped.pieces):
+        if self.swapped.parts.reveals_all:
             return 1.0
         return (self.swapped if self.replaced or self.removed is None else self.removed).at_zero
 
 
-def _ask_gaussian(losses: Sequence[Loss]) -> _GaussianReleases:
-    [(piece, _)] = take_apart(losses, counts=1)
-    return _GaussianReleases(GaussianNoise(1.0 / max(piece.amount, 1e-150)), _any_replaced(losses))
+def _choose_attack(losses: Sequence[Loss], rounded: bool) -> _Listed | _Curves:
+    """The exact way where there is one, else curves."""
+    replaced = any(loss.neighbours == "replace" for loss in losses)
+    removed = _remove(losses)
+    if removed is not None and removed.gaussian is not None:
+        return _Listed(GaussianNoise(1.0 / removed.gaussian), replaced)
+    listed = _list_likelihoods(losses, rounded)
+    return find_curves(losses) if listed is None else _Listed(listed, replaced)
 
 
-def _ask_curves(losses: Sequence[Loss]) -> _CurvesOfReleases:
-    unknown = [loss for loss in losses if kind_of(loss) is None]
-    swapped = DeltaCurve(
-        tuple(take_apart([_swap(loss) for loss in losses], counts=2)), _disclose(unknown, swapped=True)
-    )
-    says_nothing = any(loss.neighbours == "replace" for loss in unknown)
-    removed = None if says_nothing else DeltaCurve(tuple(take_apart(losses, counts=1)), _disclose(unknown))
-    for curve in (swapped, removed):
-        why = "" if curve is None or reveals_all(curve.pieces) else why_not(curve.pieces, 1.0)
-        if why:
-            raise InvalidInput(f"these losses have no ceiling that can be computed: {why}")
-    try:
-        load_distributions()
-    except ImportError:
-        raise InvalidInput(
-            "the ceiling of several releases needs dp-accounting", fix="pip install 'cellrisk[ledger]'"
-        ) from None
-    return _CurvesOfReleases(swapped, removed, _any_replaced(losses), exact=not unknown)
+def find_curves(losses: Sequence[Loss]) -> _Curves:
+    """The curves of releases; refused where they cannot be computed."""
+    swapped, removed = sum(map(_swap, losses), Parts(())), _remove(losses)
+    for parts in (swapped, removed):
+        if parts is not None and not parts.reveals_all and not parts.concentrated and parts.why_not(1.0):
+            why = parts.why_not(1.0)
+            raise InvalidInput(f"these losses have no ceiling that can be computed: {why}", code="no-ceiling")
+    replaced = any(loss.neighbours == "replace" for loss in losses)
+    exact = all(event.kind in NOISE for loss in losses for event in loss.events)
+    return _Curves(DeltaCurve(swapped), None if removed is None else DeltaCurve(removed), replaced, exact)
 
 
-def _swap(loss: Loss) -> Loss:
-    """The loss where another label takes the place of one: for a guarantee alone, a record removed and one added."""
-    if kind_of(loss) is not None or loss.neighbours == "replace":
-        return loss
-    return Loss(flavour="pure", epsilon=2.0 * float(loss.epsilon or 0.0), neighbours="replace")
+def _remove(losses: Sequence[Loss]) -> Parts | None:
+    """What moves where a record is left out; None where a guarantee about a replaced one says nothing of that."""
+    replaced = [event for loss in losses if loss.neighbours == "replace" for event in loss.events]
+    if any(event.kind not in NOISE for event in replaced):
+        return None
+    others = [event for loss in losses if loss.neighbours != "replace" for event in loss.events]
+    return Parts.of(others) + Parts.of(replaced, 0.5)
 
 
-def _disclose(unknown: Sequence[Loss], *, swapped: bool = False) -> float:
-    """The probability that one of these guarantees fails: 1 - prod(1 - delta).
+def _swap(loss: Loss) -> Parts:
+    """What moves where another label takes the place of one: twice the counts that a record left out moves.
 
-    Where (epsilon, delta) is that of an added or removed record, it is (2 epsilon, (1 + e^epsilon) delta) of a swap.
+    A guarantee about a record left out holds twice: 2 epsilon, (1 + e^epsilon) delta; 4 rho.
     """
-    deltas = []
-    for loss in unknown:
-        if swapped and loss.neighbours == "add-remove" and loss.delta > 0:
-            log_delta = math.log(loss.delta) + float(np.logaddexp(0.0, loss.epsilon or 0.0))
-            deltas.append(math.exp(min(log_delta, 0.0)))
-        else:
-            deltas.append(loss.delta)
-    return 1.0 if 1.0 in deltas else -math.expm1(math.fsum(math.log1p(-delta) for delta in deltas))
+    if loss.neighbours == "replace":
+        return Parts.of(loss.events)
+    return Parts.of(map(_twice, loss.events), 2.0)
+
+
+def _twice(event: Event) -> Event:
+    epsilon = float(event.epsilon or 0.0)
+    if event.kind == "zcdp":
+        return replace(event, rho=4.0 * float(event.rho or 0.0))
+    if event.kind == "pure":
+        return replace(event, epsilon=2.0 * epsilon)
+    if event.kind == "approximate":
+        log_delta = math.log(event.delta) + float(np.logaddexp(0.0, epsilon))
+        return replace(event, epsilon=2.0 * epsilon, delta=math.exp(min(log_delta, -1e-15)))
+    return event
+
+
+def _list_likelihoods(losses: Sequence[Loss], rounded: bool) -> Likelihoods | None:
+    """The likelihood ratio of one person's counts in all tables; None where its values cannot be listed."""
+    log_ratio, without, with_person = np.zeros(1), np.ones(1), np.ones(1)
+    listable = ("geometric", "laplace") if rounded else ("geometric",)
+    for event, neighbours in ((event, loss.neighbours) for loss in losses for event in loss.events):
+        moved = 1 if neighbours == "add-remove" else 2
+        if event.kind not in listable or event.sensitivity != 1 or event.number != moved:
+            return None
+        one = rounded_likelihoods(KINDS[event.kind](float(event.scale or 0.0)))
+        if one is None or len(log_ratio) * len(one.log_ratio) > MOST_ATOMS:
+            return None
+        log_ratio = np.add.outer(log_ratio, one.log_ratio).ravel()
+        without = np.multiply.outer(without, one.without).ravel()
+        with_person = np.multiply.outer(with_person, one.with_person).ravel()
+        log_ratio, index = np.unique(np.round(log_ratio, SAME), return_inverse=True)
+        without, with_person = (np.asarray(np.bincount(index, each), np.float64) for each in (without, with_person))
+    return Likelihoods(log_ratio, without, with_person)
 
 
 def bound_odds(losses: Sequence[Loss]) -> float | None:
     """The odds factors of pure losses multiply; others bound none."""
     if any(loss.flavour != "pure" for loss in losses):
         return None
-    counted = math.fsum(
-        (2.0 if loss.neighbours == "add-remove" else 1.0) * float(loss.epsilon or 0.0) for loss in losses
-    )
+    counted = math.fsum((2.0 if loss.neighbours == "add-remove" else 1.0) * (loss.epsilon or 0.0) for loss in losses)
     with np.errstate(over="ignore"):
         return float(np.exp(counted))
-
-
-def _any_replaced(losses: Sequence[Loss]) -> bool:
-    return any(loss.neighbours == "replace" for loss in losses)
-
-
-def _require_known_losses(losses: Sequence[Loss]) -> None:
-    for loss in losses:
-        if not isinstance(loss, Loss):
-            raise InvalidInput(
-                "only losses have a ceiling together", got=type(loss).__name__, fix="make each with Loss"
-            )
-    concentrated = sum(loss.flavour == "concentrated" for loss in losses)
-    if concentrated:
-        raise InvalidInput(
-            "a concentrated loss says nothing of the distribution that it came from, so it has no ceiling",
-            got=f"{concentrated} of {len(losses)}",
-            fix="give the mechanism: Loss.of(mechanism)",
-        )

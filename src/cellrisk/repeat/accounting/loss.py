@@ -1,141 +1,378 @@
-"""What one release costs the people it covers at most, apart from how such losses add up."""
+"""`Loss`: what a release costs a person, as a tuple of events, which `compose` and ceilings interpret."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal, localcontext
+from functools import cached_property
 from typing import Any
 
-from cellrisk.errors import InvalidInput
-from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, ProbabilisticGaussian, mechanism
-from cellrisk.system.checks import require_number, require_within
+from cellrisk.errors import InvalidInput, argument
+from cellrisk.noise.mechanisms import MECHANISMS, NEIGHBOURS, Mechanism, gaussian_log_delta, zcdp_log_delta
+from cellrisk.noise.mechanisms import mechanism as make_mechanism
+from cellrisk.system.checks import is_number, require_number, require_whole_number, require_within
 from cellrisk.system.text import claim
 from cellrisk.system.words import Neighbours, require_word
 
-FLAVOURS = ("pure", "probabilistic", "approximate", "concentrated")
+NOISE = ("laplace", "geometric", "gaussian", "discrete-gaussian")
+KINDS = (*NOISE, "pure", "approximate", "zcdp")
+UNITS = ("record",)
+"""What one neighbouring step adds, removes or replaces."""
+MOST_EVENTS = 100_000
+DIGITS = 100
+STATED = 1e-9
+"""By how much, relatively, noise may fall short of the guarantee that an event states: rounding alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Noise on counts that one neighbouring step moves, or a guarantee about which nothing else is known.
+
+    ``number`` counts, each moved by ``sensitivity``, have independent noise of the ``scale``: one for a record that is
+    added or removed, two for one that is replaced. ``epsilon`` and ``delta`` are what all of it promises:
+    epsilon-DP (``laplace``, ``geometric``, ``pure``) or (epsilon, delta)-DP (``gaussian``, ``discrete-gaussian``,
+    ``approximate``); ``zcdp`` has a ``rho`` alone. ``mechanism`` says how the scale was found from them, and
+    ``threshold`` below which counts were set to zero; both are no part of the loss.
+    """
+
+    kind: str
+    epsilon: float | None = None
+    delta: float = 0.0
+    rho: float | None = None
+    scale: float | None = None
+    sensitivity: float = 1.0
+    number: int = 1
+    mechanism: str | None = None
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        require_word("kind of event", self.kind, KINDS)
+        if self.kind == "zcdp":
+            require_within("rho", self.rho, above=0)
+            if self.epsilon is not None or self.delta:
+                raise InvalidInput("zCDP states a rho alone", fix="leave epsilon and delta out", code="rho-alone")
+        else:
+            require_within("epsilon", self.epsilon, above=0)
+            if self.rho is not None:
+                raise InvalidInput("only zCDP has a rho", got=self.kind, fix="leave it out", code="no-rho")
+            self._check_delta()
+        if self.kind in NOISE:
+            require_within("scale", self.scale, above=0)
+            require_within("sensitivity", self.sensitivity, above=0)
+            require_whole_number("number", self.number, least=1, most=MOST_EVENTS)
+            self._check_noise()
+        elif (self.scale, self.sensitivity, self.number, self.mechanism, self.threshold) != (None, 1.0, 1, None, None):
+            raise InvalidInput("a guarantee alone has no noise", got=self.kind, code="no-noise")
+
+    def _check_delta(self) -> None:
+        require_number("delta", self.delta)
+        if self.kind in ("laplace", "geometric", "pure"):
+            if self.delta != 0:
+                raise InvalidInput(
+                    "pure DP has no delta", got=f"delta {self.delta}", fix="leave it out", code="pure-delta"
+                )
+        elif not 0 < self.delta < 1:
+            raise InvalidInput(
+                f"{self.kind} needs a delta between 0 and 1, both excluded", got=self.delta, code="delta-range"
+            )
+
+    def _check_noise(self) -> None:
+        """Refuses an event whose noise does not give what it states."""
+        if self.mechanism is not None:
+            require_word("mechanism", self.mechanism, tuple(MECHANISMS))
+            require_number("threshold", self.threshold)
+        epsilon, ratio = float(self.epsilon or 0.0), self.ratio
+        if self.kind in ("laplace", "geometric"):
+            short = self.number * ratio > epsilon * (1.0 + STATED)
+        else:
+            squares = self.number * ratio * ratio
+            tail = gaussian_log_delta if self.kind == "gaussian" else _discrete_log_delta
+            short = tail(1.0 / math.sqrt(squares), epsilon) > math.log(self.delta) + STATED if squares else False
+        if short:
+            raise InvalidInput(
+                "the noise of the event does not give the guarantee that it states",
+                got=f"{self.kind}, scale {self.scale:g}",
+                code="short-noise",
+            )
+
+    @staticmethod
+    def of(mechanism: Mechanism) -> Event:
+        """The event of one table released through a mechanism."""
+        return Event(
+            kind="gaussian" if mechanism.name.startswith("gaussian") else mechanism.name,
+            epsilon=float(mechanism.epsilon),
+            delta=float(mechanism.delta),
+            scale=float(mechanism.scale),
+            number=int(mechanism.l1),
+            mechanism=mechanism.name,
+            threshold=float(mechanism.threshold),
+        )
+
+    @property
+    def ratio(self) -> float:
+        """By how much a count moves, in scales of its noise."""
+        return self.sensitivity / float(self.scale or math.inf)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; what is as usual is left out."""
+        written = ["kind", "rho"] if self.kind == "zcdp" else ["kind", "epsilon", "delta"]
+        written += ["scale", "sensitivity", "number"] if self.kind in NOISE else []
+        written += [] if self.mechanism is None else ["mechanism", "threshold"]
+        return {name: getattr(self, name) for name in written}
+
+    @staticmethod
+    def from_dict(named: Mapping[str, Any]) -> Event:
+        """The event that `to_dict` wrote."""
+        strange = sorted(set(named) - {field.name for field in fields(Event)})
+        if strange:
+            raise InvalidInput("an event has no such field", got=repr(strange[0]), code="unknown-field")
+        read: dict[str, Any] = {
+            name: float(value) if name != "number" and is_number(value) else value for name, value in named.items()
+        }
+        return Event(**read)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """The privacy loss of one release, with the flavour of its guarantee.
+    """What a release costs a person at most: the events that one neighbouring step touches.
 
-    pure: epsilon-DP. probabilistic: the loss is at most epsilon but for probability delta, which implies approximate.
-    approximate: (epsilon, delta)-DP. concentrated: rho-zCDP, which has no epsilon of its own. Where the mechanism is
-    known, so is its noise, and releases can be composed more tightly than their epsilons alone allow.
+    One table is one event, a set of tables has one for each. ``Loss.of(mechanism)`` is that of a release; guarantees
+    that another tool states are ``Loss.pure``, ``Loss.approximate`` and ``Loss.zcdp``.
 
     Parameters
     ----------
-    flavour
-        One of the four.
-    epsilon, delta
-        Of all flavours but concentrated; the delta of pure DP is 0.
-    rho
-        Of concentrated DP.
+    events
+        At least one.
     neighbours
         "add-remove" or "replace".
-    mechanism
-        The mechanism, where it is known; `Loss.of` makes the loss of one.
+    unit
+        Whose presence is hidden: a "record".
 
-    >>> Loss.of(mechanism("gaussian-pdp", epsilon=0.5, delta=1e-5)).flavour
-    'probabilistic'
+    >>> Loss.of(make_mechanism("geometric", epsilon=0.5)).describe(), Loss.approximate(0.5, 1e-6).describe()
+    ('0.5-DP', '(0.5, 1e-06)-DP')
     """
 
-    flavour: str
-    epsilon: float | None = None
-    delta: float = 0.0
-    rho: float | None = None
+    events: tuple[Event, ...]
     neighbours: Neighbours = "add-remove"
-    mechanism: Mechanism | None = None
+    unit: str = "record"
 
     def __post_init__(self) -> None:
-        require_word("flavour of privacy", self.flavour, FLAVOURS)
+        events = tuple(self.events)
+        if not events or not all(isinstance(event, Event) for event in events):
+            raise InvalidInput("a loss has events", fix="make it with Loss.of(mechanism)", code="no-events")
+        require_whole_number("the number of events", len(events), least=1, most=MOST_EVENTS)
+        object.__setattr__(self, "events", events)
         require_word("neighbours", self.neighbours, NEIGHBOURS)
-        if self.flavour == "concentrated":
-            require_within("rho", self.rho, above=0)
-            if self.epsilon is not None or self.delta or self.mechanism is not None:
-                raise InvalidInput("a concentrated loss is a rho alone", fix="leave epsilon, delta and mechanism out")
-            return
-        require_within("epsilon", self.epsilon, above=0)
-        if self.rho is not None:
-            raise InvalidInput(f"a loss of the {self.flavour} flavour has no rho", fix="leave it out")
-        require_number("delta", self.delta)
-        if self.flavour == "pure" and self.delta != 0:
-            raise InvalidInput(
-                "pure DP has no delta",
-                got=f"delta {self.delta}",
-                fix="say approximate or probabilistic, or leave delta out",
-            )
-        if self.flavour != "pure" and not 0 < self.delta < 1:
-            raise InvalidInput(
-                f"{self.flavour} DP needs a delta between 0 and 1, both excluded",
-                got=self.delta,
-                fix="give it, or say pure where there is none",
-            )
-        if self.mechanism is not None and not self._is_of(self.mechanism):
-            raise InvalidInput(
-                "a loss with a mechanism is that mechanism's loss", fix="make it with Loss.of(mechanism)"
-            )
+        require_word("unit", self.unit, UNITS)
 
     @staticmethod
     def of(mechanism: Mechanism) -> Loss:
         """The loss of one release through a mechanism."""
-        return Loss(
-            flavour=_flavour_of(mechanism),
-            epsilon=mechanism.epsilon,
-            delta=mechanism.delta,
-            neighbours=mechanism.neighbours,
-            mechanism=mechanism,
+        return Loss(events=(Event.of(mechanism),), neighbours=mechanism.neighbours)
+
+    @staticmethod
+    def pure(epsilon: float, neighbours: Neighbours = "add-remove") -> Loss:
+        """epsilon-DP, and nothing else is known.
+
+        Parameters
+        ----------
+        epsilon
+            What is promised.
+        neighbours
+            "add-remove" or "replace".
+        """
+        return Loss(events=(Event(kind="pure", epsilon=epsilon),), neighbours=neighbours)
+
+    @staticmethod
+    def approximate(epsilon: float, delta: float, neighbours: Neighbours = "add-remove") -> Loss:
+        """(epsilon, delta)-DP, and nothing else is known. Probabilistic DP implies it at the same numbers.
+
+        Parameters
+        ----------
+        epsilon, delta
+            What is promised.
+        neighbours
+            "add-remove" or "replace".
+        """
+        return Loss(events=(Event(kind="approximate", epsilon=epsilon, delta=delta),), neighbours=neighbours)
+
+    @staticmethod
+    def zcdp(rho: float, neighbours: Neighbours = "add-remove") -> Loss:
+        """rho-zCDP, and nothing else is known.
+
+        Parameters
+        ----------
+        rho
+            What is promised.
+        neighbours
+            "add-remove" or "replace".
+        """
+        return Loss(events=(Event(kind="zcdp", rho=rho),), neighbours=neighbours)
+
+    @staticmethod
+    def join(losses: Sequence[Loss]) -> Loss:
+        """The loss of a person who is in all of several releases: all their events.
+
+        >>> Loss.join([Loss.pure(0.5), Loss.pure(0.25)]).epsilon
+        0.75
+        """
+        require_alike(losses)
+        return replace(losses[0], events=tuple(event for loss in losses for event in loss.events))
+
+    @staticmethod
+    def cover(losses: Sequence[Loss]) -> Loss:
+        """One loss that is at least each of several, of releases that exclude each other: no person is in two of them.
+
+        Of every kind of event, the largest of each loss are compared, then the next, and so on; the larger is kept.
+        Where this states a larger epsilon than any of them, the guarantee alone is kept, as pure DP or zCDP.
+
+        >>> Loss.cover([Loss.pure(0.5), Loss.join([Loss.pure(0.25), Loss.pure(0.25)])]).describe()
+        '0.5-DP'
+        """
+        require_alike(losses)
+        ranked: dict[tuple[str, float], list[Event]] = {}
+        for loss in losses:
+            seen: dict[str, int] = {}
+            for event in sorted(loss.events, key=_size, reverse=True):
+                rank = seen[event.kind] = seen.get(event.kind, 0) + 1
+                ranked.setdefault((event.kind, rank), []).append(event)
+        covering = replace(losses[0], events=tuple(max(events, key=_size) for events in ranked.values()))
+        if covering.flavour == "pure":
+            most = max(loss.epsilon or 0.0 for loss in losses)
+            above = (covering.epsilon or 0.0) > most * (1.0 + STATED)
+            return Loss.pure(most, covering.neighbours) if above else covering
+        rhos = [loss.total_rho for loss in losses]
+        if None in rhos:
+            return covering
+        most = max(rho for rho in rhos if rho is not None)
+        return (
+            covering if (covering.total_rho or 0.0) <= most * (1.0 + STATED) else Loss.zcdp(most, covering.neighbours)
         )
 
-    def _is_of(self, mechanism: object) -> bool:
-        if not isinstance(mechanism, Mechanism):
-            return False
-        stated = self.flavour, self.epsilon, self.delta, self.neighbours
-        return stated == (_flavour_of(mechanism), mechanism.epsilon, mechanism.delta, mechanism.neighbours)
+    @property
+    def flavour(self) -> str:
+        """What is promised: "pure" DP, "approximate" DP, or "concentrated" DP where a rho has no epsilon of its own."""
+        if any(event.kind == "zcdp" for event in self.events):
+            return "concentrated"
+        return "approximate" if any(event.delta for event in self.events) else "pure"
+
+    @property
+    def epsilon(self) -> float | None:
+        """The sum of the events' epsilons; None where one has none."""
+        stated = [event.epsilon for event in self.events if event.epsilon is not None]
+        return add_up(stated) if len(stated) == len(self.events) else None
+
+    @property
+    def delta(self) -> float:
+        """The sum of the events' deltas."""
+        return add_up([event.delta for event in self.events])
+
+    @property
+    def rho(self) -> float | None:
+        """What is stated as zCDP; None where an epsilon is."""
+        return self.total_rho if self.flavour == "concentrated" else None
+
+    @property
+    def total_rho(self) -> float | None:
+        """The rho of zCDP: the sum over all events; None where one has none (Bun and Steinke 2016)."""
+        rhos = [_find_rho(event) for event in self.events]
+        return None if None in rhos else math.fsum(rho for rho in rhos if rho is not None)
+
+    @cached_property
+    def mechanism(self) -> Mechanism | None:
+        """The mechanism of a release of one table, if that is known."""
+        event = self.events[0]
+        if len(self.events) > 1 or event.mechanism is None:
+            return None
+        delta = event.delta or None
+        asked: dict[str, Any] = {"epsilon": event.epsilon, "delta": delta, "threshold": event.threshold}
+        return make_mechanism(event.mechanism, neighbours=self.neighbours, **asked)  # type: ignore[arg-type]
 
     def describe(self) -> str:
-        """The loss in a few words.
-
-        >>> Loss(flavour="approximate", epsilon=0.5, delta=1e-6).describe()
-        '(0.5, 1e-06)-DP'
-        """
-        epsilon, rho = claim(self.epsilon or 0.0), claim(self.rho or 0.0)  # the flavour says which of them there is
-        if self.flavour == "concentrated":
-            return f"{rho}-zCDP"
+        """The loss in a few words."""
+        rho = self.total_rho
         if self.flavour == "pure":
-            return f"{epsilon}-DP"
-        return f"({epsilon}, {claim(self.delta)})-{'pDP' if self.flavour == 'probabilistic' else 'DP'}"
+            return f"{claim(self.epsilon or 0.0)}-DP"
+        if rho is not None and (self.flavour == "concentrated" or len(self.events) > 1):
+            return f"{claim(rho)}-zCDP"
+        return f"({claim(self.epsilon or 0.0)}, {claim(self.delta)})-DP"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, from which `from_dict` makes the same loss again."""
-        named: dict[str, Any] = {"flavour": self.flavour, "neighbours": self.neighbours}
-        if self.flavour == "concentrated":
-            named["rho"] = self.rho
-        else:
-            named |= {"epsilon": self.epsilon, "delta": self.delta}
-        if self.mechanism is not None:
-            named |= {"mechanism": self.mechanism.name, "threshold": self.mechanism.threshold}
-        return named
+        stated = {"flavour": self.flavour, "epsilon": self.epsilon, "delta": self.delta}
+        stated |= {"rho": self.rho} if self.epsilon is None else {}
+        events = [event.to_dict() for event in self.events]
+        return {**stated, "neighbours": self.neighbours, "unit": self.unit, "events": events}
 
     @staticmethod
-    def from_dict(named: dict[str, Any]) -> Loss:
-        """The loss that `to_dict` wrote.
+    def from_dict(named: Mapping[str, Any]) -> Loss:
+        """The loss that `to_dict` wrote; refuses one whose events do not add up to what it states.
 
-        >>> loss = Loss.of(mechanism("laplace", epsilon=0.1))
+        >>> loss = Loss.of(make_mechanism("laplace", epsilon=0.1))
         >>> Loss.from_dict(loss.to_dict()) == loss
         True
         """
-        known = named.get("mechanism")
-        if known is None:
-            return Loss(**named)
-        require_word("mechanism", known, tuple(MECHANISMS))
-        delta = None if MECHANISMS[known].pure else named["delta"]
-        neighbours, threshold = named["neighbours"], named["threshold"]
-        return Loss.of(
-            mechanism(known, epsilon=named["epsilon"], delta=delta, neighbours=neighbours, threshold=threshold)
+        events = tuple(Event.from_dict(event) for event in named["events"])
+        loss = Loss(events=events, neighbours=named["neighbours"], unit=named["unit"])
+        made, stated = loss.mechanism, loss.to_dict()
+        if made is not None and not math.isclose(made.scale, float(events[0].scale or 0.0), rel_tol=STATED):
+            raise InvalidInput("the scale is not that of the mechanism", got=events[0].mechanism, code="other-scale")
+        for name in ("flavour", "epsilon", "delta", "rho"):
+            value, own = named.get(name), stated.get(name)
+            near = is_number(value) and is_number(own) and math.isclose(value, own, rel_tol=STATED)
+            if not near and value != own:
+                raise InvalidInput("the loss is not that of its events", got=name, code="other-loss")
+        return loss
+
+
+def require_alike(losses: Iterable[Loss]) -> None:
+    """Refuses losses that cannot be added up: of other things, of other neighbours, or of another unit."""
+    losses = tuple(losses)
+    for loss in losses:
+        if not isinstance(loss, Loss):
+            raise InvalidInput(
+                "only losses can be composed", got=type(loss).__name__, fix="make each with Loss.of", code="no-loss"
+            )
+    replaced = sum(loss.neighbours == "replace" for loss in losses)
+    if 0 < replaced < len(losses):
+        raise InvalidInput(
+            "losses under different neighbours cannot be composed: a replaced record is one removed and one added",
+            got=f"{replaced} of {len(losses)} under {argument('neighbours', 'replace')}",
+            fix="state all under the same: epsilon-DP under add-remove is (2 epsilon)-DP under replace",
+            code="mixed-neighbours",
         )
+    if len({loss.unit for loss in losses}) > 1:
+        raise InvalidInput("losses of records and of persons cannot be composed", code="mixed-units")
 
 
-def _flavour_of(mechanism: Mechanism) -> str:
-    if mechanism.pure:
-        return "pure"
-    return "probabilistic" if isinstance(mechanism, ProbabilisticGaussian) else "approximate"
+def add_up(numbers: Sequence[float]) -> float:
+    """The sum of numbers as they are written: three times 0.1 is 0.3, so that a limit of 0.3 is kept.
+
+    >>> add_up([0.1, 0.1, 0.1]), 0.1 + 0.1 + 0.1
+    (0.3, 0.30000000000000004)
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        return float(sum((Decimal(repr(float(number))) for number in numbers), Decimal(0)))
+
+
+def _size(event: Event) -> tuple[float, float]:
+    """What orders events of one kind: a larger one has less noise, or promises less."""
+    if event.kind in NOISE:
+        return event.number * event.ratio**2, float(event.epsilon or 0.0)
+    return float(event.rho or event.epsilon or 0.0), event.delta
+
+
+def _find_rho(event: Event) -> float | None:
+    """rho = number (sensitivity/scale)^2/2 for Gaussian noise, and epsilon^2/2 for pure DP on each count."""
+    if event.kind == "zcdp":
+        return event.rho
+    if event.kind == "approximate":
+        return None
+    return 0.5 * event.number * (event.ratio if event.kind in NOISE else float(event.epsilon or 0.0)) ** 2
+
+
+def _discrete_log_delta(sigma: float, epsilon: float) -> float:
+    return zcdp_log_delta(0.5 / sigma**2, epsilon)

@@ -10,7 +10,7 @@ from cellrisk.counts.table import require_table
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
 from cellrisk.noise.mechanisms import mechanism as read_mechanism
-from cellrisk.repeat.accounting.composition import compose
+from cellrisk.repeat.accounting.composition import compose, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.averaging.averaging_result import Averaged, AveragedCaused, Averaging, Rule
 from cellrisk.repeat.averaging.mean_noise import MeanNoise
@@ -143,6 +143,8 @@ def _find_rule(mechanism: Mechanism, number: int, operator: Operator, delta: flo
     except InvalidInput as refusal:
         return Rule(operator, None, delta or 0.0, None, str(refusal))
     named, epsilon, total = composition.chosen.operator, composition.epsilon, composition.delta
+    if mechanism.name == "gaussian-pdp" and named != "basic":
+        epsilon = find_probabilistic_epsilon(composition.events, total) or epsilon
     try:
         cumulative = replace(mechanism, epsilon=epsilon, delta=0.0 if mechanism.pure else total)
     except InvalidInput as refusal:

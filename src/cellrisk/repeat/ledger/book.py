@@ -41,7 +41,7 @@ from cellrisk.system.checks import require_whole_number
 from cellrisk.system.extras import extra_needed
 from cellrisk.system.stopping import NOT_KNOWN, note_outcome
 from cellrisk.system.text import number_of
-from cellrisk.system.words import Flavour, Neighbours, Operator, require_word
+from cellrisk.system.words import Neighbours, Operator, require_word
 
 if TYPE_CHECKING:
     from cellrisk.repeat.accounting.composition import Composition
@@ -220,7 +220,7 @@ class Ledger:
         entry
             The other arguments of `add`, about the table that the figure was computed from.
         """
-        return self.add(loss=Loss(flavour="pure", epsilon=epsilon, neighbours=neighbours), **entry)
+        return self.add(loss=Loss.pure(epsilon, neighbours), **entry)
 
     @contextmanager
     def reserve(
@@ -294,7 +294,6 @@ class Ledger:
         epsilon: float,
         delta: float = 0.0,
         operator: Operator = "tightest",
-        flavour: Flavour | None = None,
     ) -> Entry:
         """Limits what a person of a cohort may lose in all: by releases on it, on what it is part of, and on its parts.
 
@@ -306,10 +305,10 @@ class Ledger:
             Whose loss is limited.
         epsilon, delta
             The limit.
-        operator, flavour
+        operator
             How losses are added up, as in `compose`.
         """
-        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator, flavour=flavour)
+        limit = Limit(cohort=cohort, epsilon=epsilon, delta=delta, operator=operator)
         with self._writing() as (session, state):
             declared = state.find_declaration(cohort, False, None)
             state.check_limit(limit)
@@ -368,20 +367,18 @@ class Ledger:
         state = self._read()
         return state.losses(state.require(cohort))
 
-    def spent(
-        self, cohort: str, operator: Operator = "tightest", delta: float | None = None, flavour: Flavour | None = None
-    ) -> Composition:
+    def spent(self, cohort: str, operator: Operator = "tightest", delta: float | None = None) -> Composition:
         """The most that a person of a cohort has lost so far: the worst over it and the cohorts inside it.
 
         Parameters
         ----------
         cohort
             Whose loss is asked for.
-        operator, delta, flavour
+        operator, delta
             How losses are added up, as in `compose`.
         """
         state = self._read()
-        return state.spend(state.require(cohort), operator, delta, flavour)
+        return state.spend(state.require(cohort), operator, delta)
 
     def limit(self, cohort: str) -> Limit | None:
         """The limit of a cohort itself; those of the cohorts that contain it, and inside it, hold too."""

@@ -19,7 +19,7 @@ from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Row
 from cellrisk.system.checks import is_number, require_within
 from cellrisk.system.text import aligned
-from cellrisk.system.words import Flavour, Operator, list_words, require_word
+from cellrisk.system.words import Operator, list_words, require_word
 
 KINDS = ("cohort", "limit", "release")
 LONGEST_NAME = 200
@@ -41,7 +41,7 @@ class Cohort:
 class Limit:
     """The most that releases may cost a person of a cohort, all together.
 
-    It is meant in pure DP where its delta is 0, else in approximate DP unless it says probabilistic.
+    It is meant in pure DP where its delta is 0, else in approximate DP.
 
     >>> Limit(cohort="everyone", epsilon=2.0).describe()
     "at most epsilon 2 for each person of 'everyone'"
@@ -51,25 +51,11 @@ class Limit:
     epsilon: float
     delta: float = 0.0
     operator: Operator = "tightest"
-    flavour: Flavour | None = None
 
     def __post_init__(self) -> None:
         require_within("epsilon", self.epsilon, above=0)
         require_within("delta", self.delta, least=0, below=1)
         require_word("operator", self.operator, list_words(Operator))
-        if self.flavour is not None:
-            require_word("flavour of a limit", self.flavour, list_words(Flavour))
-        if self.flavour is not None and (self.flavour == "pure") != (self.delta == 0):
-            raise InvalidInput(
-                "a limit is pure where its delta is 0, and only there",
-                got=f"flavour {self.flavour} with delta {self.delta:g}",
-                fix="leave the flavour out",
-            )
-
-    @property
-    def target(self) -> Flavour:
-        """The flavour in which it is kept."""
-        return self.flavour or ("approximate" if self.delta else "pure")
 
     def describe(self) -> str:
         """The limit in a few words."""
@@ -80,7 +66,7 @@ class Limit:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values, without the cohort."""
         named = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
-        return {**named, "operator": self.operator, "flavour": self.target}
+        return {**named, "operator": self.operator}
 
 
 @dataclass(frozen=True)
@@ -156,7 +142,7 @@ class BookedTable:
     def describe(self) -> str:
         """The table on one line.
 
-        >>> BookedTable(("age", "sex"), Loss(flavour="pure", epsilon=1.0), where="age from 18").describe()
+        >>> BookedTable(("age", "sex"), Loss.pure(1.0), where="age from 18").describe()
         'age, sex; age from 18, at 1-DP'
         """
         called = f'"{show_on_one_line(self.name)}": ' if self.name else ""
@@ -298,7 +284,7 @@ def describe_release(
         "attribute": attribute,
         "quasi_identifiers": quasi,
         "loss": loss.to_dict(),
-        "scale": None if loss.mechanism is None else float(loss.mechanism.scale),
+        "scale": loss.events[0].scale if len(loss.events) == 1 else None,
         "purpose": check_text("the purpose", purpose, LONGEST_PURPOSE, empty=True),
         **({"tables": _check_tables(tables)} if tables else {}),
     }
@@ -319,18 +305,9 @@ def read_loss(loss: Mechanism | Loss) -> Loss:
         raise InvalidInput(
             "a release needs its privacy loss", got=type(loss).__name__, allowed="a mechanism, or a Loss"
         )
-    named = given.to_dict()
-    try:
-        plain = {name: float(value) if is_number(value) else value for name, value in named.items()}
-        read = Loss.from_dict(json.loads(json.dumps(plain)))
-    except (TypeError, ValueError, KeyError):
-        read = None
+    read = Loss.from_dict(json.loads(json.dumps(given.to_dict())))
     if read != given:
-        raise InvalidInput(
-            "the loss cannot be kept as it is",
-            got=f"mechanism {named.get('mechanism')}",
-            fix="use a mechanism of cellrisk as it is, or a Loss without a mechanism",
-        )
+        raise InvalidInput("the loss cannot be kept as it is", fix="use a mechanism of cellrisk as it is")
     return read
 
 

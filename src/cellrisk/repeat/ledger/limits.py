@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cellrisk.errors import InvalidInput, UnknownName
+from cellrisk.errors import InvalidInput, UnknownName, argument
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.ledger.chain import Problem
 from cellrisk.repeat.ledger.entry import Cohort, Entry, Limit, check_cohort, fold
-from cellrisk.system.text import claim
-from cellrisk.system.words import Flavour, Operator
+from cellrisk.system.text import claim, number_of
+from cellrisk.system.words import Operator
 
 if TYPE_CHECKING:
     from cellrisk.repeat.accounting.composition import Composition
@@ -148,11 +148,9 @@ class LedgerState:
         """What people of a cohort have lost, each different case once."""
         return dict.fromkeys(self.losses(name) for name in self.innermost(cohort))
 
-    def spend(
-        self, cohort: str, operator: Operator = "tightest", delta: float | None = None, flavour: Flavour | None = None
-    ) -> Composition:
+    def spend(self, cohort: str, operator: Operator = "tightest", delta: float | None = None) -> Composition:
         """The most that a person of a cohort has lost: the worst over it and the cohorts inside it."""
-        found = [_compose(losses, operator, delta, flavour) for losses in self._cases(cohort)]
+        found = [_compose(losses, operator, delta) for losses in self._cases(cohort)]
         return max(found, key=lambda composition: (composition.epsilon, composition.delta))
 
     def check_release(self, cohort: Cohort, loss: Loss) -> None:
@@ -186,20 +184,29 @@ def find_undeclared(entries: Sequence[Entry]) -> Iterator[Problem]:
             yield Problem(entry.number, "is about a cohort that was not declared before it")
 
 
-def _compose(losses: Sequence[Loss], operator: Operator, delta: float | None, flavour: Flavour | None) -> Composition:
+def _compose(losses: Sequence[Loss], operator: Operator, delta: float | None) -> Composition:
     """Loaded late: of a cohort without a limit, nothing is added up."""
     from cellrisk.repeat.accounting.composition import compose
 
-    return compose(losses, operator=operator, delta=delta, flavour=flavour)
+    return compose(losses, operator=operator, delta=delta)
 
 
 def _check(losses: Sequence[Loss], limit: Limit, exceeded: str) -> None:
+    weaker = sum(loss.flavour != "pure" for loss in losses)
+    if weaker and not limit.delta:
+        have = "has" if weaker == 1 else "have"
+        raise InvalidInput(
+            f"the limit of cohort '{limit.cohort}' cannot be kept: {weaker} of {number_of(len(losses), 'release')} "
+            f"{have} a delta, and the limit has none",
+            fix=f"set a limit with {argument('delta', 1e-6)}",
+            code="no-delta",
+        )
     if limit.operator == "tightest":
         with suppress(InvalidInput, UnknownName):
-            if _compose(losses, "basic", limit.delta, limit.target).epsilon <= limit.epsilon:
+            if _compose(losses, "basic", limit.delta).epsilon <= limit.epsilon:
                 return  # the tightest is not above any other, and this one costs nothing
     try:
-        epsilon = _compose(losses, limit.operator, limit.delta, limit.target).epsilon
+        epsilon = _compose(losses, limit.operator, limit.delta).epsilon
     except (InvalidInput, UnknownName) as refusal:
         reason = refusal.message
         raise InvalidInput(f"the limit of cohort '{limit.cohort}' cannot be kept: {reason}") from None

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import USUAL_THRESHOLD
-from cellrisk.noise.mechanisms import MECHANISMS, Mechanism
+from cellrisk.noise.mechanisms import LARGEST_CLASSICAL, MECHANISMS, Mechanism
 from cellrisk.repeat.accounting.ceilings import find_ceiling as find_ceiling_of_losses
-from cellrisk.repeat.accounting.composition import Composition, compose
+from cellrisk.repeat.accounting.composition import Composition, compose, find_epsilon, find_probabilistic_epsilon
 from cellrisk.repeat.accounting.loss import Loss
 from cellrisk.repeat.sequences.step import Step
 from cellrisk.risk.ceilings import Ceiling
-from cellrisk.risk.sweep import LARGEST_CLASSICAL, Setting
 from cellrisk.system.checks import require_within
 from cellrisk.system.text import claim
-from cellrisk.system.words import Flavour, MechanismName, Operator, list_words, require_word
+from cellrisk.system.words import MechanismName, Operator, list_words, require_word
 
 INSTEAD, PURE_INSTEAD = 'assess_as="gaussian-analytic"', 'assess_as="laplace"'
-MADE_BY = {"gaussian": "basic", "discrete-gaussian": "zcdp"}
-"""Mechanisms whose noise is wider than their epsilon needs, and the operator that sees it as they do."""
 SMALLEST_EPSILON = 1e-9
 """Gaussian noise that is wide for its delta composes to epsilon 0; the noise of this epsilon is a little narrower."""
 
@@ -51,14 +49,14 @@ class Cumulative:
 
     def compose(self, steps: Sequence[Step]) -> Composition:
         """The loss of all these releases together."""
-        return _compose(tuple(step.loss for step in steps), self.operator, self.delta, None)
+        return _compose(tuple(step.loss for step in steps), self.operator, self.delta)
 
     def mechanism(self, steps: Sequence[Step]) -> Mechanism:
         """The mechanism that the last of these releases is assessed in."""
         setting, epsilon = self.assess(steps)
-        return setting.at(epsilon)
+        return setting.with_epsilon(epsilon)
 
-    def assess(self, steps: Sequence[Step]) -> tuple[Setting, float]:
+    def assess(self, steps: Sequence[Step]) -> tuple[Mechanism, float]:
         """The mechanism without its epsilon, and the epsilon; refuses where there is no such mechanism.
 
         It has the cumulative loss. The classical gaussian and the discrete one are made with more noise than their
@@ -75,42 +73,61 @@ class Cumulative:
                 f"the mechanism of release {many} is not known, so that its risk cannot be assessed",
                 fix=f"name one: {PURE_INSTEAD if pure else INSTEAD}",
             )
-        found = self._reckon(steps, kind, loss)
-        if MECHANISMS[kind].pure and found.delta:
+        epsilon, delta = self._reckon(steps, kind, loss)
+        if MECHANISMS[kind].pure and delta:
             own = "leave delta= out, or " if all(each.loss.flavour == "pure" for each in steps) else ""
             given = ", with delta=" if self.delta is None and steps[0].loss.flavour == "pure" else ""
             raise InvalidInput(
                 f"{loss} has a delta, and {kind} noise has none to assess it by",
-                got=f"delta {found.delta:g}",
+                got=f"delta {delta:g}",
                 fix=f"{own}assess it by another: {INSTEAD}{given}",
             )
-        if not (MECHANISMS[kind].pure or found.delta):
+        if not (MECHANISMS[kind].pure or delta):
             raise InvalidInput(
                 f"{loss} has no delta, and {kind} noise needs one to assess it by",
                 fix=f"give delta=, for example 1e-6, or {PURE_INSTEAD}",
             )
-        if kind == "gaussian" and found.epsilon > LARGEST_CLASSICAL:
+        if kind == "gaussian" and epsilon > LARGEST_CLASSICAL:
             raise InvalidInput(
                 f"{loss} is past the classical gaussian mechanism, which ends below epsilon 1",
-                got=f"epsilon {claim(found.epsilon)}",
+                got=f"epsilon {claim(epsilon)}",
                 fix=f"assess it by another: {INSTEAD}",
             )
         threshold = USUAL_THRESHOLD if known is None else known.threshold
-        return Setting(kind, found.delta, step.loss.neighbours, threshold), max(found.epsilon, SMALLEST_EPSILON)
+        epsilon = max(epsilon, SMALLEST_EPSILON)
+        return MECHANISMS[kind](epsilon, delta=delta, neighbours=step.loss.neighbours, threshold=threshold), epsilon
 
-    def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> Composition:
-        """The composition that a kind of noise is assessed at."""
+    def _reckon(self, steps: Sequence[Step], kind: str, loss: str) -> tuple[float, float]:
+        """The epsilon and delta of the composition that a kind of noise is assessed at."""
         losses = tuple(step.loss for step in steps)
-        flavour: Flavour | None = "probabilistic" if kind == "gaussian-pdp" else None
-        if kind not in MADE_BY and flavour is None:
-            return _compose(losses, self.operator, self.delta, None)
         try:
-            return _compose(losses, MADE_BY.get(kind, self.operator), self.delta, flavour)
+            found = _compose(losses, "basic" if kind == "gaussian" else self.operator, self.delta)
         except InvalidInput as refusal:
-            raise InvalidInput(
-                f"{loss} cannot be assessed by {kind}: {refusal.message.partition(';')[0]}",
-                fix=f"assess it by another: {INSTEAD}",
-            ) from refusal
+            if kind != "gaussian":
+                raise
+            raise _refuse(loss, kind, refusal.message.partition(";")[0]) from refusal
+        if kind == "discrete-gaussian":
+            rhos = [loss.total_rho for loss in losses]
+            if None in rhos:
+                raise _refuse(loss, kind, "a loss with a delta and no known mechanism has no rho")
+            total = math.fsum(rho for rho in rhos if rho is not None)
+            return (find_epsilon(total, found.delta) if found.delta else found.epsilon), found.delta
+        if kind != "gaussian-pdp" or not found.delta:
+            return found.epsilon, found.delta
+        events = [event for loss in losses for event in loss.events]
+        epsilon = find_probabilistic_epsilon(events, found.delta)
+        if epsilon is not None:
+            return epsilon, found.delta
+        if any(event.delta and event.mechanism != "gaussian-pdp" for event in events) or None in {
+            event.epsilon for event in events
+        }:
+            raise _refuse(loss, kind, "not all of its losses imply probabilistic DP")
+        basic = _compose(losses, "basic", self.delta)
+        return basic.epsilon, basic.delta
+
+
+def _refuse(loss: str, kind: str, why: str) -> InvalidInput:
+    return InvalidInput(f"{loss} cannot be assessed by {kind}: {why}", fix=f"assess it by another: {INSTEAD}")
 
 
 def find_ceiling(
@@ -127,5 +144,5 @@ def find_ceiling(
 
 
 @lru_cache(maxsize=512)
-def _compose(losses: tuple[Loss, ...], operator: Operator, delta: float | None, flavour: Flavour | None) -> Composition:
-    return compose(losses, operator=operator, delta=delta, flavour=flavour)
+def _compose(losses: tuple[Loss, ...], operator: Operator, delta: float | None) -> Composition:
+    return compose(losses, operator=operator, delta=delta)

@@ -27,7 +27,7 @@ from cellrisk.risk.caused import Pivots
 from cellrisk.risk.ceilings import WORST_CASE, Ceiling, say_most
 from cellrisk.risk.measures import WEIGHTS
 from cellrisk.risk.priors import USUAL_PRIORS, Priors, takes_priors
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, Setting
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, survival_at
 from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import is_number, read_list, require_kind
 from cellrisk.system.results import Result
@@ -101,7 +101,7 @@ class NextEpsilon(Result):
     """The answer of `largest_epsilon`; ``epsilon`` is None where none will do, or where no limit binds, and ``why``
     says the reason."""
 
-    setting: Setting
+    setting: Mechanism
     attribute: str | None
     limits: NextLimits
     epsilon: float | None
@@ -291,7 +291,7 @@ def largest_epsilon(
         words_of_risk: dict[str, str] = {"measure": measure, "form": form, "weights": weights}
         policies.check_tighter(words_of_risk, max_risk=max_risk)
     said = describe_mechanism(mechanism, delta=delta, neighbours=neighbours, threshold=threshold)
-    setting = Setting(said.name, 0.0 if said.delta is None else said.delta, said.neighbours, said.threshold)
+    setting = said.with_epsilon(LEAST_EPSILON)
     next_release = NextRelease(past, setting, attribute, quasi_identifiers)
     largest = min(LARGEST_EPSILON, setting.largest_epsilon, policies.largest_epsilon(setting))
     cumulative = Cumulative(operator, total_delta, assess_as)
@@ -394,13 +394,13 @@ class NextRelease:
     """The next release, whatever its epsilon, and those before it."""
 
     past: tuple[Step, ...]
-    setting: Setting
+    setting: Mechanism
     attribute: str | None
     quasi_identifiers: str | Sequence[str] | None
 
     def at(self, epsilon: float) -> tuple[Step, ...]:
         """The past releases and the next one at an epsilon."""
-        return *self.past, Step(self.setting.at(epsilon), self.attribute, self.quasi_identifiers)
+        return *self.past, Step(self.setting.with_epsilon(epsilon), self.attribute, self.quasi_identifiers)
 
     @property
     def ceiling_before(self) -> str:
@@ -516,7 +516,7 @@ class ShareSearch:
         return self._average(after) - self.limit
 
     @cached_property
-    def assessed(self) -> Setting:
+    def assessed(self) -> Mechanism:
         """What the risk is assessed in, but for the cumulative epsilon."""
         return self.search.assessor.cumulative.assess(self.search.next_release.at(LEAST_EPSILON))[0]
 
@@ -539,7 +539,7 @@ class ShareSearch:
 
     def _excesses(self, cumulative: Floats) -> Floats:
         """How far the share is above the limit, at many cumulative epsilons at once."""
-        survival = self.assessed.survival(cumulative)
+        survival = survival_at(self.assessed, cumulative)
         if self.caused:
             survival = Pivots(survival.noises, survival.threshold)
         return self.advance.overall(survival, self.search.limits.kind, self.weights) - self.limit

@@ -11,25 +11,22 @@ from typing import Any
 import numpy as np
 
 from cellrisk.counts.joint import JointCells, TableCells, count_together
-from cellrisk.noise.distributions import EndlessNoise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, Mechanism
-from cellrisk.repeat.together.bayes import find_certain, read_tempering, why_not
+from cellrisk.repeat.together.after_consistency import Refinement, find_refinement
 from cellrisk.repeat.together.costs import Cost, find_cost, try_ceiling
 from cellrisk.repeat.together.differences import find_differences
-from cellrisk.repeat.together.least_squares import Refinement, find_refinement
-from cellrisk.repeat.together.refined import name_alone
-from cellrisk.repeat.together.rules import (
+from cellrisk.repeat.together.informed_attacker import find_certain, read_tempering, why_not
+from cellrisk.repeat.together.linkage_attacks import (
     RULES,
     Figures,
-    Lookup,
-    count_alone,
-    count_chance,
-    count_eliminated,
-    count_given_away,
-    look_up,
+    TableLaw,
+    eliminate,
+    find_laws,
+    link_tables,
+    product_of_others,
 )
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables, same_table_twice
-from cellrisk.repeat.together.spread import Spread, find_spreads, simulate_rules
+from cellrisk.repeat.together.simulator import Spread, find_spreads, name_alone, simulate_rules
 from cellrisk.repeat.together.together_result import (
     Checked,
     Coarser,
@@ -39,7 +36,6 @@ from cellrisk.repeat.together.together_result import (
     TogetherCheck,
 )
 from cellrisk.risk.certainty import read_certainties
-from cellrisk.risk.measures.survival import each_alone
 from cellrisk.system.checks import MOST_RELEASES, require_whole_number
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import make_sentence, number_of
@@ -75,10 +71,10 @@ def assess_together(
     """What would several tables about the same people give away, if they were released together?
 
     An attacker who knows in which cell of each table a person is keeps the one value that vanishes in none of them
-    (elimination, the headline), or takes a value that some table shows alone (any; unanimous: and no other is). For
-    each rule: people named rightly and at all, those given away only because of their own record, chance, and what the
-    tables would give away without noise. All means are exact for independent noise in every count; the standard
-    deviation too, but for more than six labels or very many cells, where it is simulated and its error is told.
+    (elimination, the headline), or takes a value that some table shows alone (any). For each rule: people named rightly
+    and at all, those given away only because of their own record, chance, and what the tables would give away without
+    noise. All means are exact for independent noise in every count. Standard deviations, intervals, least squares and
+    the informed attacker come from simulated releases, with their errors.
 
     Parameters
     ----------
@@ -96,13 +92,12 @@ def assess_together(
         As for `tabulate`. With ``missing="drop"`` a record is left out of those tables whose columns it has no value
         for; with ``outside="drop"``, of those for whose columns its value is not declared.
     certainty
-        How sure an attacker must be who does the mathematics on all tables, above 0.5 and below 1: one number or
-        several. He is left out unless asked for.
+        How sure the informed attacker must be, above 0.5 and below 1: one number or several. Left out by default.
     tempering
-        How much he makes of each further table: 1 takes the tables for independent given a person's value, "fit" is
-        fitted to the true values. By default both are shown.
+        The weight that they give to each further table: 1 takes the tables for independent given a person's value,
+        "fit" is fitted to the true values. By default both are shown.
     check
-        Releases of the whole set that are simulated as a second opinion; none unless asked for.
+        Releases of the whole set that are simulated to check the exact means; none by default.
     seed
         Of what is simulated.
 
@@ -149,99 +144,92 @@ def assess_together(
 
 
 def assess_joint(joint: JointCells, asked: Sequence[SetTable], missing: str, seed: int) -> TogetherAssessment:
-    """The same where the tables are counted."""
+    """The same for tables that are counted."""
     _refuse_same_people(joint, asked)
-    mechanisms = [each.mechanism for each in asked]
-    noises, thresholds = [each.noise for each in mechanisms], [each.threshold for each in mechanisms]
-    lookups = look_up(joint, noises, thresholds)
+    mechanisms = [table.mechanism for table in asked]
+    thresholds = [mechanism.threshold for mechanism in mechanisms]
+    laws = find_laws(joint, [mechanism.noise for mechanism in mechanisms], thresholds)
     together = find_together(asked)
     cost = find_cost(mechanisms, together)
     ceiling, unknown = try_ceiling(mechanisms, together, joint.n_levels)
-    counted = count_given_away(joint, lookups)
-    found, collections = counted.rules, counted.collections
-    chance = count_chance(joint, [each.limit_noise for each in mechanisms], thresholds)
-    means = {rule: figures.right for rule, figures in found.items()}
-    spreads = find_spreads(joint, lookups, noises, thresholds, means, seed)
+    linked = link_tables(joint, laws)
+    collections = linked.collections
+    every = tuple(range(len(asked)))
+    limits = find_laws(joint, [mechanism.limit_noise for mechanism in mechanisms], thresholds)
+    blind = link_tables(joint, limits, list({*((table,) for table in every), every}))
+    means = {**linked.rules, **{name_alone(table): collections[table,] for table in every}}
+    spreads = find_spreads(joint, mechanisms, means, seed)
     rules = tuple(
-        _make_figures(rule, found[rule], spreads[rule], chance[rule], counted.raw[rule], joint.n_records, cost)
+        _make_figures(
+            rule, means[rule], spreads[rule], blind.rules[rule].right, linked.raw[rule], joint.n_records, cost
+        )
         for rule in RULES
     )
-    plain = {rule: found[rule] for rule in ("elimination", "any")}
-    plain |= {name_alone(place): collections[place,] for place in range(len(asked))}
-    refinement = find_refinement(joint, asked, plain, seed)
-    every = tuple(range(len(asked)))
+    refinement = find_refinement(joint, asked, means, seed)
     rows = []
-    for place, (each, own, lookup) in enumerate(zip(asked, joint.tables, lookups, strict=True)):
+    for place, (table, cells, law) in enumerate(zip(asked, joint.tables, laws, strict=True)):
         rest = tuple(other for other in every if other != place)
+        spread, chance = spreads[name_alone(place)], blind.collections[place,].right
         rows.append(
             TableFigures(
-                each,
-                own.n_records,
-                own.n_cells,
-                _assess_alone(each, own, lookup),
+                table,
+                cells.n_records,
+                cells.n_cells,
+                _assess_alone(table, cells, law, collections[place,], spread, chance),
                 collections.get(rest),
-                try_ceiling([each.mechanism], [(0,)], joint.n_levels)[0],
+                try_ceiling([table.mechanism], [(0,)], joint.n_levels)[0],
             )
         )
-    found_all = TogetherAssessment(
+    found = TogetherAssessment(
         joint.sensitive,
         joint.n_levels,
         joint.n_records,
         joint.dropped,
         rules,
         tuple(rows),
-        {tuple(place + 1 for place in some): figures for some, figures in collections.items()},
+        {tuple(place + 1 for place in tables): figures for tables, figures in collections.items()},
         ceiling,
         unknown,
         cost,
         find_differences(joint, asked),
         refinement,
-        tuple(_state(joint, asked, missing, spreads, refinement)),
+        tuple(_state(joint, asked, missing, refinement)),
     )
-    most = found_all.adds_most
-    return found_all if most is None else replace(found_all, coarser=_make_coarser(joint, lookups, most.table))
+    most = found.adds_most
+    return found if most is None else replace(found, coarser=_make_coarser(joint, laws, most.table))
 
 
-def _make_coarser(joint: JointCells, lookups: Sequence[Lookup], table: SetTable) -> tuple[Coarser, ...]:
+def _make_coarser(joint: JointCells, laws: Sequence[TableLaw], table: SetTable) -> tuple[Coarser, ...]:
     """What the set would give away if one table were published without one of its columns, each in turn."""
     place, mechanism = table.number - 1, table.mechanism
-    own = joint.tables[place]
-    coarser = []
-    for column in range(len(own.columns) if len(own.columns) > 1 else 0):
-        codes, merged = np.unique(np.delete(own.codes, column, axis=1), axis=0, return_inverse=True)
-        counts = np.zeros((len(codes), own.counts.shape[1]), np.int64)
-        np.add.at(counts, merged.ravel(), own.counts)
-        # Everybody stays in his cell, which holds the people of all cells that are one without the column.
-        wider = replace(own, counts=counts[merged.ravel()])
-        coarser.append(Lookup.of(wider, mechanism.noise, mechanism.threshold))
-    found = [
-        Coarser(table, name, figures.right, figures.caused)
-        for name, figures in zip(
-            table.quasi_identifiers, count_eliminated(joint, lookups, place, coarser), strict=bool(coarser)
-        )
-    ]
+    cells = joint.tables[place]
+    found = []
+    for column, name in enumerate(table.quasi_identifiers if len(cells.columns) > 1 else ()):
+        codes, merged = np.unique(np.delete(cells.codes, column, axis=1), axis=0, return_inverse=True)
+        counts = np.zeros((len(codes), cells.counts.shape[1]), np.int64)
+        np.add.at(counts, merged.ravel(), cells.counts)
+        # People keep their cells, which hold the people of all cells that are one without the column.
+        wider = TableLaw.of(replace(cells, counts=counts[merged.ravel()]), mechanism.noise, mechanism.threshold)
+        figures = eliminate(joint, [*laws[:place], wider, *laws[place + 1 :]])
+        found.append(Coarser(table, name, figures.right, figures.caused))
     return tuple(sorted(found, key=lambda each: each.caused))
 
 
 def _check(joint: JointCells, found: TogetherAssessment, releases: int, seed: int) -> TogetherCheck:
-    """Releases that are only simulated, beside what was computed."""
-    mechanisms = [each.table.mechanism for each in found.tables]
-    noises, thresholds = [each.noise for each in mechanisms], [each.threshold for each in mechanisms]
-    drawn = simulate_rules(joint, noises, thresholds, releases, seed)
+    """Simulated releases beside the exact means; their noise differs from that of the deviations."""
+    drawn = simulate_rules(joint, [row.table.mechanism for row in found.tables], releases, seed + 1, named=True)
     rows = []
     for rule in found.rules:
-        for figure, assessed in (("right", rule.right), ("named", rule.named)):
-            numbers = drawn[rule.rule][figure]
-            known = figure == "right" and rule.sd_error is None
-            deviation = rule.sd if known else float(np.std(numbers))
-            rows.append(Checked(rule.rule, figure, assessed, float(numbers.mean()), deviation / math.sqrt(releases)))
+        for place, (figure, assessed) in enumerate((("right", rule.right), ("named", rule.named))):
+            numbers = drawn[rule.rule][:, place]
+            error = float(np.std(numbers)) / math.sqrt(releases)
+            rows.append(Checked(rule.rule, figure, assessed, float(numbers.mean()), error))
     return TogetherCheck(releases, tuple(rows))
 
 
 def _make_figures(
     rule: str, figures: Figures, spread: Spread, chance: float, raw: int, records: int, cost: Cost
 ) -> RuleFigures:
-    low, high = spread.interval(figures.right, records) or (None, None)
     kept = -math.expm1(-cost.epsilon) * figures.right + math.exp(-cost.epsilon) * cost.delta * records
     return RuleFigures(
         rule,
@@ -249,8 +237,8 @@ def _make_figures(
         figures.named,
         spread.deviation,
         spread.error,
-        low,
-        high,
+        spread.low,
+        spread.high,
         figures.caused,
         min(kept, figures.right),
         chance,
@@ -258,49 +246,35 @@ def _make_figures(
     )
 
 
-def _assess_alone(table: SetTable, cells: TableCells, lookup: Lookup) -> RuleFigures:
-    """One table by itself: cells are independent, so that variances add up."""
-    mechanism = table.mechanism
+def _assess_alone(
+    table: SetTable, cells: TableCells, law: TableLaw, figures: Figures, spread: Spread, chance: float
+) -> RuleFigures:
+    """One table alone: its cells are independent, so variances add up and the deviation is exact."""
+    places = law.places[:-1].T
+    alone = law.p_positive.take(places) * product_of_others(law.p_zero.take(places))
     counts = cells.counts.T.astype(np.float64)
-    places = np.ascontiguousarray(lookup.places[:-1].T)
-    alone = each_alone([lookup.vanish[place] for place in places], [lookup.survive[place] for place in places])
-    mean = sum(own * shown for own, shown in zip(counts, alone, strict=True))
-    square = sum(own * own * shown for own, shown in zip(counts, alone, strict=True))
-    deviation = math.sqrt(max(float(np.sum(square - mean * mean)), 0.0))
-    limit = mechanism.limit_noise
-    if isinstance(limit, EndlessNoise):
-        chance = cells.n_records * 0.5 ** cells.counts.shape[1]
-    else:
-        chance = count_alone(cells, Lookup.of(cells, limit, mechanism.threshold)).right
-    lone = (cells.counts > 0).sum(axis=1) == 1
-    cost = find_cost([mechanism], [(0,)])
-    raw = int(cells.counts[lone].sum())
-    return _make_figures("alone", count_alone(cells, lookup), Spread(deviation), chance, raw, cells.n_records, cost)
+    variance = (counts**2 * alone).sum(axis=0) - (counts * alone).sum(axis=0) ** 2
+    exact = replace(spread, deviation=math.sqrt(max(float(variance.sum()), 0.0)), error=None)
+    raw = int(cells.counts[(cells.counts > 0).sum(axis=1) == 1].sum())
+    cost = find_cost([table.mechanism], [(0,)])
+    return _make_figures("alone", figures, exact, chance, raw, cells.n_records, cost)
 
 
 def _refuse_same_people(joint: JointCells, asked: Sequence[SetTable]) -> None:
-    """Refuses two tables of the same columns and, as it turns out, of the same people."""
+    """Refuse two tables of the same columns and, as it turns out, of the same people."""
     for first, second in combinations(range(len(asked)), 2):
         same_columns = set(joint.tables[first].columns) == set(joint.tables[second].columns)
         if same_columns and ((joint.cell[first] >= 0) == (joint.cell[second] >= 0)).all():
             raise same_table_twice(asked[first], asked[second])
 
 
-def _state(
-    joint: JointCells,
-    asked: Sequence[SetTable],
-    missing: str,
-    spreads: Mapping[str, Spread],
-    refinement: Refinement | None,
-) -> Iterator[str]:
-    """What the figures take for granted, and what they leave out."""
+def _state(joint: JointCells, asked: Sequence[SetTable], missing: str, refinement: Refinement | None) -> Iterator[str]:
+    """What the figures assume, and what they leave out."""
     yield (
         "Noise is independent in every count of every table. The attacker knows the cells of a person in all tables, "
         "and uses nothing else."
     )
-    simulated = [rule for rule, spread in spreads.items() if spread.error is not None]
-    if simulated:
-        yield f"The standard deviation is simulated for {', '.join(simulated)}; all other numbers are exact."
+    yield "Means are exact. The deviations of the rules (with their standard errors) and the intervals are simulated."
     if not joint.declared:
         yield (
             f"The levels of {joint.sensitive} are the {joint.n_levels:,} observed ones, not declared: a level that "

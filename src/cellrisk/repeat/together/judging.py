@@ -51,7 +51,7 @@ def find_figure(found: TogetherAssessment, limit: FigureLimit) -> float | None:
     if isinstance(limit, EpsilonLimit):
         return found.cost.epsilon
     if isinstance(limit, CertainLimit):
-        named = [each.right_high for each in found.certain if each.certainty == limit.certainty]
+        named = [each.right for each in found.certain if each.certainty == limit.certainty]
         return max(named) / found.records if named else None
     return None
 

@@ -9,7 +9,7 @@ from cellrisk.errors import InvalidInput
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.repeat.together.together_result import say_people
 from cellrisk.system.results import Result
-from cellrisk.system.text import CURATOR_NOTE, aligned, number_of, percent
+from cellrisk.system.text import CURATOR_NOTE, aligned, percent
 
 
 @dataclass(frozen=True)
@@ -55,23 +55,10 @@ class Split(Result):
     even: Share
     least_error: Share
     least_caused: Share
-    error_gap: float
-    """The error of `least_error` is above the least by no more than this."""
-    bound: float | None
-    """No shares whose error is within the slack give away fewer people than this; None for more than four tables."""
-    boxes: int
-    """Boxes of shares that were looked at for that."""
 
     @property
     def ways(self) -> tuple[Share, Share, Share]:
         return self.even, self.least_error, self.least_caused
-
-    @property
-    def gap(self) -> float | None:
-        """By how much of itself the figure of `least_caused` is above the bound at most."""
-        if self.bound is None:
-            return None
-        return 0.0 if self.least_caused.caused <= 0 else max(1.0 - self.bound / self.least_caused.caused, 0.0)
 
     @property
     def headline(self) -> str:
@@ -116,9 +103,6 @@ class Split(Result):
                 {**vars(way), **{name: list(getattr(way, name)) for name in ("parts", "epsilons", "mean_errors")}}
                 for way in self.ways
             ],
-            "error_gap": self.error_gap,
-            "none_below": self.bound,
-            "gap": self.gap,
             "sentence": self.headline,
         }
 
@@ -150,24 +134,12 @@ class Split(Result):
         return said
 
     def _say_bounds(self) -> str:
-        least = self.least_error
-        said = [
-            "error: the bound on the total variation distance of each table from the true one, weighted by use.",
-            f"No shares have an error below {least.error - self.error_gap:.4g} (convexity).",
-        ]
-        if self.bound is None:
-            said.append(
-                f"For {number_of(len(self.tables), 'table')} there is no guarantee that no shares give away fewer: "
-                "that is searched for up to four."
-            )
-        else:
-            said.append(
-                f"No shares whose error is within {percent(self.slack)} of the least give away fewer than "
-                f"{say_people(self.bound)} people (branch and bound): the shares found are "
-                f"within {percent(self.gap or 0.0)} of that."
-            )
-        said.append("right and caused are of elimination by all tables; by some tables: the most that some of them do.")
-        return "\n".join(said)
+        return (
+            "error: the bound on the total variation distance of each table from the true one, weighted by use.\n"
+            "least caused: the best shares found whose error is at most "
+            f"{percent(self.slack)} above the least, or that of even shares.\n"
+            "right and caused are of elimination by all tables; by some tables: the most that some of them do."
+        )
 
 
 def _list(numbers: tuple[float, ...]) -> str:

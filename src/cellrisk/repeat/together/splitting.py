@@ -3,16 +3,14 @@
 The error is the bound on the total variation distance of the tables, U = sum_t w_t C_t K E|e_t| / (2 n_t), with C_t
 cells, K labels and the weights w_t of their use; it is convex in the shares. What is given away because of people's own
 records is smooth and not convex, and falls towards corners where one table has everything and the others are noise: so
-its least is looked for among shares whose error is within a part of the least error.
+it is minimised among shares whose error is within a part of the least error, by a scan and a local search.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,12 +20,12 @@ from cellrisk.counts.joint import JointCells, count_together
 from cellrisk.errors import InvalidInput
 from cellrisk.noise.distributions import GaussianNoise, GeometricNoise, LaplaceNoise, Noise
 from cellrisk.noise.mechanisms import USUAL_MECHANISM, DiscreteGaussian, Mechanism
-from cellrisk.repeat.accounting.operators import find_epsilon
-from cellrisk.repeat.together.least_squares import count_levels
-from cellrisk.repeat.together.rules import Lookup, count_given_away, look_up
+from cellrisk.repeat.accounting.composition import find_epsilon
+from cellrisk.repeat.together.after_consistency import count_levels
+from cellrisk.repeat.together.linkage_attacks import TableLaw, eliminate, find_laws, link_tables
 from cellrisk.repeat.together.sets import SetTable, find_together, read_tables
 from cellrisk.repeat.together.split_result import Share, Split
-from cellrisk.system.arrays import Floats, Integers
+from cellrisk.system.arrays import Floats
 from cellrisk.system.checks import read_list, require_number, require_within
 from cellrisk.system.progress import Progress
 from cellrisk.system.text import number_of
@@ -35,18 +33,10 @@ from cellrisk.system.words import MechanismName, Neighbours, OutsideRule
 
 __all__ = ["Split", "split_budget"]
 
-MOST_BOUNDED = 4
-"""Tables up to which the least is certified: boxes of more sides are too many."""
-GAP = 0.02
-"""How near the best shares that were found must be to what no shares are below, before the search ends."""
-MOST_ROWS = 40_000_000
-"""Rows of people that are looked at in boxes before the search ends with the gap that it has: some seconds."""
 SCANNED = {1: 1, 2: 24, 3: 12, 4: 8}
 """Steps of the first look at all shares, along each side."""
 LEAST_SHARE = 1e-3
 """No table gets less than this part of the total."""
-SMALL = 1e-4
-"""The step of a slope, as a part of a share."""
 
 Numbers = tuple[float, ...]
 
@@ -77,10 +67,10 @@ def split_budget(
 ) -> Split:
     """How should a total loss be shared among the tables of a set?
 
-    Three answers side by side, with their errors and what they give away by elimination: even shares, those of the
-    least error, and those that give away fewest people because of their own records while the error is at most
-    ``1 + slack`` times the least. The second is certified by convexity, the third, up to four tables, by branch and
-    bound: it says below which number no shares can come.
+    Three answers side by side, with their errors and what they reveal by elimination: even shares, those of the least
+    error, and those found to reveal fewest people because of their own records while the error is at most ``1 + slack``
+    times the least, or that of even shares if it is larger. The error is convex, so the second is the least there is;
+    the third is the best of a scan (up to four tables) and a local search.
 
     Parameters
     ----------
@@ -222,7 +212,7 @@ def mean_size(noise: Noise) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SplitProblem:
-    """Shares of a total, with what they cost in error and what they give away."""
+    """Shares of a total, with what they cost in error and what they reveal."""
 
     joint: JointCells
     losses: tuple[TableShare, ...]
@@ -231,14 +221,15 @@ class SplitProblem:
     """Of each table: what one E|e| in its counts adds to the error."""
 
     def error(self, shares: Sequence[float]) -> float:
-        return math.fsum(self.error_of(table, share) for table, share in enumerate(shares))
+        parts = zip(self.prices, self.losses, shares, strict=True)
+        return math.fsum(price * mean_size(loss.noise(share)) for price, loss, share in parts)
 
-    def error_of(self, table: int, share: float) -> float:
-        return self.prices[table] * mean_size(self.losses[table].noise(share))
-
-    def look_up(self, shares: Sequence[float]) -> list[Lookup]:
+    def laws(self, shares: Sequence[float]) -> list[TableLaw]:
         noises = [loss.noise(share) for loss, share in zip(self.losses, shares, strict=True)]
-        return look_up(self.joint, noises, [loss.mechanism.threshold for loss in self.losses])
+        return find_laws(self.joint, noises, [loss.mechanism.threshold for loss in self.losses])
+
+    def caused(self, shares: Sequence[float]) -> float:
+        return eliminate(self.joint, self.laws(shares)).caused
 
     @property
     def least(self) -> float:
@@ -253,25 +244,24 @@ def split_joint(
     use: Numbers,
     slack: float,
 ) -> Split:
-    """The same where the tables are counted."""
-    sizes = [math.prod(count_levels(joint, column) for column in each.columns) for each in joint.tables]
+    """The same for tables that are counted."""
+    sizes = [math.prod(count_levels(joint, column) for column in table.columns) for table in joint.tables]
     prices = tuple(
-        weight * cells * joint.n_levels / (2.0 * each.n_records)
-        for weight, cells, each in zip(use, sizes, joint.tables, strict=True)
+        weight * cells * joint.n_levels / (2.0 * table.n_records)
+        for weight, cells, table in zip(use, sizes, joint.tables, strict=True)
     )
     problem = SplitProblem(joint, losses, total, prices)
     even = (total / len(asked),) * len(asked)
-    best, left = least_error(problem)
-    most = (1.0 + slack) * problem.error(best)
-    found = least_caused(problem, [even, best], most)
+    best = least_error(problem)
+    most = max((1.0 + slack) * problem.error(best), problem.error(even))
 
-    def tell(name: str, shares: Numbers) -> Share:
-        counted = count_given_away(joint, problem.look_up(shares))
-        every = counted.collections[tuple(range(len(asked)))]
-        largest = max(each.caused for each in counted.collections.values())
-        sizes_of_errors = tuple(mean_size(loss.noise(share)) for loss, share in zip(losses, shares, strict=True))
+    def assess(name: str, shares: Numbers) -> Share:
+        linked = link_tables(joint, problem.laws(shares))
+        largest = max(figures.caused for figures in linked.collections.values())
+        mean_errors = tuple(mean_size(loss.noise(share)) for loss, share in zip(losses, shares, strict=True))
         epsilons = tuple(loss.epsilon(share) for loss, share in zip(losses, shares, strict=True))
-        return Share(name, shares, epsilons, sizes_of_errors, problem.error(shares), every.right, every.caused, largest)
+        every = linked.rules["elimination"]
+        return Share(name, shares, epsilons, mean_errors, problem.error(shares), every.right, every.caused, largest)
 
     return Split(
         joint.sensitive,
@@ -282,22 +272,15 @@ def split_joint(
         use,
         tuple(sizes),
         slack,
-        tell("even", even),
-        tell("least error", best),
-        tell("least caused", found.shares),
-        left,
-        found.bound,
-        found.boxes,
+        assess("even", even),
+        assess("least error", best),
+        assess("least caused", least_caused(problem, [even, best], most)),
     )
 
 
-def least_error(problem: SplitProblem) -> tuple[Numbers, float]:
-    """The shares of the least error, and how far above the least they are at most.
-
-    The error is convex, so that grad U(x) (x - y), largest over all shares y, bounds what is left (Frank and Wolfe).
-    """
-    tables = len(problem.losses)
-    free = problem.total - tables * problem.least
+def least_error(problem: SplitProblem) -> Numbers:
+    """The shares of the least error, which is convex."""
+    free = problem.total - len(problem.losses) * problem.least
 
     def shares(logs: Floats) -> Floats:
         weights = np.exp(logs - logs.max())
@@ -307,92 +290,17 @@ def least_error(problem: SplitProblem) -> tuple[Numbers, float]:
     found = minimize(
         lambda logs: math.log(problem.error(shares(logs).tolist())), start - start.max(), method="BFGS", tol=1e-9
     )
-    best = shares(found.x)
-    slopes = np.array([_slope(partial(problem.error_of, table), float(best[table])) for table in range(tables)])
-    left = max(float(slopes @ (best - problem.least) - free * slopes.min()), 0.0)
-    return tuple(float(share) for share in best), left
+    return tuple(float(share) for share in shares(found.x))
 
 
-def _slope(function: Callable[[float], float], at: float) -> float:
-    step = SMALL * at
-    return (function(at + step) - function(at - step)) / (2.0 * step)
-
-
-@dataclass(frozen=True)
-class LeastCaused:
-    """The shares that give away fewest, of those that were found."""
-
-    shares: Numbers
-    bound: float | None
-    """No shares within the error give away fewer; None where that is not known."""
-    boxes: int
-
-
-def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> LeastCaused:
-    """The shares with an error of at most ``most`` that give away fewest because of their own records.
-
-    A first look at all shares, and the way down from the best of them; then boxes of shares are cut in two, those with
-    the lowest bound first, until no box can hold shares that are more than `GAP` better.
-    """
-    people = _People.of(problem)
-
-    def caused(shares: Sequence[float]) -> float:
-        return people.caused(problem.look_up(shares))
-
-    inside = [shares for shares in (*known, *_scan(problem)) if problem.error(shares) <= most * (1.0 + 1e-12)]
-    best = min(inside, key=caused)
-    best = _descend(problem, best, caused, most)
-    lowest = caused(best)
-    if len(problem.losses) > MOST_BOUNDED:
-        return LeastCaused(best, None, 0)
-    tables = range(len(problem.losses))
-    first = _tighten(problem, [problem.least] * len(tables), [problem.total] * len(tables), most)
-    heap = [] if first is None else [(people.bound(problem, *first), 0, first)]
-    bound, boxes = lowest, 1
-    while heap:
-        low, _, (least, largest) = heap[0]
-        bound = min(low, lowest)
-        if lowest - bound <= GAP * lowest or boxes * people.rows > MOST_ROWS:
-            break
-        heapq.heappop(heap)
-        widest = max(tables, key=lambda table: largest[table] / least[table])
-        middle = math.sqrt(least[widest] * largest[widest])
-        for half in (0, 1):
-            lower, upper = list(least), list(largest)
-            (upper if half == 0 else lower)[widest] = middle
-            cut = _tighten(problem, lower, upper, most)
-            if cut is None:
-                continue
-            boxes += 1
-            inner = max(people.bound(problem, *cut), low)
-            if inner >= lowest:
-                continue
-            heapq.heappush(heap, (inner, boxes, cut))
-            point = _inside(problem, *cut)
-            if problem.error(point) <= most:
-                value = caused(point)
-                if value < lowest:
-                    best, lowest = point, value
-    else:
-        bound = lowest
-    return LeastCaused(best, bound, boxes)
-
-
-def _scan(problem: SplitProblem) -> list[Numbers]:
-    """Shares all over, in even steps."""
-    tables = len(problem.losses)
-    steps = SCANNED.get(tables, 0)
-    found: list[tuple[int, ...]] = [()]
-    for _ in range(tables - 1):
-        found = [(*some, step) for some in found for step in range(1, steps) if sum(some) + step < steps]
-    return [tuple(problem.total * step / steps for step in (*some, steps - sum(some))) for some in found if steps]
-
-
-def _descend(problem: SplitProblem, start: Numbers, caused: Callable[[Sequence[float]], float], most: float) -> Numbers:
-    """Downhill from some shares, along the edge of the error that is allowed."""
-    begin = caused(start)
+def least_caused(problem: SplitProblem, known: Sequence[Numbers], most: float) -> Numbers:
+    """The shares with an error of at most ``most`` that are found to reveal fewest because of their own records: the
+    best of ``known`` and of a scan, and from there a local search along the edge of the error that is allowed."""
+    allowed = [shares for shares in (*known, *_scan(problem)) if problem.error(shares) <= most * (1.0 + 1e-12)]
+    start = min(allowed, key=problem.caused)
+    lowest = problem.caused(start)
     found = minimize(
-        lambda shares: caused(shares) / max(begin, 1e-300),
+        lambda shares: problem.caused(shares) / max(lowest, 1e-300),
         np.array(start),
         method="SLSQP",
         bounds=[(problem.least, problem.total)] * len(start),
@@ -404,110 +312,15 @@ def _descend(problem: SplitProblem, start: Numbers, caused: Callable[[Sequence[f
     )
     scaled = np.clip(found.x, problem.least, None)
     ended = tuple(float(share) for share in scaled * (problem.total / scaled.sum()))
-    if problem.error(ended) <= most * (1.0 + 1e-6) and caused(ended) < begin:
-        return ended
-    return start
+    within = problem.error(ended) <= most * (1.0 + 1e-6)
+    return ended if within and problem.caused(ended) < lowest else start
 
 
-def _tighten(
-    problem: SplitProblem, least: list[float], largest: list[float], most: float
-) -> tuple[Numbers, Numbers] | None:
-    """The box of shares less what cannot add up to the total or has too large an error; None where nothing is left."""
-    tables = range(len(least))
-    for _ in range(2):
-        for table in tables:
-            rest = [other for other in tables if other != table]
-            least[table] = max(least[table], problem.total - sum(largest[other] for other in rest))
-            largest[table] = min(largest[table], problem.total - sum(least[other] for other in rest))
-            if least[table] > largest[table] * (1.0 + 1e-12):
-                return None
-            allowed = most * (1.0 + 1e-12) - sum(problem.error_of(other, largest[other]) for other in rest)
-            if problem.error_of(table, largest[table]) > allowed:
-                return None
-            if problem.error_of(table, least[table]) > allowed:
-                least[table] = _first_within(problem, table, least[table], largest[table], allowed)
-    return tuple(least), tuple(largest)
-
-
-def _first_within(problem: SplitProblem, table: int, low: float, high: float, allowed: float) -> float:
-    """A share below which the error of a table is too large, near the largest such."""
-    for _ in range(12):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if problem.error_of(table, middle) > allowed else (low, middle)
-    return low
-
-
-def _inside(problem: SplitProblem, least: Numbers, largest: Numbers) -> Numbers:
-    """Shares in a box that add up to the total."""
-    room = [high - low for low, high in zip(least, largest, strict=True)]
-    part = (problem.total - sum(least)) / max(sum(room), 1e-300)
-    return tuple(low + min(max(part, 0.0), 1.0) * width for low, width in zip(least, room, strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class _People:
-    """Where the counts of people's cells stand in the lists of each table, for each label that people have."""
-
-    groups: tuple[tuple[int, Floats, tuple[Integers, ...]], ...]
-    """Own label, numbers of people, and for each table (labels, rows)."""
-
-    @property
-    def rows(self) -> int:
-        return sum(len(people) for _, people, _ in self.groups)
-
-    @staticmethod
-    def of(problem: SplitProblem) -> _People:
-        joint = problem.joint
-        lookups = problem.look_up((problem.total,) * len(problem.losses))
-        found = []
-        for label in range(joint.n_levels):
-            rows = np.flatnonzero(joint.level == label)
-            if len(rows):
-                places = np.stack([lookup.at(own[rows]) for lookup, own in zip(lookups, joint.cell, strict=True)])
-                flat, back = np.unique(places.reshape(-1, len(rows)), axis=1, return_inverse=True)
-                people = np.bincount(back.ravel(), joint.count[rows], minlength=flat.shape[1])
-                apart = flat.reshape(len(lookups), joint.n_levels, -1)
-                found.append((label, np.asarray(people, np.float64), tuple(apart)))
-        return _People(tuple(found))
-
-    def caused(self, lookups: Sequence[Lookup]) -> float:
-        """People given away by elimination because of their own records."""
-        laws = [(each.survive, each.less, each.first, each.survive) for each in lookups]
-        return self._caused(laws)
-
-    def bound(self, problem: SplitProblem, least: Numbers, largest: Numbers) -> float:
-        """What no shares in a box are below.
-
-        Along a share, s(m) rises or falls and the probability of one noise rises and then falls, so that each is least,
-        and s largest, at an end; all terms are products of such factors and of 1 - prod_t s_t.
-        """
-        laws = []
-        for low, high in zip(problem.look_up(least), problem.look_up(largest), strict=True):
-            laws.append(
-                (
-                    np.minimum(low.survive, high.survive),
-                    np.minimum(low.less, high.less),
-                    np.minimum(low.first, high.first),
-                    np.maximum(low.survive, high.survive),
-                )
-            )
-        return self._caused(laws)
-
-    def _caused(self, laws: Sequence[tuple[Floats, Floats, Floats, Floats]]) -> float:
-        """[sum_t prod_{u<t} s_u(n - 1) d_t(n) prod_{u>t} s_u(n)] prod_{j != k} (1 - prod_t s_t(n_j)), added up."""
-        total = 0.0
-        for label, people, places in self.groups:
-            pivotal, less = np.zeros(len(people)), np.ones(len(people))
-            for (survive, survive_less, first, _), place in zip(laws, places, strict=True):
-                own = place[label]
-                pivotal = pivotal * survive[own] + less * first[own]
-                less = less * survive_less[own]
-            chance = people * pivotal
-            for other in range(len(places[0])):
-                if other != label:
-                    stays = np.ones(len(people))
-                    for (_, _, _, most), place in zip(laws, places, strict=True):
-                        stays = stays * most[place[other]]
-                    chance = chance * (1.0 - stays)
-            total += float(np.sum(chance))
-        return total
+def _scan(problem: SplitProblem) -> list[Numbers]:
+    """Shares all over, in even steps."""
+    tables = len(problem.losses)
+    steps = SCANNED.get(tables, 0)
+    found: list[tuple[int, ...]] = [()]
+    for _ in range(tables - 1):
+        found = [(*some, step) for some in found for step in range(1, steps) if sum(some) + step < steps]
+    return [tuple(problem.total * step / steps for step in (*some, steps - sum(some))) for some in found if steps]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cellrisk.errors import InvalidInput, UnknownName
-from cellrisk.repeat.together.bayes import Certain
+from cellrisk.repeat.together.after_consistency import Refinement
 from cellrisk.repeat.together.costs import Cost
 from cellrisk.repeat.together.differences import Difference
-from cellrisk.repeat.together.least_squares import Refinement
-from cellrisk.repeat.together.rules import MOST_SUBSETS, Figures
+from cellrisk.repeat.together.informed_attacker import Certain
+from cellrisk.repeat.together.linkage_attacks import MOST_SUBSETS, Figures
 from cellrisk.repeat.together.sets import SetTable
 from cellrisk.risk.ceilings import Ceiling
 from cellrisk.system.results import Result
@@ -30,7 +30,6 @@ from cellrisk.system.text import (
 SAYS = {
     "elimination": "the one value that vanishes in none of the person's cells",
     "any": "a value that some table shows alone; several may be",
-    "unanimous": "the one value that any table shows alone",
 }
 
 
@@ -46,10 +45,10 @@ class RuleFigures:
     sd: float
     """The standard deviation of the first number over releases."""
     sd_error: float | None
-    """The standard error of the deviation where that was simulated; None where it is exact."""
-    low: int | None
-    high: int | None
-    """The number lies between them in at least 95% of releases; None where the deviation was simulated."""
+    """The standard error of the deviation, which is simulated; None for one table alone, where it is exact."""
+    low: int
+    high: int
+    """The number lies between them in 95% of releases; from simulated releases."""
     caused: float
     """People among those named rightly who would not be, had their record been left out of all tables. Exact."""
     bound: float
@@ -71,7 +70,8 @@ class RuleFigures:
     @property
     def deviation(self) -> str:
         """The deviation as it is printed."""
-        return f"{self.sd:,.1f}" if self.sd_error is None else f"{self.sd:,.1f} (+- {self.sd_error:.1g})"
+        error = self.sd_error
+        return f"{self.sd:,.1f}" if error is None else f"{self.sd:,.1f} (+- {error:,.{0 if error >= 10 else 1}f})"
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "precision": self.precision}
@@ -137,9 +137,9 @@ class TogetherAssessment(Result):
     coarser: tuple[Coarser, ...] = ()
     """The set if the table that adds most were published without one of its columns, fewest given away first."""
     certain: tuple[Certain, ...] = ()
-    """People whose value an attacker is sure of who does the mathematics, where that was asked for."""
+    """People whose value the informed attacker infers, if that was asked for."""
     certain_unknown: str | None = None
-    """Why nothing is told of him, though it was asked for."""
+    """Why the informed attacker is not computed, though asked for."""
     check: TogetherCheck | None = None
     """A simulation beside the figures, where it was asked for."""
 
@@ -153,7 +153,7 @@ class TogetherAssessment(Result):
         Parameters
         ----------
         name
-            "elimination", "any" or "unanimous".
+            "elimination" or "any".
         """
         for each in self.rules:
             if each.rule == name:
@@ -248,17 +248,14 @@ class TogetherAssessment(Result):
             rows.append([each.rule, *numbers, say_people(each.caused), say_people(each.chance), f"{each.raw:,}"])
         head = ["all tables together", "right", "named", "precision", "sd", "caused", "chance", "raw"]
         meant = "\n".join(f"{each.rule}: {SAYS[each.rule]}." for each in self.rules)
-        lead = self.rule()
-        held = "" if lead.low is None else f"\n{self.say_interval()}"
-        return f"{aligned(head, rows)}\n\n{meant}{held}"
+        return f"{aligned(head, rows)}\n\n{meant}\n{self.say_interval()}"
 
     def say_interval(self) -> str:
-        """Between which numbers elimination is right; nothing where they are not known."""
+        """Between which numbers elimination is right."""
         lead = self.rule()
-        if lead.low is None:
-            return ""
-        most = number_of(lead.high or 0, "person")
-        return f"Elimination is right for {lead.low:,} to {most} in 95% of releases or more (Chebyshev)."
+        return (
+            f"Elimination is right for {lead.low:,} to {number_of(lead.high, 'person')} in 95% of releases (simulated)."
+        )
 
     def _tables_table(self) -> str:
         rows = []
@@ -304,9 +301,9 @@ class TogetherAssessment(Result):
         ]
 
     def _say_certain(self) -> str:
-        """The attacker who does the mathematics on all tables."""
+        """The informed attacker."""
         if self.certain_unknown is not None:
-            return f"Of an attacker who does the mathematics nothing is told: {self.certain_unknown}."
+            return f"The informed attacker is not computed: {self.certain_unknown}."
         if not self.certain:
             return ""
         rows = [
@@ -319,8 +316,8 @@ class TogetherAssessment(Result):
         ]
         head = ["certain to", "tempering", "right", "named", "precision", "how"]
         said = (
-            "An attacker who does the mathematics on all tables. Tempering 1 takes the tables for independent given a "
-            "person's value, and is overconfident where they are not; a fitted one is that of an attacker who is "
+            "The informed attacker applies Bayes' rule to all tables. Tempering 1 takes the tables for independent "
+            "given a person's value, and is overconfident if they are not; a fitted one is that of an attacker who is "
             "helped by the true values. The figures are those of these tables, given the tempering."
         )
         return f"{aligned(head, rows)}\n\n{said}"
@@ -369,7 +366,7 @@ class Checked:
     assessed: float
     simulated: float
     standard_error: float
-    """Of the simulated number: from the exact deviation where that is known, else from the simulated releases."""
+    """Of the simulated number."""
 
     @property
     def z(self) -> float | None:
@@ -384,7 +381,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class TogetherCheck:
-    """Releases of the whole set that were simulated, as a second opinion on what was computed."""
+    """Releases of the whole set that were simulated to check the exact means."""
 
     releases: int
     rows: tuple[Checked, ...]
@@ -394,9 +391,7 @@ class TogetherCheck:
         for each in self.rows:
             z = "-" if each.z is None else f"{each.z:+.2f}"
             table.append([f"{each.rule}: {each.figure}", f"{each.assessed:,.2f}", f"{each.simulated:,.2f}", z])
-        said = (
-            f"A second opinion: {self.releases:,} releases of all tables were simulated, and the rules applied to them."
-        )
+        said = f"A check: {self.releases:,} releases of all tables were simulated, and the rules applied to them."
         return f"{said}\n{aligned(['in people', 'computed', 'simulated', 'z'], table)}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -379,7 +379,8 @@ def draw_asked(lines: FigureLines, epsilon: float) -> Figure:
 
 def mark_asked(figure: Figure, epsilon: float) -> None:
     """Marks the epsilon that is asked for in every panel of a picture along epsilon."""
-    for axes in figure.axes:
-        axes.axvline(epsilon, color=GREY, linewidth=0.7, linestyle=(0, (3, 2)), zorder=1.5)
-        words, at = f"asked for: {claim(epsilon)}", (epsilon, 1.0)
-        write_beside(axes, words, at, (3, -3), xycoords=("data", "axes fraction"), va="top")
+    with house_style():
+        for axes in figure.axes:
+            axes.axvline(epsilon, color=GREY, linewidth=0.7, linestyle=(0, (3, 2)), zorder=1.5)
+            words, at = f"asked for: {claim(epsilon)}", (epsilon, 1.0)
+            write_beside(axes, words, at, (3, -3), xycoords=("data", "axes fraction"), va="top")

@@ -274,7 +274,7 @@ def report(
     chosen_delta = policies.choose_delta(said.name, said.delta, table.n_records)
     (setting,) = read_settings(said.name, chosen_delta, said.neighbours, said.threshold, table.n_records)
     if said.epsilon is not None:
-        setting.at(said.epsilon)  # refuses what the mechanism does not take, before any work
+        setting.with_epsilon(said.epsilon)  # refuses what the mechanism does not take, before any work
     request = ReportRequest(
         table=table,
         setting=setting,
@@ -300,7 +300,7 @@ def report(
     if ledger is not None and not public and decision.epsilon is not None:
         from cellrisk.repeat.accounting.loss import Loss
 
-        spent = describe_budget(ledger, cohort, Loss.of(setting.at(decision.epsilon)))
+        spent = describe_budget(ledger, cohort, Loss.of(setting.with_epsilon(decision.epsilon)))
         decision = replace(decision, request=replace(request, **spent))
     page = public_page(decision) if public else board_page(find(decision, top, share_of(progress, 0.8, 0.95)))
     document = letterhead.make_report(

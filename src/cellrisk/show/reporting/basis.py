@@ -132,7 +132,7 @@ def mechanism_section(decision: Decision) -> Section:
     pairs.append(("Neighbours", setting.neighbours))
     pairs.append(("Threshold", f"{setting.threshold:g}"))
     if decision.epsilon is not None:
-        pairs.append(("Noise scale", describe_scale(setting.at(decision.epsilon))))
+        pairs.append(("Noise scale", describe_scale(setting.with_epsilon(decision.epsilon))))
     pairs.append(("Risk that was measured", f"{decision.measured.name}, under the homogeneity attack"))
     if decision.trade_off is not None:
         tvd = decision.trade_off.limit

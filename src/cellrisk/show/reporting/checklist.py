@@ -37,7 +37,7 @@ BOARD = (
 
 SET_PLACES = {
     "Data": "first page: the tables; assumptions",
-    "Attacks": "first page: threat model; three ways to put the tables together",
+    "Attacks": "first page: threat model; two ways to put the tables together",
     "Risk": "first page: three figures; the tables by themselves",
     "Residual risk": "what each table adds, and what would help",
     "Are small": "not cell by cell: report each table by itself",

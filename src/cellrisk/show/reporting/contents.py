@@ -79,7 +79,7 @@ class Findings:
 def find(decision: Decision, top: int, progress: Progress | None = None) -> Findings:
     """Computes what the sections show."""
     table, risk = decision.request.table, decision.request.risk
-    mechanism, priors = decision.setting.at(decision.shown_epsilon), risk.priors
+    mechanism, priors = decision.setting.with_epsilon(decision.shown_epsilon), risk.priors
     assessment = assess(table, mechanism, measures=risk.measure, forms=risk.form, weights=risk.weights, priors=priors)
     if decision.chosen_from_data:
         assessment = replace(assessment, figures=tuple(each.as_chosen() for each in assessment.figures))
@@ -153,7 +153,7 @@ def board_page(findings: Findings) -> Page:
         front=(
             Words(tuple(findings.assessment.headline.split("\n"))),
             three_figures(_figures_row(each) for each in findings.assessment.figures),
-            Words((FROM_OTHERS,)),
+            Words((FROM_OTHERS, *findings.assessment.of_several)),
             make_picture(draw_asked(first, decision.shown_epsilon), first.sentence),
             limit_facts(request.describe_limits(), request.policies),
             threat_facts(
@@ -233,7 +233,7 @@ def _asked_grid(findings: Findings) -> TableBlock:
             "Sensitive attribute": lambda line: line.sensitive,
             "Before: raw table": lambda line: percent(line.limits.raw),
             f"After: epsilon {decision.shown_epsilon:.12g}": lambda line: percent(line.at(decision.shown_epsilon)),
-            make_sentence(decision.setting.strongest.by_chance, end=""): lambda line: percent(line.limits.chance),
+            make_sentence(decision.setting.by_chance, end=""): lambda line: percent(line.limits.chance),
         },
     )
 

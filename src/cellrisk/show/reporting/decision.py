@@ -12,8 +12,9 @@ from cellrisk.decide.requirement import Condition
 from cellrisk.decide.search import SMALLEST_EPSILON
 from cellrisk.decide.tradeoff import TradeOff, TvdLimit, find_trade_off
 from cellrisk.errors import InvalidInput
+from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.risk.figures import Attacker
-from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk, Setting
+from cellrisk.risk.sweep import LARGEST_EPSILON, LEAST_EPSILON, MeasuredRisk
 from cellrisk.show.reporting.particulars import Particulars
 from cellrisk.show.reporting.phrases import describe_risk, list_limits, name_table
 from cellrisk.system.progress import Progress
@@ -39,7 +40,7 @@ class ReportRequest(Particulars):
     """What the caller of a report wants to know, and what is to be printed as it is."""
 
     table: FrequencyTable
-    setting: Setting
+    setting: Mechanism
     epsilon: float | None
     """The one that is put to the board; None where the limits choose it."""
     risk: RiskDefinition
@@ -96,7 +97,7 @@ class Decision:
     """The place, among the candidates, of the one that the rest of the report is about."""
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> Mechanism:
         return self.request.setting
 
     @property
@@ -108,7 +109,7 @@ class Decision:
         """Which limits the epsilon that is shown breaks, in words."""
         if self.candidates:
             return self.candidates[self.shown].verdict
-        mechanism = self.setting.at(self.shown_epsilon)
+        mechanism = self.setting.with_epsilon(self.shown_epsilon)
         return say_broken([each.about for each in self.request.figure_limits if each.breach((), mechanism) is not None])
 
     @property

@@ -16,7 +16,6 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import InvalidInput, visible
 from cellrisk.noise.mechanisms import Mechanism
 from cellrisk.noise.perturbations import Perturbation
-from cellrisk.risk.sweep import Setting
 from cellrisk.show.reporting.blocks import Page
 from cellrisk.system.checks import require_path
 from cellrisk.system.results import Result
@@ -52,7 +51,7 @@ class Report(Result):
     """recommended, kept, broken, none (no epsilon keeps the limits) or open (no limit was set)."""
     sentence: str
     """What a curator can repeat; what anybody can where the report is for the public."""
-    setting: Setting | None
+    setting: Mechanism | None
     """None where the table is published with a perturbation, and for a set of tables."""
     epsilon: float | None
     """The one to be approved, of a set what all tables cost; None where none will do."""
@@ -72,7 +71,7 @@ class Report(Result):
     @property
     def mechanism(self) -> Mechanism | None:
         """The one to be approved; None where no epsilon will do, for a perturbation and for a set."""
-        return None if self.epsilon is None or self.setting is None else self.setting.at(self.epsilon)
+        return None if self.epsilon is None or self.setting is None else self.setting.with_epsilon(self.epsilon)
 
     @property
     def headline(self) -> str:

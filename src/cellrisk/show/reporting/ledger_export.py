@@ -25,7 +25,6 @@ COLUMNS = (
 VARIANTS = {
     "pure": "Pure DP",
     "approximate": "Approximate DP",
-    "probabilistic": "Custom",
     "concentrated": "Zero-concentrated DP",
 }
 REMARKS = {
@@ -57,7 +56,10 @@ def write_csv(entries: Sequence[Entry], spreadsheet_safe: bool = False) -> str:
     for entry in entries:
         told = _tell(entry)
         loss, limit, file = (told.pop(name, None) or {} for name in ("loss", "limit", "file"))
-        row = {**told, **loss, **limit, "file": file.get("name")}
+        events = loss.get("events", [])
+        alone = events[0] if len(events) == 1 else {}
+        noise = {name: alone.get(name) for name in ("mechanism", "threshold")}
+        row = {**told, **loss, **noise, **limit, "file": file.get("name")}
         row |= {"sha256": file.get("sha256"), "bytes": file.get("bytes")}
         if "quasi_identifiers" in told:
             row["quasi_identifiers"] = json.dumps(told["quasi_identifiers"], ensure_ascii=False)

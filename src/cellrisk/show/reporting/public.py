@@ -42,6 +42,8 @@ PROMISE = (
     "table is for."
 )
 FOR_EVER = "That holds against every attack, with any knowledge, for ever"
+EXCEPT = ", except for what is named below as not covered by the guarantee"
+NOT_IN_FIGURE = " What the guarantee does not cover is not in this figure."
 FOR_A_GIVEN_EPSILON = "That holds for a given epsilon; this one was chosen from the data, which it does not cover"
 ATTACK = "homogeneity: a cell that shows one value alone gives it away for everybody in it"
 EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
@@ -50,12 +52,10 @@ EXAMPLE_COUNT, EXAMPLE_SUM = 40, 25
 def public_page(decision: Decision) -> Page:
     """The document for the public."""
     request = decision.request
-    mechanism = None if decision.epsilon is None else decision.setting.at(decision.epsilon)
+    mechanism = None if decision.epsilon is None else decision.setting.with_epsilon(decision.epsilon)
     used: tuple[Section, ...] = ()
     if mechanism is not None:
-        chosen, highest = decision.chosen_from_data, ceiling(mechanism)
-        meant = guarantee_section("The table keeps", mechanism, "it", mechanism.neighbours, highest, chosen=chosen)
-        used = (meant, _use_section(mechanism))
+        used = (_guarantee_section(decision, mechanism), _use_section(mechanism))
     limit = request.describe_limits() or "none"
     return Page(
         title=request.title or f"Privacy statement for {request.table_name}",
@@ -76,33 +76,59 @@ def public_page(decision: Decision) -> Page:
 
 
 def _describe(decision: Decision) -> str:
-    setting, table = decision.setting, decision.request.table_name
+    setting, table, several = decision.setting, decision.request.table_name, len(decision.request.table.sensitive) > 1
+    named = f"The frequency {'tables' if several else 'table'} of {table}"
     if decision.epsilon is None:
-        return f"The frequency table of {table} was not published: {decision.why_none}."
+        return f"{named} {'were' if several else 'was'} not published: {decision.why_none}."
     delta = "" if setting.pure else f" and delta {claim(setting.delta)}"
     return (
-        f"The frequency table of {table}, with {setting.name} noise on every count, at epsilon "
+        f"{named}, with {setting.name} noise on every count, {'each ' if several else ''}at epsilon "
         f"{decision.epsilon:.12g}{delta}."
     )
 
 
+def _guarantee_section(decision: Decision, mechanism: Mechanism) -> Section:
+    """The guarantee of the table, or of the tables of several sensitive attributes together."""
+    tables = len(decision.request.table.sensitive)
+    covered, chosen, neighbours = list_unprotected(decision) == "none", decision.chosen_from_data, mechanism.neighbours
+    if tables == 1:
+        highest: Ceiling | None = ceiling(mechanism)
+        return guarantee_section(
+            "The table keeps", mechanism, "it", neighbours, highest, chosen=chosen, covered=covered
+        )
+    from cellrisk.repeat.together.costs import find_cost, try_ceiling
+
+    every = [mechanism] * tables, [tuple(range(tables))]
+    cost, (highest, _) = find_cost(*every), try_ceiling(*every, labels=2)
+    keep = "Together the tables keep"
+    return guarantee_section(keep, cost, "them", neighbours, highest, chosen=chosen, covered=covered)
+
+
 def guarantee_section(
-    keeps: str, loss: Mechanism | Cost, them: str, neighbours: str, highest: Ceiling | None, *, chosen: bool = False
+    keeps: str,
+    loss: Mechanism | Cost,
+    them: str,
+    neighbours: str,
+    highest: Ceiling | None,
+    *,
+    chosen: bool = False,
+    covered: bool = True,
 ) -> Section:
     """What the guarantee promises to a person, in words, and the ceiling, which takes no record to compute.
 
     ``keeps`` is the beginning of the sentence, such as "The table keeps", and ``them`` what is read in. P(S) <=
-    e^epsilon P'(S) + delta for every set S of outcomes, and the other way round. Where epsilon was ``chosen`` from the
-    data, there is no ceiling.
+    e^epsilon P'(S) + delta for every set S of outcomes, and the other way round. There is no ceiling if epsilon was
+    ``chosen`` from the data; both are qualified if not everything that is published is ``covered``.
     """
     delta = "" if not loss.delta else f" and delta {claim(loss.delta)}"
     more = "" if not loss.delta else f", plus a probability of {claim(loss.delta)}"
     changed = "were left out" if neighbours == "add-remove" else "held other values"
     factor = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(loss.epsilon).exp())
     times = f"{factor:,f}" if factor < 10**9 else f"{factor:e}"
-    holds = FOR_A_GIVEN_EPSILON if chosen else FOR_EVER
+    holds = FOR_A_GIVEN_EPSILON if chosen else FOR_EVER if covered else f"{FOR_EVER}{EXCEPT}"
     said = PROMISE.format(keeps, f"epsilon {loss.epsilon:.12g}{delta}", them, times, changed, more, holds)
-    lead = () if highest is None or chosen else (highest.of_two,)
+    beside = "" if covered else NOT_IN_FIGURE
+    lead = () if highest is None or chosen else (f"{highest.of_two}{beside}",)
     return Section("guarantee", "What the guarantee means", lead, (Words((said,)),))
 
 

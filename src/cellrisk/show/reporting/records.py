@@ -12,7 +12,7 @@ from cellrisk.system.text import as_given, claim, make_sentence
 def list_fields(decision: Decision) -> tuple[Field, ...]:
     """Every field of the registry's template, as far as a report knows it."""
     request, setting, epsilon = decision.request, decision.setting, decision.epsilon
-    table, mechanism = request.table, None if epsilon is None else setting.at(epsilon)
+    table, mechanism = request.table, None if epsilon is None else setting.with_epsilon(epsilon)
     sensitive, quasi_identifiers = ", ".join(table.sensitive), ", ".join(table.quasi_identifiers)
     scale = "" if mechanism is None else f"; {describe_scale(mechanism)}"
     known = {

@@ -14,7 +14,7 @@ from cellrisk.repeat.together.together_result import (
     TogetherCheck,
     say_people,
 )
-from cellrisk.risk.ceilings import Ceiling, ceiling
+from cellrisk.risk.ceilings import Ceiling
 from cellrisk.show.reporting import basis, contents
 from cellrisk.show.reporting.blocks import Block, Bullets, Facts, Page, Section, TableBlock, Verdict, Words, make_table
 from cellrisk.show.reporting.checklist import SET_PLACES, checklist_section
@@ -29,12 +29,12 @@ MOST_ON_FRONT = 7
 """Tables that the first page shows one by one, and draws; of more, those that give away most by themselves."""
 HOLD = "All tables of the set and no others, unless something was published before."
 ATTACK = (
-    "Three attacks that put the tables together are considered. Elimination decides: look up a person's cell in every "
+    "Two attacks that put the tables together are considered. Elimination decides: look up a person's cell in every "
     "table, strike out each value that vanishes in one of them, and where one value is left, take it to be the "
     "person's."
 )
 HOW_TO_READ = (
-    "Numbers of people are averages over releases, and exact. Named rightly: people whose value the attack names, and "
+    "Numbers of people are exact averages over releases. Named rightly: people whose value the attack names, and "
     "rightly so. By chance: the same if noise drowned the counts. Without noise: the same in the raw tables."
 )
 NUMBERS: dict[str, Callable[[RuleFigures], str]] = {
@@ -133,7 +133,7 @@ def _figures_table(request: SetRequest, found: TogetherAssessment) -> TableBlock
         mechanism = each.table.mechanism
         figures = _figures(each.alone, each.records)
         noise = f"{claim(mechanism.epsilon)}{f', {mechanism.name}' if mixed else ''}"
-        rows.append((name_set_table(each.table), noise, *figures, say_ceiling(ceiling(mechanism))))
+        rows.append((name_set_table(each.table), noise, *figures, say_ceiling(each.ceiling)))
     left = len(found.tables) - len(shown) if len(found.tables) > 1 else 0
     more = f"; {number_of(left, 'more table')} in section 2" if left else ""
     return TableBlock(
@@ -253,7 +253,7 @@ def _say_largest(found: TogetherAssessment) -> Iterator[str]:
 
 
 def _rules_section(found: TogetherAssessment) -> Section:
-    """Three ways to put the tables together."""
+    """Two ways to put the tables together."""
     table = make_table(
         "All tables together, in people",
         found.rules,
@@ -261,15 +261,15 @@ def _rules_section(found: TogetherAssessment) -> Section:
             "Rule": lambda each: make_sentence(each.rule, ""),
             **NUMBERS,
             "Precision": lambda each: "-" if each.precision is None else percent(each.precision),
-            "95% of releases": lambda each: "-" if each.low is None else f"{each.low:,} to {each.high:,}",
+            "95% of releases": lambda each: f"{each.low:,} to {each.high:,}",
             "Own record at most": lambda each: say_people(each.bound),
         },
     )
     meant = [f"{make_sentence(each.rule, '')}: {SAYS[each.rule]}." for each in found.rules]
-    meant.append("95% of releases: the number named rightly lies between these in at least so many (Chebyshev).")
+    meant.append("95% of releases: the number named rightly lies between these in so many (simulated).")
     meant.append("Own record at most: the guarantee alone allows no more to be given away because of their own record.")
     blocks = (table, Bullets(tuple(meant)), Words((HOW_TO_READ,)))
-    return Section("rules", "Three ways to put the tables together", (), blocks)
+    return Section("rules", "Two ways to put the tables together", (), blocks)
 
 
 def _certain_sections(found: TogetherAssessment) -> Iterator[Section]:
@@ -360,14 +360,10 @@ def _split_sections(split: Split | None) -> Iterator[Section]:
         for way in split.ways
     )
     header = ("Shares", *(f"Table {number}" for number in numbers), "Error", "Because of their own record", "At all")
-    bound = "For more than four tables there is no guarantee that no shares give away fewer."
-    if split.bound is not None:
-        bound = (
-            f"No shares whose error is within {percent(split.slack)} of the least give away fewer than "
-            f"{say_people(split.bound)} people because of their own records."
-        )
     how = (
-        f"Error: the bound on the total variation distance of each table from the true one, weighted by use. {bound} "
+        "Error: the bound on the total variation distance of each table from the true one, weighted by use. "
+        f"Least caused: the best shares found whose error is at most {percent(split.slack)} above the least, or that "
+        "of even shares. "
         "Shares that were chosen on the data say something about them; even shares do not."
     )
     table = TableBlock(f"Three ways to share {split.unit} {split.total:g}", header, rows)
@@ -416,14 +412,19 @@ def basis_facts(request: SetRequest) -> Iterator[tuple[str, str]]:
 def _describe_domains(request: SetRequest) -> str:
     if request.declared is None:
         return "Values that were read from the data, and not declared, are not covered by the guarantee."
-    every = dict.fromkeys((request.sensitive, *(name for table in request.tables for name in table.quasi_identifiers)))
-    observed = [name for name in every if name not in request.declared]
+    observed = list_observed(request)
     if not observed:
         return "The values that each column can take were declared beforehand."
     return (
         f"The values that these columns can take were not declared: {join_names(observed)}. That they occur is not "
         "covered by the guarantee."
     )
+
+
+def list_observed(request: SetRequest) -> list[str]:
+    """The columns whose values were not declared; all of them if that is not known."""
+    every = dict.fromkeys((request.sensitive, *(name for table in request.tables for name in table.quasi_identifiers)))
+    return [name for name in every if name not in (request.declared or ())]
 
 
 def mechanisms_section(request: SetRequest) -> Section:

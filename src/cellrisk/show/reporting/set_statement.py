@@ -15,7 +15,14 @@ from cellrisk.show.reporting.public import (
     use_facts,
     withheld_section,
 )
-from cellrisk.show.reporting.set_page import ATTACK, basis_facts, describe_set, mechanisms_section, precision_table
+from cellrisk.show.reporting.set_page import (
+    ATTACK,
+    basis_facts,
+    describe_set,
+    list_observed,
+    mechanisms_section,
+    precision_table,
+)
 from cellrisk.show.reporting.set_request import SetRequest, name_set_table
 from cellrisk.system.text import claim
 
@@ -37,6 +44,7 @@ def set_statement(request: SetRequest) -> Page:
         texts = (f"Required was {limits}.",) if limits else ("No limit on a risk was set.",)
         verdict = Verdict(kind, f"Published at {request.epsilon} in all", texts)
     neighbours, prepared = request.tables[0].mechanism.neighbours, preparation_block(request.steps)
+    covered = not (request.limited or request.disclosures or list_observed(request))
     notes = [*([CHECKED] if request.limited else []), *request.disclosures]
     return Page(
         title=request.title or f"Privacy statement for {request.set_name}",
@@ -47,7 +55,9 @@ def set_statement(request: SetRequest) -> Page:
         verdict=verdict,
         front=(_list_tables(request),),
         sections=(
-            guarantee_section("Together the tables keep", request.cost, "them", neighbours, request.ceiling),
+            guarantee_section(
+                "Together the tables keep", request.cost, "them", neighbours, request.ceiling, covered=covered
+            ),
             _use_section(request),
             policy_section(ATTACK, limits or "none"),
             withheld_section(WITHHELD, notes, "The epsilons were given beforehand."),

@@ -53,7 +53,8 @@ def public_verdict(decision: Decision) -> Verdict:
     }
     title = _title(decision)
     if decision.kind in ("open", "kept", "recommended"):
-        title = f"Published at epsilon {decision.epsilon:.12g}"
+        each = " each" if len(decision.request.table.sensitive) > 1 else ""
+        title = f"Published at epsilon {decision.epsilon:.12g}{each}"
     return Verdict(decision.kind, title, (texts.get(decision.kind, f"Required was {limits}."),))
 
 
@@ -110,7 +111,7 @@ def _candidate_row(decision: Decision, place: int) -> Iterator[str]:
     at = decision.candidates[place]
     yield make_sentence(at.role, end="")
     yield claim(at.epsilon)
-    yield f"{decision.setting.at(at.epsilon).scale:.4g}"
+    yield f"{decision.setting.with_epsilon(at.epsilon).scale:.4g}"
     if _shows_risk(decision):
         yield percent(at.risk)
         yield from (f"{whole_people(people.mean)} ({people.low:,} to {people.high:,})" for people in at.people)
@@ -129,7 +130,7 @@ def _shows_risk(decision: Decision) -> bool:
 
 def _say_limited(decision: Decision, at: Alternative) -> Iterable[str]:
     """The figures that are limited, as they are at an epsilon, each once."""
-    attributes, mechanism = decision.measured.attributes, decision.setting.at(at.epsilon)
+    attributes, mechanism = decision.measured.attributes, decision.setting.with_epsilon(at.epsilon)
     limits = [limit for limit in decision.request.figure_limits if limit.name != "max_epsilon"]
     return dict.fromkeys(limit.say(limit.find(attributes, mechanism)) for limit in limits)
 
