@@ -158,7 +158,7 @@ class TestRefusals:
     def test_something_that_is_no_ledger(self, tmp_path: Path) -> None:
         pytest.importorskip("sqlalchemy")
         (tmp_path / "notes.txt").write_text("no ledger", encoding="utf-8")
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInput, match="ledger"):
             serve(ledger=tmp_path / "notes.txt", open_browser=False)
 
     @pytest.mark.parametrize("package", ["uvicorn", "fastapi"])

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cellrisk.web import requests
+from cellrisk.web.answers import Given
 from cellrisk.web.jobs import Report
-from cellrisk.web.questions import Given
 from cellrisk.web.tables import Recipe
 
 NO_OPTION = "# A column of this table has a name that no option can hold; use the Python code.\n"
@@ -49,11 +49,10 @@ def _write_perturbed(given: Given, asked: requests.Setting, delta: dict[str, Any
     name = "" if given.perturbation is None else given.perturbation.name
     perturbation = ["--perturbation", name]
     compared = _options({"mechanism": asked.mechanism, **delta})
-    limits = {limit: most for limit, most in asked.limits.items() if limit not in ("max_epsilon", "margin")}
     shell = [
         ["assess", *perturbation, *compared, "--plot", "equal-risk.svg"],
         ["explain", *perturbation],
-        ["report", *perturbation, *compared, *_options({**asked.risk, **limits}), "--output", "report.html"],
+        ["report", *perturbation, *compared, *_options({**asked.risk, **asked.limits}), "--output", "report.html"],
     ]
     python = [
         f"found = cr.assess_perturbation(table, {name!r}, compare={asked.mechanism!r}{_keywords(delta)})",
@@ -61,7 +60,7 @@ def _write_perturbed(given: Given, asked: requests.Setting, delta: dict[str, Any
         'found.plot("equal-risk.svg")',
         f"print(cr.explain(table, perturbation={name!r}))",
         f"report = cr.report(table, {asked.mechanism!r}, perturbation={name!r}"
-        f"{_keywords({**delta, **asked.risk, **limits, **_source(given)})})",
+        f"{_keywords({**delta, **asked.risk, **asked.limits, **_source(given)})})",
         'report.save("report.html")',
     ]
     return _put_together(given, shell, python)

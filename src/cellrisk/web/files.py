@@ -14,8 +14,8 @@ import cellrisk as cr
 from cellrisk.errors import InvalidInput
 from cellrisk.system.spreadsheets import tell_formulas
 from cellrisk.web import requests
+from cellrisk.web.answers import Given
 from cellrisk.web.jobs import Report
-from cellrisk.web.questions import Given
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Written:
     remark: str | None = None
 
 
-def write_file(report: Report, given: Given, asked: requests.DownloadSetting, folder: str) -> Written:
+def write_file(report: Report, given: Given, asked: requests.Setting, folder: str) -> Written:
     """Write what is asked for, as the command line does."""
     if asked.kind == "report":
         return _write_report(report, given, asked, Path(folder))
@@ -36,18 +36,16 @@ def write_file(report: Report, given: Given, asked: requests.DownloadSetting, fo
     return (_write_release if asked.kind == "release" else _write_curve)(report, given, asked, Path(folder))
 
 
-def _write_report(report: Report, given: Given, asked: requests.DownloadSetting, folder: Path) -> Written:
+def _write_report(report: Report, given: Given, asked: requests.Setting, folder: Path) -> Written:
     """Write the report for a board."""
     method: dict[str, Any] = {"epsilon": asked.epsilon, "neighbours": asked.neighbours}
-    limits = asked.limits
     if given.perturbation is not None:
         method = {"perturbation": given.perturbation}
-        limits = {name: most for name, most in limits.items() if name not in ("max_epsilon", "margin")}
     document = cr.report(
         given.keyed,
         asked.mechanism,
         **method,
-        **limits,
+        **asked.limits,
         **asked.risk,
         delta=given.delta(asked.mechanism, asked.delta) or None,
         title=asked.title,
@@ -60,7 +58,7 @@ def _write_report(report: Report, given: Given, asked: requests.DownloadSetting,
     return Written(str(document.save(folder / f"{stem(given.recipe.name)}-report.html")), document.headline)
 
 
-def _write_curve(report: Report, given: Given, asked: requests.DownloadSetting, folder: Path) -> Written:
+def _write_curve(report: Report, given: Given, asked: requests.Setting, folder: Path) -> Written:
     """Write the curve as numbers or as a picture."""
     curve = cr.curve(
         given.table,
@@ -77,13 +75,13 @@ def _write_curve(report: Report, given: Given, asked: requests.DownloadSetting, 
     return Written(str(written), curve.headline, tell_formulas(written))
 
 
-def _write_release(report: Report, given: Given, asked: requests.DownloadSetting, folder: Path) -> Written:
+def _write_release(report: Report, given: Given, asked: requests.Setting, folder: Path) -> Written:
     """Write the release and its description into one archive.
 
     With a ledger, release and entry are written together or not at all, and the release also stays in the folder of
     releases.
     """
-    table, mechanism = given.keyed, given.mechanism(asked, asked.neighbours)
+    table, mechanism = given.keyed, given.mechanism(asked)
     draw = partial(
         cr.release,
         table,

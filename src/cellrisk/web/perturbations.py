@@ -14,11 +14,8 @@ from cellrisk.errors import InvalidInput
 from cellrisk.noise.perturbations import NAMED, Perturbation
 from cellrisk.system.text import claim, number_of, percent
 from cellrisk.web import requests
-from cellrisk.web.boxes import known_as
-from cellrisk.web.commands import write_commands
-from cellrisk.web.jobs import Report
-from cellrisk.web.questions import (
-    COMPARED_POINTS,
+from cellrisk.web.answers import (
+    CERTAINTY_POINTS,
     DASH,
     Given,
     between,
@@ -28,6 +25,9 @@ from cellrisk.web.questions import (
     most_percent,
     slider,
 )
+from cellrisk.web.boxes import known_as
+from cellrisk.web.commands import write_commands
+from cellrisk.web.jobs import Report
 from cellrisk.web.sources import Origin
 from cellrisk.web.words import TITLES
 
@@ -136,7 +136,7 @@ def _describe_equal(
 ) -> dict[str, Any]:
     """The chart at equal risk: people given away by noise along epsilon, and by the perturbation."""
     name = "perturbation" if given.perturbation is None else given.perturbation.name
-    epsilons = slider(COMPARED_POINTS, asked.mechanism)
+    epsilons = slider(CERTAINTY_POINTS, asked.mechanism)
     curve = cr.curve(given.table, asked.mechanism, epsilon=epsilons, delta=delta, measures="caused").to_dict()["risks"]
     line = make_line([row["people"] for row in curve], lambda people: number_of(people, "person"))
     epsilon, figure = equal["epsilon"], equal["figure"]

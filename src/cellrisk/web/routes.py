@@ -5,6 +5,7 @@ Work that takes longer than a moment is a job: the answer names it, with status 
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -15,7 +16,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from cellrisk.errors import InvalidInput
-from cellrisk.web import commands, files, folder_files, perturbations, questions, requests, sets
+from cellrisk.web import answers, commands, files, folder_files, perturbations, requests, sets
 from cellrisk.web.jobs import Job, Work
 from cellrisk.web.words import describe_ledger, describe_server, write_size
 from cellrisk.web.workspace import NotThere, Workspace
@@ -27,23 +28,21 @@ STATIC = {
     for entry in resources.files("cellrisk.web").joinpath("page").iterdir()
     if Path(entry.name).suffix in KINDS
 }
-QUESTIONS: dict[str, tuple[type[requests.Setting], Work]] = {
-    "positions": (requests.Setting, questions.find_positions),
-    "certainty": (requests.Setting, questions.trace_certainty),
-    "figures": (requests.Setting, questions.find_figures),
-    "admissible": (requests.Setting, questions.find_admissible),
-    "consequences": (requests.DownloadSetting, questions.describe_consequences),
-    "map": (requests.MapSetting, questions.draw_map),
-    "riskiest": (requests.RiskiestSetting, questions.find_riskiest),
-    "glimpse": (requests.GlimpseSetting, questions.draw_glimpse),
-    "compare": (requests.CompareSetting, questions.compare),
-    "commands": (requests.Setting, commands.write_commands),
-    "perturbed": (requests.Setting, perturbations.assess_given),
-    "downloads": (requests.DownloadSetting, files.write_file),
+QUESTIONS: dict[str, Work] = {
+    "positions": answers.find_positions,
+    "certainty": answers.trace_certainty,
+    "figures": answers.find_figures,
+    "admissible": answers.find_admissible,
+    "consequences": answers.describe_consequences,
+    "map": answers.draw_map,
+    "riskiest": answers.find_riskiest,
+    "glimpse": answers.draw_glimpse,
+    "commands": commands.write_commands,
+    "perturbed": perturbations.assess_given,
+    "downloads": files.write_file,
 }
-"""What can be asked of a table: the request, and the work that answers it."""
-NOT_KEPT = ("consequences", "downloads")
-"""Answers that are not used again: a ledger may have changed, and a file is written anew."""
+"""What can be asked of a table, and the work that answers it."""
+Question = Enum("Question", {name: name for name in QUESTIONS})  # type: ignore[misc]
 
 
 def find_workspace(request: Request) -> Workspace:
@@ -146,24 +145,16 @@ def show_table(table: str, workspace: InWorkspace) -> Any:
     return {"table": table, **workspace.table(table).counted.described}
 
 
-def add_question(what: str, model: type[requests.Setting], work: Work) -> None:
-    """Add the route for a question about a table."""
-
-    async def ask(table: str, asked: requests.Setting, workspace: InWorkspace) -> Any:
-        given = workspace.given(workspace.table(table), asked)
-        arguments = {"given": given, "asked": asked}
-        if what == "downloads":
-            return await answer(workspace.write(work, arguments))
-        key = None if what in NOT_KEPT else (table, what, asked.model_dump_json(), given.policies.describe())
-        return await answer(workspace.jobs.submit(work, arguments, key=key))
-
-    ask.__annotations__["asked"] = model
-    summary = (work.__doc__ or what).split("\n\n")[0]
-    api.post(f"/tables/{{table}}/{what}", responses=LATER, name=what, description=summary)(ask)
-
-
-for _what, (_model, _work) in QUESTIONS.items():
-    add_question(_what, _model, _work)
+@api.post("/tables/{table}/{what}", responses=LATER)
+async def ask_table(table: str, what: Question, asked: requests.Setting, workspace: InWorkspace) -> Any:
+    """The answer to a question about a table: numbers of the library's results, and texts for the page."""
+    given = workspace.given(workspace.table(table), asked)
+    work, arguments = QUESTIONS[what.value], {"given": given, "asked": asked}
+    if work is files.write_file:
+        return await answer(workspace.write(work, arguments))
+    kept = work is not answers.describe_consequences  # the ledger may have changed
+    key = (table, what.value, asked.model_dump_json(), given.policies.describe()) if kept else None
+    return await answer(workspace.jobs.submit(work, arguments, key=key))
 
 
 @api.get("/jobs/{job}")

@@ -12,10 +12,10 @@ from cellrisk.decide.policies import Policies
 from cellrisk.repeat.together.judging import find_policy_breaches, list_certainties
 from cellrisk.repeat.together.set_file import read_set_text
 from cellrisk.system.text import claim, number_of, whole_people
+from cellrisk.web.answers import DASH, most_percent
 from cellrisk.web.boxes import known_as
 from cellrisk.web.files import Written, stem
 from cellrisk.web.jobs import Report
-from cellrisk.web.questions import DASH, most_percent
 
 FIGURES = ["right", "named", "caused", "chance", "raw"]
 NOT_USED = ("source", "engine", "table", "memory_limit")

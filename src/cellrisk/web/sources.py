@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ MOST_UPLOADS = 20
 MOST_AT_ONCE = 4
 UNPACKED_TIMES = 10
 """How many times the limit of an upload its content may have once it is unpacked."""
-PIECE = 1_000_000
-"""Bytes that are unpacked, or written to the disk, at once."""
 ADULT: dict[str, Any] = {
     "quasi_identifiers": ["age", "relationship", "education", "race", "sex", "hours-per-week"],
     "sensitive": ["income"],
@@ -101,17 +98,21 @@ class Sources:
 
     async def receive(self, given: str, length: int, chunks: AsyncIterator[bytes]) -> Origin:
         """Take an upload in as it arrives, straight to the private folder; stop if it gets too large."""
-        name = clean_name(given)
-        ending = ending_of(name)
+        name, identity, size = clean_name(given), secrets.token_urlsafe(16), 0
+        path = self._private / f"{identity}{ending_of(name)}"
+        unfinished = path.with_suffix(".unfinished")
         if length > self._limit:
             raise TooLarge
         if self._arriving >= MOST_AT_ONCE:
             raise InvalidInput("too many uploads at once", allowed=f"{MOST_AT_ONCE}", fix="wait for the others")
-        identity = secrets.token_urlsafe(16)
-        unfinished, path = self._private / f"{identity}.unfinished", self._private / f"{identity}{ending}"
         self._arriving += 1
         try:
-            await self._write(unfinished, chunks, Unpacking(UNPACKED_TIMES * self._limit, ending.endswith(".gz")))
+            with unfinished.open("xb") as stream:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > self._limit:
+                        raise TooLarge
+                    await to_thread.run_sync(stream.write, chunk)
             unfinished.rename(path)
         except OSError as error:
             raise InvalidInput(f"the upload cannot be kept: {error.strerror or type(error).__name__}") from None
@@ -119,29 +120,11 @@ class Sources:
             self._arriving -= 1
             unfinished.unlink(missing_ok=True)
         limit = UNPACKED_TIMES * self._limit
-        origin = Origin(identity, name, path.stat().st_size, lambda: path, name, "upload", unpacked_limit=limit)
+        origin = Origin(identity, name, size, lambda: path, name, "upload", unpacked_limit=limit)
         with self._lock:
             self._origins[identity] = origin
             self._remove_old_uploads()
         return origin
-
-    async def _write(self, target: Path, chunks: AsyncIterator[bytes], unpacking: Unpacking) -> None:
-        size, waiting = 0, bytearray()
-        with target.open("xb") as stream:
-
-            def flush() -> None:
-                stream.write(waiting)
-                unpacking.feed(bytes(waiting))
-
-            async for chunk in chunks:
-                size += len(chunk)
-                waiting += chunk
-                if size > self._limit:
-                    raise TooLarge
-                if len(waiting) >= PIECE:
-                    await to_thread.run_sync(flush)
-                    waiting = bytearray()
-            await to_thread.run_sync(flush)
 
     def _remove_old_uploads(self) -> None:
         uploads = [origin for origin in self._origins.values() if origin.kind == "upload"]
@@ -151,36 +134,6 @@ class Sources:
             oldest = uploads.pop(0)
             del self._origins[oldest.id]
             oldest.find().unlink(missing_ok=True)
-
-
-class Unpacking:
-    """Measures what a gzip file unpacks to as it arrives, and keeps none of it; raises once it is too large.
-
-    What is not gzip is left to the reader of the file.
-    """
-
-    def __init__(self, limit: int, packed: bool) -> None:
-        self._left, self._done = limit, not packed
-        self._member: Any = None
-
-    def feed(self, data: bytes) -> None:
-        while data and not self._done:
-            if self._member is None:
-                data = data.lstrip(b"\0")  # zeros may stand between and after the members of a gzip file
-                if not data:
-                    return
-                self._member = zlib.decompressobj(wbits=31)
-            try:
-                self._left -= len(self._member.decompress(data, PIECE))
-            except zlib.error:
-                self._done = True
-                return
-            if self._left < 0:
-                raise TooLarge(f"the file unpacks to more than {UNPACKED_TIMES} times the limit of uploads")
-            if self._member.eof:
-                data, self._member = self._member.unused_data, None
-            else:
-                data = self._member.unconsumed_tail
 
 
 def clean_name(given: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,6 @@ class Recipe:
         """Return what was done to the columns in use, as a report says it."""
         used = {*self.quasi_identifiers, sensitive}
         return [f"{name} in bins: {text}" for name, text in self.bins if name in used]
-
-    def changed(self, quasi_identifiers: list[str], bins: dict[str, str]) -> Recipe:
-        """Return this recipe with other quasi-identifiers and bins."""
-        return replace(self, quasi_identifiers=tuple(quasi_identifiers), bins=tuple(bins.items()))
 
 
 def tabulate_with_keys(recipe: Recipe, sensitive: str, report: Report | None = None) -> cr.FrequencyTable:

@@ -16,10 +16,10 @@ from cellrisk.decide.policies import Policies
 from cellrisk.errors import CellriskError
 from cellrisk.system.scratch import private_folder
 from cellrisk.web import requests, tables
+from cellrisk.web.answers import Given
 from cellrisk.web.files import Written
 from cellrisk.web.jobs import Job, Jobs
 from cellrisk.web.perturbations import read_choice
-from cellrisk.web.questions import Given
 from cellrisk.web.settings import Settings
 from cellrisk.web.sources import Origin, Sources
 from cellrisk.web.words import write_size

@@ -18,7 +18,6 @@ export function showSetting() {
   const [place, form] = [presentIndex(), at("form").value];
   const [kept, words] = judge();
   const exposed = `${presentRow()[form].texts[place]} exposed (${titleOf("form", form).toLowerCase()}; ${titleOf("measure", page.shown.measure)}; averaged ${titleOf("weights", at("weights").value).toLowerCase()})`;
-  at("compare-now").textContent = settingWords();
   setVerdict(at("setting"), kept === null ? "" : kept ? "good" : "bad", `To sign off: ${settingWords()}`,
     [`${presentFigures().caused.texts[place]} of people given away because of their own record; ${exposed}. ${words}`],
     page.server.policy ?? "No policy is in force.");

@@ -5,7 +5,7 @@ import { page } from "./state.js";
 
 const CONTROLS = ["protection", "perturbation", "rule", "keys", "suppress-below", "sensitive", "mechanism", "delta", "neighbours",
   "measure", "form", "weights", "max-caused", "max-certain",
-  "max-ceiling", "max-epsilon", "max-risk", "max-people", "margin", "max-tvd", "top", "b-mechanism", "b-epsilon", "report-title", "organisation",
+  "max-ceiling", "max-epsilon", "max-risk", "max-people", "margin", "max-tvd", "top", "report-title", "organisation",
   "spreadsheet-safe", "purpose", "cohort", "new-cohort", "observed-levels", "observed-cells"];
 let wishes = new URLSearchParams();
 

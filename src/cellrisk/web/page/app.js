@@ -4,7 +4,6 @@ import { writeAddress } from "./address.js";
 import { copyCode, openers, showFiles, watchDrops, watchElements, watchTheme } from "./both.js";
 import { showGlimpse, showRiskiest } from "./cells.js";
 import { redrawCharts } from "./charts.js";
-import { compareSettings } from "./compare.js";
 import { changeLimits, loadMap, makeHandles, showLocks } from "./decide.js";
 import { at, later, setOptions } from "./elements.js";
 import { showLedger } from "./ledger.js";
@@ -23,7 +22,7 @@ function watchControls() {
       ...each(["weights", "delta", "form"], () => (isPerturbed() ? loadShown() : showRow())), top: showRiskiest,
       file: (event) => takeFile(event.target.files[0]), "keys-file": (event) => takeKeys(event.target.files[0]) },
     click: { ...openers(loadSource), "count-table": () => countTable(), "draw-again": () => { page.seed += 1; showGlimpse(); }, "use-epsilon": useAdmissible,
-      "draw-map": loadMap, compare: compareSettings, report: downloadReport, print: () => window.print(),
+      "draw-map": loadMap, report: downloadReport, print: () => window.print(),
       "curve-csv": () => download("curve.csv", at("download-status"), "Writing the curve"),
       "curve-svg": () => download("curve.svg", at("download-status"), "Writing the curve"), "copy-shell": copyCode, "copy-python": copyCode },
     input: { epsilon: showPosition, ...each(LIMITS.map(({ id }) => id), () => (isPerturbed() ? changePerturbedLimits() : changeLimits())) },

@@ -108,22 +108,6 @@ export function drawMap() {
   }
 }
 
-export function drawComparison() {
-  if (!page.compared) return;
-  drawn.set("compare-chart", drawComparison);
-  const { epsilons, epsilon_texts: epsilonTexts, lines } = page.compared;
-  const names = ["A", "B"];
-  const made = frame(at("compare-chart"), { x: epsilonAxis(epsilons, isWide("compare-chart")),
-    y: { ...shareAxis(lines.flatMap(({ values }) => values)), title: "exposed" }, right: 40 });
-  if (!made) return;
-  lines.forEach(({ values, at: [epsilon, risk] }, place) => {
-    line(made, epsilons, values, `side-${names[place]}`);
-    dot(made, epsilon, risk, `side-${names[place]}`);
-  });
-  offerValues(made, epsilons.map((epsilon, place) => [made.x.to(epsilon), [epsilonTexts[place], ...lines.map(({ texts }, side) => `${names[side]} ${texts[place]}`)]]));
-  labelRight(made, lines.map(({ values }, place) => ({ kind: `side-${names[place]}`, value: values.at(-1), words: names[place] })));
-}
-
 // What noise gives away along epsilon, and the perturbation as a level line; the dot is the largest epsilon with no more risk.
 export function drawEqual() {
   if (!page.perturbed) return;

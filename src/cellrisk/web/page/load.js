@@ -2,7 +2,6 @@
 import { chosenColumns, forgetWishes, fulfil, readAddress, wishedEpsilon, writeAddress } from "./address.js";
 import { GONE, readAgain, readSource, upload } from "./both.js";
 import { forgetCharts } from "./charts.js";
-import { showCompareFields } from "./compare.js";
 import { announce, at, make, setFigures, setItems, setOptions, showError, showNote, stopWaiting, write } from "./elements.js";
 import { loadShown } from "./perturbed.js";
 import { ask, endTurns, work } from "./server.js";
@@ -99,9 +98,9 @@ function forgetTable() {
   endTurns();
   stopWaiting();
   Object.assign(page, { table: null, hasCells: false, positions: null, shown: null, certainty: null, figures: null, admissible: null, perturbed: null, map: null,
-    compared: null, riskiest: null });
+    riskiest: null });
   forgetCharts();
-  for (const id of ["table-area", "see-area", "map-area", "compare-area"]) at(id).hidden = true;
+  for (const id of ["table-area", "see-area", "map-area"]) at(id).hidden = true;
   for (const status of document.querySelectorAll("main .status:not(#ledger-status)")) status.replaceChildren();
 }
 
@@ -142,7 +141,6 @@ function showTable(table, step, how) {
   at("table-area").hidden = false;
   setOptions(at("sensitive"), table.sensitive.map((name) => [name, name]), table.sensitive[0]);
   at("sensitive-field").hidden = table.sensitive.length === 1;
-  showCompareFields();
   fulfil();
   page.epsilon = wishedEpsilon();
   tell("load", table.sentence);

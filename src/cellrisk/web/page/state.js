@@ -12,7 +12,7 @@ export const page = {
   epsilon: 1, // what the slider shows; kept when the mechanism changes
   admissible: null, // what the server says of the limits
   perturbed: null, // what a perturbation gives away, if one is shown instead of a mechanism
-  ...{ map: null, compared: null, riskiest: null }, // the last answers to these
+  ...{ map: null, riskiest: null }, // the last answers to these
   order: { column: "risk", descending: true },
   seed: 1,
 };

@@ -24,7 +24,7 @@ from cellrisk.web import requests
 from cellrisk.web.jobs import Report
 from cellrisk.web.tables import Recipe, tabulate_with_keys
 
-POINTS, CERTAINTY_POINTS, COMPARED_POINTS = 121, 41, 61
+POINTS, CERTAINTY_POINTS = 121, 41
 DASH = "\N{EN DASH}"
 NO_LIMIT = "No limit is set: this is what each epsilon costs, and nothing is recommended."
 
@@ -67,10 +67,9 @@ class Given:
         offered = not MECHANISMS[asked.mechanism].pure and asked.delta in (None, *self.deltas(asked.mechanism))
         return [DELTA_FROM_RECORDS] if offered else []
 
-    def mechanism(self, asked: requests.Setting | requests.Side, neighbours: Any = None) -> cr.Mechanism:
+    def mechanism(self, asked: requests.Setting) -> cr.Mechanism:
         delta = self.delta(asked.mechanism, asked.delta)
-        neighbours = neighbours or getattr(asked, "neighbours", None)
-        return cr.mechanism(asked.mechanism, epsilon=asked.epsilon, delta=delta, neighbours=neighbours)
+        return cr.mechanism(asked.mechanism, epsilon=asked.epsilon, delta=delta, neighbours=asked.neighbours)
 
     def method(self, asked: requests.Setting) -> cr.Mechanism | Perturbation:
         return self.mechanism(asked) if self.perturbation is None else self.perturbation
@@ -248,7 +247,7 @@ def find_breaches(given: Given, asked: requests.Setting) -> Iterator[str]:
     yield from (make_sentence(line.rstrip(".")) for line in dict.fromkeys(lines))
 
 
-def describe_consequences(report: Report, given: Given, asked: requests.DownloadSetting) -> dict[str, Any]:
+def describe_consequences(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
     """What has to be known before a release: limits that it breaks, what its guarantee leaves out, its cost."""
     report("checking the limits", None)
     mechanism = given.mechanism(asked)
@@ -274,12 +273,12 @@ def describe_consequences(report: Report, given: Given, asked: requests.Download
     }
 
 
-def describe_setting(given: Given, asked: requests.Setting | requests.Side) -> str:
+def describe_setting(given: Given, asked: requests.Setting) -> str:
     delta = given.delta(asked.mechanism, asked.delta)
     return f"{asked.mechanism}, epsilon {claim(asked.epsilon)}{f', delta {claim(delta)}' if delta else ''}"
 
 
-def _describe_budget(given: Given, asked: requests.DownloadSetting, mechanism: cr.Mechanism) -> tuple[list[str], bool]:
+def _describe_budget(given: Given, asked: requests.Setting, mechanism: cr.Mechanism) -> tuple[list[str], bool]:
     """What the people have spent before and after, and whether the ledger refuses this release."""
     if given.ledger is None:
         return ["No ledger is open: this loss is not recorded anywhere."], False
@@ -299,7 +298,7 @@ def _describe_budget(given: Given, asked: requests.DownloadSetting, mechanism: c
         return [f"Cohort {cohort}: {budget['earlier'].rstrip('.')}.", make_sentence(budget["budget"][0][1])], False
 
 
-def draw_map(report: Report, given: Given, asked: requests.MapSetting) -> dict[str, Any]:
+def draw_map(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
     """Risk and usefulness along epsilon, and the choice between them."""
     limits = dict(asked.limits)
     limited = bool(limits) or bool(given.policies)
@@ -334,7 +333,7 @@ def draw_map(report: Report, given: Given, asked: requests.MapSetting) -> dict[s
     }
 
 
-def find_riskiest(report: Report, given: Given, asked: requests.RiskiestSetting) -> dict[str, Any]:
+def find_riskiest(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
     """The riskiest cells, with their keys: raw data, for the curator. Each entry is a value and its text."""
     report("reading the cells", None)
     method: dict[str, Any] = (
@@ -362,7 +361,7 @@ def method_name(given: Given) -> str:
     return "" if given.perturbation is None else given.perturbation.name
 
 
-def draw_glimpse(report: Report, given: Given, asked: requests.GlimpseSetting) -> dict[str, Any]:
+def draw_glimpse(report: Report, given: Given, asked: requests.Setting) -> dict[str, Any]:
     """A few cells before and after one simulated release."""
     report("reading the cells", None)
     cells = given.keyed.cells(given.sensitive)
@@ -389,53 +388,3 @@ def _write_counts(levels: Sequence[str], counts: Sequence[int]) -> list[str]:
     most = 5
     present = [f"{level} {number:,}" for level, number in zip(levels, counts, strict=True) if number > 0]
     return [*present[:most], *([f"and {len(present) - most:,} more"] if len(present) > most else [])]
-
-
-def compare(report: Report, given: Given, asked: requests.CompareSetting) -> dict[str, Any]:
-    """Two settings side by side; a table with other quasi-identifiers or bins is counted first."""
-    changed = given.recipe.changed(asked.other.quasi_identifiers, asked.other.bins)
-    report("counting", None)
-    table = given.table if changed == given.recipe else tabulate_with_keys(changed, given.sensitive, report)
-    report("computing the risks", None)
-    sides = [(given.table, given.mechanism(asked)), (table, given.mechanism(asked.other, asked.neighbours))]
-    epsilons = min((slider(COMPARED_POINTS, mechanism.name) for _, mechanism in sides), key=len)
-    risk: dict[str, Any] = {"measures": asked.measure, "forms": asked.form, "weights": asked.weights}
-    lines, at = [], []
-    for counted, mechanism in sides:
-        others: dict[str, Any] = {"delta": mechanism.delta, "neighbours": asked.neighbours}
-        curve = cr.curve(counted, mechanism.name, epsilon=epsilons, **others, **risk).to_dict()["risks"]
-        result = cr.assess(counted, mechanism, **risk).to_dict()
-        found, exposed = result["risks"][0]["risk"], result["people"][given.sensitive]["mean"]
-        lines.append({**make_line([row["risk"] for row in curve]), "at": [mechanism.epsilon, found]})
-        at.append((counted.n_cells, mechanism, found, exposed))
-    difference = round(at[1][3]) - round(at[0][3])
-    word = "more" if difference > 0 else "fewer"
-    change = (
-        f"{number_of(abs(difference), f'{word} person', f'{word} people')} than A" if difference else "as many as A"
-    )
-    changes = _describe_changes(given.recipe, changed)
-    return {
-        "epsilons": epsilons,
-        "epsilon_texts": [f"epsilon {epsilon:.3g}" for epsilon in epsilons],
-        "lines": lines,
-        "rows": [
-            ["cells", *(f"{cells:,}" for cells, *_ in at)],
-            ["epsilon", *(claim(mechanism.epsilon) for _, mechanism, *_ in at)],
-            ["risk", *(percent(risk) for *_, risk, _ in at)],
-            ["people exposed", *(people(exposed) for *_, exposed in at)],
-        ],
-        "labels": [
-            f"A: {describe_setting(given, asked)}",
-            f"B: {'; '.join([describe_setting(given, asked.other), *changes])}",
-        ],
-        "sentence": f"B exposes {change}: A {number_of(at[0][3], 'person')}, B {number_of(at[1][3], 'person')}.",
-    }
-
-
-def _describe_changes(recipe: Recipe, changed: Recipe) -> Iterator[str]:
-    gone = [name for name in recipe.quasi_identifiers if name not in changed.quasi_identifiers]
-    if gone:
-        yield f"without {', '.join(gone)}"
-    before, after = dict(recipe.bins), dict(changed.bins)
-    yield from (f"{name} in bins {text}" for name, text in after.items() if before.get(name) != text)
-    yield from (f"{name} without bins" for name in before if name in changed.quasi_identifiers and name not in after)
